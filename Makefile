@@ -1,0 +1,86 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Needed: Python >= 3.11 with venv, Rust (cargo), Go, make, a C compiler.
+# Build output, wheels and node binaries are cached outside the checkout, so a second clone is quick.
+
+SHELL := /bin/bash
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/chainmark
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NODE_VERSIONS := v0.38.17 v1.0.1
+
+export CARGO_TARGET_DIR := $(CACHE)/target
+export UV_CACHE_DIR := $(CACHE)/uv
+export UV_LINK_MODE := copy
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
+
+.PHONY: help demo test check test-rust test-python setup nodes format docs bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+demo: setup nodes ## compare CometBFT v1.0.1 with v0.38.17 on real validators (about 10 minutes after set-up)
+	@$(BIN)/chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --repeat 3 \
+		--html reports/v1.0.1-against-v0.38.17.html --pdf reports/v1.0.1-against-v0.38.17.pdf \
+		--md reports/v1.0.1-against-v0.38.17.md --json-file reports/v1.0.1-against-v0.38.17.json; \
+	code=$$?; [ $$code -le 1 ] || [ $$code -eq 3 ] || exit $$code
+
+test: setup nodes check test-rust test-python ## set up everything, then run every check and test
+
+setup: $(VENV)/.built
+
+nodes: $(VENV)/.built
+	@$(BIN)/chainmark nodes install cometbft $(NODE_VERSIONS)
+
+check: setup ## formatting, lints and types
+	$(BIN)/ruff format --check src tests benches
+	$(BIN)/ruff check src tests benches
+	$(BIN)/mypy
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+
+test-rust: ## unit, property and socket tests of the crates
+	cargo test --quiet --workspace --locked
+
+test-python: setup ## unit tests, real nodes, oracles
+	$(BIN)/python -m pytest
+
+format: setup ## rewrite the sources as `check` wants them
+	$(BIN)/ruff format src tests benches
+	$(BIN)/ruff check --fix src tests benches
+	cargo fmt --all
+
+docs: setup ## regenerate the reference part of the documentation
+	$(BIN)/python -m chainmark.cli.reference docs/reference
+
+bench: setup ## measure the load generator beside its peer; needs an idle machine
+	$(BIN)/python benches/load/run.py
+
+clean: ## remove what was built in this checkout; caches outside it stay
+	rm -rf $(VENV) src/chainmark/*.so reports
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: $(PYTHON) is older than 3.11"; echo "hint: make PYTHON=python3.12 …"; exit 2; }
+	@command -v cargo >/dev/null || { echo "error: cargo is not installed"; echo "hint: install Rust"; exit 2; }
+	@command -v go >/dev/null || { echo "error: go is not installed"; echo "hint: install Go 1.23 or newer"; exit 2; }
+	@echo "setting up $(VENV) …"
+	@$(PYTHON) -m venv $(VENV) \
+		|| { echo "error: no virtual environment could be made"; echo "hint: apt install python3-venv"; exit 2; }
+
+$(VENV)/.packages: requirements.lock | $(VENV)/bin/python
+	@$(BIN)/pip install --quiet --cache-dir $(CACHE)/pip 'uv>=0.13,<0.14'
+	@echo "installing Python packages …"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
+	@echo "building the Rust core …"
+	@$(BIN)/maturin develop --quiet --release --locked --uv
+	@touch $@
+
+requirements.lock: pyproject.toml
+	@if [ -x $(BIN)/uv ]; then $(BIN)/uv pip compile --quiet --group dev pyproject.toml --no-header \
+		--no-emit-index-url --no-emit-find-links -o $@; else touch $@; fi

@@ -1,0 +1,1 @@
+"""Gates, outcomes and the verdict: from sealed runs to a comparison."""

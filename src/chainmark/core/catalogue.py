@@ -1,0 +1,85 @@
+"""A system's catalogue: its metrics, populations, tables and conditions, as data."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from chainmark.core.errors import UsageError
+from chainmark.core.metric import Condition, Metric, Population, Table
+
+
+class Catalogue(BaseModel):
+    """Every metric of one system, with what is needed to compute, judge, group and draw it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    system: str
+    title: str
+    populations: list[Population]
+    tables: list[Table]
+    conditions: list[Condition] = []
+    metrics: list[Metric]
+
+    @model_validator(mode="after")
+    def _references_resolve(self) -> Catalogue:
+        populations = {population.id for population in self.populations}
+        tables = {table.id for table in self.tables}
+        seen: set[str] = set()
+        for metric in self.metrics:
+            if metric.population not in populations:
+                raise ValueError(f"metric `{metric.id}` names the unknown population `{metric.population}`")
+            if metric.table not in tables:
+                raise ValueError(f"metric `{metric.id}` names the unknown table `{metric.table}`")
+            if metric.id in seen:
+                raise ValueError(f"metric `{metric.id}` is defined twice")
+            seen.add(metric.id)
+        return self
+
+    def metric(self, metric_id: str) -> Metric:
+        """The metric of that id.
+
+        Raises:
+            UsageError: there is none.
+        """
+        for metric in self.metrics:
+            if metric.id == metric_id:
+                return metric
+        raise UsageError(
+            f"`{metric_id}` is not a metric of {self.system}", f"`chainmark metrics {self.system}` lists them"
+        )
+
+    def population(self, population_id: str) -> Population:
+        """The population of that id; the catalogue's own validation guarantees it for every metric's population."""
+        return next(population for population in self.populations if population.id == population_id)
+
+    def metrics_of(self, population_id: str) -> list[Metric]:
+        """The metrics sampled over one population, in the catalogue's order."""
+        return [metric for metric in self.metrics if metric.population == population_id]
+
+    def ordered(self) -> list[Metric]:
+        """All metrics in the order of the report: by table, then by ``order``, then by id."""
+        rank = {table.id: index for index, table in enumerate(self.tables)}
+        return sorted(self.metrics, key=lambda metric: (rank[metric.table], metric.order, metric.id))
+
+
+def load_catalogue(path: Path) -> Catalogue:
+    """Read a catalogue from TOML (``[[population]]``, ``[[table]]``, ``[[condition]]``, ``[[metric]]``).
+
+    Raises:
+        UsageError: the file is not a valid catalogue.
+    """
+    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        return Catalogue(
+            system=raw["system"],
+            title=raw["title"],
+            populations=raw["population"],
+            tables=raw["table"],
+            conditions=raw.get("condition", []),
+            metrics=raw["metric"],
+        )
+    except (KeyError, ValidationError) as error:
+        raise UsageError(f"the catalogue {path} is not valid: {error}") from error

@@ -1,0 +1,237 @@
+"""The comparison: the only source of every rendering (terminal, HTML, PDF, Markdown).
+
+Whatever a report shows stands here, computed; a renderer formats and draws, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Subject
+
+SCHEMA_VERSION = 1
+
+
+class Outcome(StrEnum):
+    """What a comparison says of one metric."""
+
+    WORSE = "worse"
+    EQUAL = "equal"
+    BETTER = "better"
+    INCONCLUSIVE = "inconclusive"
+    NO_DATA = "no data"
+
+
+class Verdict(StrEnum):
+    """What a comparison says of the candidate."""
+
+    PASS = "pass"  # noqa: S105 - not a password
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
+
+
+class Scale(StrEnum):
+    """The scale of a change and of its interval and band."""
+
+    RELATIVE = "relative"  # fractions of the baseline: 0.05 is +5 %
+    ABSOLUTE = "absolute"  # the metric's unit
+
+
+class RunEntry(BaseModel):
+    """One run of a side. All repetitions are listed; ``excluded_because`` names the failed gate of one left out."""
+
+    run_id: str
+    started_at: str
+    repetition: int | None = None
+    position: int | None = None
+    gates: list[Gate]
+    counts: dict[str, dict[str, int]]
+    incidents: list[Incident]
+    warnings: list[str]
+    excluded_because: str | None = None
+
+
+class Side(BaseModel):
+    """Baseline or candidate: the subject and its runs. ``label`` tells the sides apart in tables and legends."""
+
+    label: str
+    subject: Subject
+    runs: list[RunEntry]
+    host: HostFacts
+    conditions: dict[str, str]
+
+
+class SideValue(BaseModel):
+    """One statistic of one metric on one side."""
+
+    value: float | None  # runs combined: geometric mean for positive metrics, pooled rate or mean otherwise
+    per_run: list[float | None]  # in the order of the side's included runs
+    samples: int  # over all included runs
+
+
+class Judgement(BaseModel):
+    """One (metric, statistic) pair compared.
+
+    Attributes:
+        change: point estimate on ``scale``; positive means the candidate's value is larger.
+        low, high: the 90 % interval of the change, on ``scale``.
+        margin_low, margin_high: the effective band on ``scale``, (-M, +M) with M = max(margin, floor / base).
+        noise: how the noise was estimated: "between 3 + 3 runs (Welch)", "history of 8 runs", "assumed 3 %" …
+        p_worse: one-sided p-value for a change beyond the margin; ``p_worse_holm`` adjusted over the gating metrics.
+        p_different: two-sided p-value for any change; ``q_different`` adjusted (Benjamini-Hochberg) over diagnostics.
+        moved: a diagnostic that changed: q <= 0.05, at least the floor, and more than 2 %.
+        trend: statistically worse although within the margin.
+        equivalent: the whole interval lies within the band.
+        detectable: smallest worsening found with 80 % power, on ``scale``; None when it cannot be stated.
+        runs_needed: runs a side that would decide an inconclusive metric; None when not applicable.
+    """
+
+    metric_id: str
+    statistic: str
+    gating: bool
+    baseline: SideValue
+    candidate: SideValue
+    scale: Scale
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    margin_low: float | None = None
+    margin_high: float | None = None
+    outcome: Outcome
+    trend: bool = False
+    equivalent: bool = False
+    moved: bool = False
+    noise: str = ""
+    degrees_of_freedom: float | None = None
+    p_worse: float | None = None
+    p_worse_holm: float | None = None
+    p_different: float | None = None
+    q_different: float | None = None
+    detectable: float | None = None
+    runs_needed: int | None = None
+    note: str = ""
+
+
+class ChartKind(StrEnum):
+    """One kind is drawn one way, for every metric of every system."""
+
+    CDF = "cdf"
+    SHIFT = "shift"
+    SERIES = "series"
+    SCATTER = "scatter"
+
+
+class Line(BaseModel):
+    """One line, band or cloud of dots of a chart.
+
+    CDF: x = value in the metric's unit, y = fraction, low/high = the value band at that fraction.
+    Shift: x = fraction, y = relative change of that quantile, low/high = its 90 % interval.
+    Series and scatter: x = seconds since the window's start, y = value, low/high = range over the averaged keys.
+    """
+
+    side: str  # "baseline", "candidate", or "" where a line belongs to both
+    run_id: str | None  # None: all included runs of the side pooled
+    label: str
+    x: list[float]
+    y: list[float]
+    low: list[float] | None = None
+    high: list[float] | None = None
+
+
+class ChartData(BaseModel):
+    """One chart, ready to draw. ``note`` says what was thinned or pooled."""
+
+    id: str  # "tx_latency_s-cdf"
+    metric_id: str
+    kind: ChartKind
+    title: str
+    x_label: str
+    y_label: str
+    lines: list[Line]
+    note: str = ""
+
+
+class ConfigurationDifference(BaseModel):
+    """One configuration key whose effective value differs between the sides, or that only one version has."""
+
+    file: str
+    key: str
+    baseline: Scalar | list[Scalar] = None
+    candidate: Scalar | list[Scalar] = None
+    only_in: str | None = None  # "baseline" or "candidate"
+    is_default_change: bool  # True: the versions' own defaults differ; False: a profile or --set made the difference
+
+
+class ConditionDifference(BaseModel):
+    """A condition on which the sides differ, with the catalogue's explanation of what that does to the result."""
+
+    id: str
+    label: str
+    baseline: str
+    candidate: str
+    explanation: str
+
+
+class DistributionRow(BaseModel):
+    """Pooled samples of one metric on one side, for the tables behind the verdict."""
+
+    metric_id: str
+    side: str
+    n: int
+    n_null: int
+    mean: float | None
+    sd: float | None
+    min: float | None
+    max: float | None
+    centiles: list[tuple[float, float | None]]
+
+
+class EffectSize(BaseModel):
+    """How far two distributions lie apart.
+
+    ``probability_candidate_larger`` is P(candidate > baseline) + P(equal) / 2 over pooled samples; ``wasserstein`` and
+    ``largest_gap_at`` are in the metric's unit, ``largest_gap`` is the largest vertical distance of the CDFs.
+    """
+
+    metric_id: str
+    probability_candidate_larger: float
+    wasserstein: float
+    largest_gap: float
+    largest_gap_at: float
+
+
+class Comparison(BaseModel):
+    """``comparison.json``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = SCHEMA_VERSION
+    tool_version: str
+    title: str  # "CometBFT v1.0.1 against v0.38.17"
+    subtitle: str  # "profile cometbft/demo · 3 + 3 runs, interleaved · 2026-11-20"
+    date: str  # of the newest run, ISO date: never the clock
+    verdict: Verdict
+    sentence: str  # the verdict as one sentence
+    reasons: list[str]  # what made it so, most important first
+    advice: list[str]  # what to do next
+    baseline: Side
+    candidate: Side
+    profile_name: str
+    profile: dict[str, object]
+    workload: dict[str, Scalar | list[Scalar]]
+    workload_differences: dict[str, list[Scalar | list[Scalar]]] = Field(default_factory=dict)
+    gates: list[Gate]  # of the pair
+    condition_differences: list[ConditionDifference]
+    configuration_differences: list[ConfigurationDifference]
+    changed_from_default: dict[str, dict[str, dict[str, Change]]]  # side → file → key → change
+    changed_per_node: dict[str, dict[str, dict[str, dict[str, Change]]]] = {}  # side → node → file → key → change
+    judgements: list[Judgement]  # in the report's order
+    distributions: list[DistributionRow]
+    effect_sizes: list[EffectSize]
+    charts: list[ChartData]
+    catalogue: Catalogue
+    confidence: float = 0.90

@@ -1,0 +1,62 @@
+"""Distributions: how the samples of one metric in one run are summarised."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+# The 29 fractions that performance reports of this field have published for years; p99.99 and the extremes matter
+# because tails are what releases break.
+STANDARD_CENTILES: tuple[float, ...] = (
+    0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
+    0.995, 0.997, 0.998, 0.999, 0.9995, 0.9997, 0.9998, 0.9999, 1.0,
+)  # fmt: skip
+
+
+class Distribution(BaseModel):
+    """The samples of one metric: size, moments, range and nearest-rank centiles, all in the metric's unit.
+
+    ``centiles`` pairs each of the 29 standard fractions with its value, or with None where n is too small for
+    that fraction to be estimable (fewer than one sample is expected beyond it).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    n_null: int  # rows of the population in which the metric had no value
+    mean: float
+    sd: float | None  # sample standard deviation (n - 1); None for n = 1
+    min: float
+    max: float
+    centiles: list[tuple[float, float | None]]
+
+
+class Estimate(BaseModel):
+    """One statistic of one metric in one run.
+
+    Attributes:
+        value: in the metric's unit; None when it is not estimable from n samples.
+        standard_error: within-run, in the metric's unit; None when it cannot be estimated.
+        log_standard_error: the same on the logarithmic scale, for metrics of kind ``positive``.
+        method: how the standard error was estimated, with block length and resamples.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    value: float | None
+    standard_error: float | None
+    log_standard_error: float | None = None
+    method: str
+
+
+class MetricSummary(BaseModel):
+    """Everything ``metrics.json`` holds of one metric. ``distribution`` is None when there was no sample.
+
+    For counts and proportions ``total`` is the sum of the samples and ``distribution.n`` the exposure or the trials.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    metric_id: str
+    distribution: Distribution | None
+    estimates: dict[str, Estimate]
+    total: float | None = None

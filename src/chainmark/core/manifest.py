@@ -1,0 +1,154 @@
+"""The manifest: who was measured, how, where, and whether the run may be compared."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+Scalar = str | int | float | bool | None
+
+
+class Status(StrEnum):
+    """Whether a run may be compared."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+
+
+class GateStatus(StrEnum):
+    """The result of one gate."""
+
+    PASS = "pass"  # noqa: S105 - not a password
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Gate(BaseModel):
+    """A condition that a run, or a pair of sides, must meet before it may be compared."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    label: str
+    status: GateStatus
+    measured: str  # what was found, with unit
+    limit: str  # what was required, with unit
+    detail: str = ""
+
+
+class Subject(BaseModel):
+    """What is judged: a system at one version and configuration."""
+
+    model_config = ConfigDict(frozen=True)
+
+    system: str
+    name: str  # as people say it: "CometBFT"
+    version: str
+    revision: str | None = None
+    build: str | None = None
+    binary_sha256: str | None = None
+
+
+class HostFacts(BaseModel):
+    """The machine of the run; ``hardware_class`` is what two runs must share."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    operating_system: str
+
+    @property
+    def hardware_class(self) -> str:
+        """CPU model, cores and memory to the GiB."""
+        return f"{self.cpu_model} × {self.cores}, {round(self.memory_bytes / 2**30)} GiB"
+
+
+class ExperimentPlace(BaseModel):
+    """Where a run stands in its experiment: which side, which repetition, which position in the interleaved order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    side: str  # "baseline" or "candidate"
+    repetition: int
+    position: int
+
+
+class Change(BaseModel):
+    """A configuration value that is not the version's default."""
+
+    model_config = ConfigDict(frozen=True)
+
+    default: Scalar | list[Scalar]
+    used: Scalar | list[Scalar]
+
+
+class Configuration(BaseModel):
+    """The subject's effective configuration, flattened to dotted keys, and what was changed from its defaults.
+
+    Attributes:
+        effective: every key common to all nodes, per file ("config.toml", "genesis.json").
+        changed: per file, the changes against that version's own defaults that all nodes share.
+        changed_per_node: per node and file, the changes that differ between nodes (addresses, peers).
+    """
+
+    effective: dict[str, dict[str, Scalar | list[Scalar]]] = {}
+    changed: dict[str, dict[str, Change]] = {}
+    changed_per_node: dict[str, dict[str, dict[str, Change]]] = {}
+
+
+class Incident(BaseModel):
+    """Something that happened during the run and that a reader must know."""
+
+    model_config = ConfigDict(frozen=True)
+
+    time_ns: int
+    what: str
+
+
+class Source(BaseModel):
+    """A raw file of the run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    size_bytes: int
+    blake3: str
+
+
+class Manifest(BaseModel):
+    """``manifest.json`` of a run.
+
+    Attributes:
+        workload: what two runs must share to be comparable, flattened to dotted keys (load, network, window).
+        conditions: facts of the run by the catalogue's condition ids.
+        counts: the books: for each account, its classes; the sums have been checked.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    subject: Subject
+    profile_name: str
+    profile: dict[str, object]
+    workload: dict[str, Scalar | list[Scalar]]
+    conditions: dict[str, str] = {}
+    configuration: Configuration = Field(default_factory=Configuration)
+    experiment: ExperimentPlace | None = None
+    tool_version: str
+    seed: int
+    started_at: str  # ISO 8601, UTC
+    ended_at: str
+    host: HostFacts
+    counts: dict[str, dict[str, int]] = {}
+    gates: list[Gate] = []
+    incidents: list[Incident] = []
+    warnings: list[str] = []
+    sources: list[Source] = []
+    status: Status

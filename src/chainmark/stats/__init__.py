@@ -1,0 +1,1 @@
+"""Pure numeric functions: centiles, block bootstrap, intervals. They know arrays, not runs."""
