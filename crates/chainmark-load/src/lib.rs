@@ -1,0 +1,22 @@
+//! Open-loop transaction load for blockchain networks: schedules that are fixed before the load starts, senders that keep
+//! to them whatever the network does, and one record per offered transaction.
+//!
+//! Latency is measured from the schedule: a transaction carries its due time, and one that a blocked connection delays is
+//! recorded as late or unsent, never skipped.
+
+pub mod clock;
+pub mod cometbft;
+pub mod error;
+pub mod observer;
+pub mod random;
+pub mod record;
+pub mod schedule;
+pub mod sender;
+mod timer;
+mod websocket;
+
+pub use error::LoadError;
+pub use observer::{EventObserver, ReceivedEvent};
+pub use record::{Class, LoadResult, Records};
+pub use schedule::ScheduleKind;
+pub use sender::{LoadConfig, Progress, TransactionLoad};

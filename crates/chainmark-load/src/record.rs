@@ -1,0 +1,186 @@
+//! One record per offered transaction, kept in columns.
+
+use std::collections::BTreeMap;
+
+/// Where an offered transaction ended. Every one ends in exactly one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Class {
+    Accepted = 0,
+    MempoolFull = 1,
+    InCache = 2,
+    CheckFailed = 3,
+    RpcError = 4,
+    /// Sent, and not answered in time.
+    Timeout = 5,
+    /// Not sent before the end of the schedule and its grace.
+    Unsent = 6,
+}
+
+/// A time that never came.
+pub const NEVER_NS: i64 = -1;
+const MAX_DISTINCT_MESSAGES: usize = 20;
+const MAX_MESSAGE_CHARACTERS: usize = 300;
+const OTHER_MESSAGES: &str = "(other messages)";
+
+/// The records of one load, row by row in the order of connection and sequence. All times are wall nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Records {
+    pub connection: Vec<u32>,
+    pub sequence: Vec<u32>,
+    pub due_ns: Vec<i64>,
+    /// When the socket had taken the whole transaction; −1 if unsent.
+    pub sent_ns: Vec<i64>,
+    /// When the answer arrived; −1 if it did not arrive in time.
+    pub answered_ns: Vec<i64>,
+    pub class: Vec<u8>,
+    pub check_code: Vec<u32>,
+    /// SHA-256 of the transaction; zero if unsent.
+    pub hash: Vec<[u8; 32]>,
+    pub size_bytes: Vec<u32>,
+}
+
+impl Records {
+    pub fn rows(&self) -> usize {
+        self.class.len()
+    }
+
+    /// Number of transactions that ended in a class.
+    pub fn count(&self, class: Class) -> usize {
+        self.class.iter().filter(|&&value| value == class as u8).count()
+    }
+
+    pub(crate) fn append(&mut self, connection: u32, start_ns: i64, size_bytes: u32, part: ConnectionRecords) {
+        let rows = part.due_ns.len();
+        self.connection.resize(self.connection.len() + rows, connection);
+        self.sequence.extend(0..rows as u32);
+        self.due_ns.extend(part.due_ns.iter().map(|due_ns| start_ns + due_ns));
+        self.class.extend((0..rows).map(|row| part.final_class(row) as u8));
+        self.sent_ns.extend(part.sent_ns);
+        self.answered_ns.extend(part.answered_ns);
+        self.check_code.extend(part.check_code);
+        self.hash.extend(part.hash);
+        self.size_bytes.resize(self.size_bytes.len() + rows, size_bytes);
+    }
+}
+
+/// Everything that one load leaves behind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadResult {
+    pub records: Records,
+    /// CPU time of the generator's thread from the start of the schedule to the last answer.
+    pub cpu_s: f64,
+    /// Wall time of the same span.
+    pub wall_s: f64,
+    pub reconnects: u64,
+    /// Answers that came after their transaction's time-out; those transactions stay in that class.
+    pub late_answers: u64,
+    /// Messages that answer no transaction, or one that is answered already.
+    pub unmatched_answers: u64,
+    /// The texts of RPC errors, unmatched answers and lost connections, with their counts.
+    pub errors: BTreeMap<String, u64>,
+}
+
+/// The records of one connection while the load runs.
+#[derive(Debug)]
+pub(crate) struct ConnectionRecords {
+    /// After the start of the schedule.
+    due_ns: std::sync::Arc<Vec<i64>>,
+    sent_ns: Vec<i64>,
+    answered_ns: Vec<i64>,
+    class: Vec<Option<Class>>,
+    check_code: Vec<u32>,
+    hash: Vec<[u8; 32]>,
+    sent: u32,
+}
+
+impl ConnectionRecords {
+    pub fn new(due_ns: std::sync::Arc<Vec<i64>>) -> Self {
+        let rows = due_ns.len();
+        Self {
+            due_ns,
+            sent_ns: vec![NEVER_NS; rows],
+            answered_ns: vec![NEVER_NS; rows],
+            class: vec![None; rows],
+            check_code: vec![0; rows],
+            hash: vec![[0; 32]; rows],
+            sent: 0,
+        }
+    }
+
+    /// The next transaction to send and its due time after the start.
+    pub fn next_unsent(&self) -> Option<(u32, i64)> {
+        self.due_ns.get(self.sent as usize).map(|&due_ns| (self.sent, due_ns))
+    }
+
+    /// Transactions are sent in the order of their due times, so the row is the next one.
+    pub fn record_sent(&mut self, sent_ns: i64, hash: [u8; 32]) {
+        let row = self.sent as usize;
+        self.sent_ns[row] = sent_ns;
+        self.hash[row] = hash;
+        self.sent += 1;
+    }
+
+    pub fn sent_ns(&self, sequence: u32) -> Option<i64> {
+        (sequence < self.sent).then(|| self.sent_ns[sequence as usize])
+    }
+
+    pub fn is_answered(&self, sequence: u32) -> bool {
+        self.class[sequence as usize].is_some()
+    }
+
+    pub fn record_answer(&mut self, sequence: u32, answered_ns: i64, class: Class, check_code: u32) {
+        let row = sequence as usize;
+        self.answered_ns[row] = answered_ns;
+        self.class[row] = Some(class);
+        self.check_code[row] = check_code;
+    }
+
+    /// Fixes the class of a transaction whose answer came too late, so that a second late one is told from it.
+    pub fn record_timeout(&mut self, sequence: u32) {
+        self.class[sequence as usize] = Some(Class::Timeout);
+    }
+
+    fn final_class(&self, row: usize) -> Class {
+        let unanswered = if self.sent_ns[row] == NEVER_NS { Class::Unsent } else { Class::Timeout };
+        self.class[row].unwrap_or(unanswered)
+    }
+}
+
+/// Counts distinct messages, the first few by their text and the rest together.
+#[derive(Debug, Default)]
+pub(crate) struct MessageCounts {
+    counts: BTreeMap<String, u64>,
+}
+
+impl MessageCounts {
+    pub fn add(&mut self, message: &str) {
+        let text: String = message.chars().take(MAX_MESSAGE_CHARACTERS).collect();
+        let known = self.counts.contains_key(&text) || self.counts.len() < MAX_DISTINCT_MESSAGES;
+        *self.counts.entry(if known { text } else { OTHER_MESSAGES.into() }).or_default() += 1;
+    }
+
+    pub fn add_if_any(&mut self, message: Option<&str>) {
+        message.into_iter().for_each(|message| self.add(message));
+    }
+
+    pub fn into_counts(self) -> BTreeMap<String, u64> {
+        self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_different_error_texts_stays_bounded_and_is_still_counted_in_full() {
+        let mut messages = MessageCounts::default();
+        for number in 0..1000 {
+            messages.add(&format!("error {number} {}", "é".repeat(1000)));
+        }
+        let counts = messages.into_counts();
+        assert_eq!(counts.len(), MAX_DISTINCT_MESSAGES + 1);
+        assert_eq!(counts.values().sum::<u64>(), 1000);
+    }
+}

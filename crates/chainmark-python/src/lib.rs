@@ -1,0 +1,12 @@
+//! Python bindings: argument conversion, release of the interpreter lock, errors. No logic.
+
+mod load;
+
+use pyo3::prelude::*;
+
+/// chainmark's Rust core.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::load::{EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction};
+}

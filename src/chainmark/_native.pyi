@@ -1,0 +1,115 @@
+"""chainmark's Rust core.
+
+Errors: ValueError for an argument that cannot be used and for a call out of order; ConnectionError for a target that
+cannot be dialled or does not confirm a subscription. The message is one sentence, then a line that starts with `hint: `.
+"""
+
+from typing import TypedDict, final
+
+class DecodedTransaction(TypedDict):
+    connections: int
+    rate: int
+    """Transactions per second per connection."""
+    size_bytes: int
+    time_ns: int
+    """When the transaction was due, in wall nanoseconds since 1970."""
+    experiment_id: bytes
+    """16 bytes."""
+
+class LoadProgress(TypedDict):
+    """Transactions so far; `offered` is the whole schedule."""
+
+    offered: int
+    due: int
+    sent: int
+    answered: int
+    accepted: int
+
+# The functional form, because one key is a Python keyword.
+LoadResult = TypedDict(
+    "LoadResult",
+    {
+        # Columns: little-endian bytes, one value per offered transaction, ordered by connection and sequence.
+        "connection": bytes,  # u32
+        "sequence": bytes,  # u32
+        "due_ns": bytes,  # i64, wall nanoseconds since 1970
+        "sent_ns": bytes,  # i64, when the socket had taken the whole transaction; -1 if unsent
+        "answered_ns": bytes,  # i64; -1 if not answered in time
+        # u8: 0 accepted, 1 mempool full, 2 in cache, 3 check code other than 0, 4 RPC error, 5 timeout, 6 unsent
+        "class": bytes,
+        "check_code": bytes,  # u32, the application's code for class 3
+        "hash": bytes,  # 32 bytes each: SHA-256 of the transaction; zero if unsent
+        "size_bytes": bytes,  # u32
+        "rows": int,
+        "cpu_s": float,  # CPU time of the generator's thread while the load ran
+        "wall_s": float,  # from schedule time 0 to the last answer or time-out
+        "reconnects": int,
+        "late_answers": int,  # answers after the time-out; their transactions stay in class 5
+        "unmatched_answers": int,  # messages that answer no transaction, or one already answered
+        # RPC errors (class 4), unmatched answers, lost connections: the first 20 texts per connection, then all others
+        "errors": dict[str, int],
+    },
+)
+
+def check_transaction_size(connections: int, rate: int, size_bytes: int) -> None:
+    """Raise ValueError, naming the two nearest possible sizes, unless a transaction can have exactly this size."""
+
+def encode_transaction(
+    connections: int, rate: int, size_bytes: int, time_ns: int, experiment_id: bytes, seed: int
+) -> bytes:
+    """Return the transaction that a load with these parameters sends when `time_ns` is due."""
+
+def decode_transaction(transaction: bytes) -> DecodedTransaction | None:
+    """Read a transaction of this or the original load tool; None if it is neither's."""
+
+@final
+class TransactionLoad:
+    """One open-loop load: made, started once, finished once. Deleting it ends its thread."""
+
+    def __init__(
+        self,
+        *,
+        targets: list[str],
+        rate_per_connection: int,
+        duration_s: float,
+        size_bytes: int,
+        method: str,
+        schedule: str,
+        seed: int,
+        experiment_id: bytes,
+        answer_timeout_s: float,
+        send_grace_s: float,
+    ) -> None:
+        """Check the arguments and fix the schedule.
+
+        `targets` holds one WebSocket URL per connection. `method` is "broadcast_tx_sync" or "broadcast_tx_async" (or
+        "sync", "async"). `schedule` is "even", "poisson" or "burst". `send_grace_s` is how long after the end of the
+        schedule late transactions are still sent; `answer_timeout_s` is how long each waits for its answer.
+        """
+
+    def start(self, start_delay_s: float = 0.1) -> int:
+        """Dial all targets, then start the schedule; return the wall nanoseconds of schedule time 0."""
+
+    def progress(self) -> LoadProgress: ...
+    def running(self) -> bool:
+        """Whether transactions are still sent or answers waited for."""
+
+    def stop(self) -> None:
+        """End the schedule now. What is not sent yet is unsent; answers are still waited for."""
+
+    def finish(self) -> LoadResult:
+        """Wait for the end and return the records."""
+
+@final
+class EventObserver:
+    """A subscription to a node's events: made, started once, stopped once. Deleting it ends its thread."""
+
+    def __init__(self, url: str, query: str) -> None: ...
+    def start(self) -> None:
+        """Return when the node has confirmed the subscription."""
+
+    def stop(self) -> list[tuple[int, bytes]]:
+        """End it; return (wall nanoseconds of arrival, raw message) in order, without the confirmations."""
+
+    def reconnects(self) -> int:
+        """How often the subscription was lost and made again."""
