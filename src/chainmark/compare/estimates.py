@@ -1,0 +1,83 @@
+"""One statistic of one metric on one side, run by run and combined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainmark.compare.inputs import LoadedRun
+from chainmark.core.comparison import SideValue
+from chainmark.core.metric import Kind, Metric
+
+
+@dataclass(frozen=True)
+class SideEstimates:
+    """What the judged runs of a side say.
+
+    Attributes:
+        per_run: one value a run, in the metric's unit; None where it is not estimable.
+        values: those that are.
+        standard_errors, log_standard_errors: within-run, one per value; 0 where they cannot be estimated, because
+            they only ever widen an interval.
+        total: events or successes of all runs.
+        exposure: samples of all runs.
+        absence: why there is no value; empty when there is one.
+    """
+
+    per_run: list[float | None]
+    values: list[float]
+    standard_errors: list[float]
+    log_standard_errors: list[float]
+    total: float
+    exposure: int
+    absence: str
+
+    @property
+    def runs(self) -> int:
+        """Runs with a value."""
+        return len(self.values)
+
+
+def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEstimates:
+    """Read one statistic of one metric from the judged runs of a side."""
+    per_run: list[float | None] = []
+    errors: list[tuple[float, float]] = []
+    total, exposure, known = 0.0, 0, False
+    for run in runs:
+        summary = run.summary(metric.id)
+        known = known or any(item.id == metric.id for item in run.catalogue.metrics)
+        estimate = summary.estimates.get(statistic) if summary else None
+        value = estimate.value if estimate and estimate.value is not None and math.isfinite(estimate.value) else None
+        per_run.append(value)
+        if estimate and value is not None:
+            errors.append((estimate.standard_error or 0.0, estimate.log_standard_error or 0.0))
+        if summary and summary.distribution:
+            exposure += summary.distribution.n
+            total += summary.total or 0.0
+    values = [value for value in per_run if value is not None]
+    absence = ""
+    if not values:
+        missing = f"{statistic} is not estimable from {exposure} samples" if exposure else "no samples"
+        absence = missing if known or not runs else "not in the catalogue"
+    return SideEstimates(
+        per_run, values, [raw for raw, _ in errors], [log for _, log in errors], total, exposure, absence
+    )
+
+
+def combined(metric: Metric, side: SideEstimates) -> float | None:
+    """The side's value: pooled rate, geometric mean of positive values, or mean; None without a value."""
+    if not side.values:
+        return None
+    if metric.kind in {Kind.COUNT, Kind.PROPORTION}:
+        return side.total / side.exposure if side.exposure else None
+    if len(set(side.values)) == 1:
+        return side.values[0]
+    if metric.kind is Kind.POSITIVE and min(side.values) > 0.0:
+        return math.exp(math.fsum(math.log(value) for value in side.values) / side.runs)
+    return math.fsum(side.values) / side.runs
+
+
+def side_value(metric: Metric, side: SideEstimates) -> SideValue:
+    """The side's value as the report shows it."""
+    return SideValue(value=combined(metric, side), per_run=side.per_run, samples=side.exposure)

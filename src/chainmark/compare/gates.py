@@ -1,0 +1,182 @@
+"""Gates of the pair: what both sides must share before any number is compared."""
+
+from __future__ import annotations
+
+from chainmark.compare.sides import SelectedRuns, joined_conditions
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import ConditionDifference, ConfigurationDifference
+from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar
+
+Setting = Scalar | list[Scalar]
+_WINDOW = "window"
+
+
+def _is_window(key: str) -> bool:
+    return key == _WINDOW or key.startswith(f"{_WINDOW}.")
+
+
+def workload_differences(baseline: SelectedRuns, candidate: SelectedRuns) -> dict[str, list[Setting]]:
+    """Workload keys on which the judged runs do not all agree, with the baseline's and the candidate's value.
+
+    Args:
+        baseline: its judged runs.
+        candidate: likewise. A key that a run lacks has the value None.
+    """
+    left = [run.manifest.workload for run in baseline.included or baseline.runs]
+    right = [run.manifest.workload for run in candidate.included or candidate.runs]
+    found: dict[str, list[Setting]] = {}
+    for key in sorted({key for workload in [*left, *right] for key in workload}):
+        first = left[0].get(key)
+        others = [workload.get(key) for workload in [*right, *left] if workload.get(key) != first]
+        if others:
+            found[key] = [first, others[0]]
+    return found
+
+
+def _equality(gate_id: str, label: str, differences: dict[str, list[Setting]]) -> Gate:
+    measured = ", ".join(f"{key} is {left} against {right}" for key, (left, right) in differences.items())
+    return Gate(
+        id=gate_id,
+        label=label,
+        status=GateStatus.FAIL if differences else GateStatus.PASS,
+        measured=measured or "equal",
+        limit="equal in every run of both sides",
+    )
+
+
+def _hardware(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
+    runs = [*(baseline.included or baseline.runs), *(candidate.included or candidate.runs)]
+    classes = list(dict.fromkeys(run.manifest.host.hardware_class for run in runs))
+    return Gate(
+        id="hardware_equal",
+        label="same hardware class",
+        status=GateStatus.PASS if len(classes) == 1 else GateStatus.FAIL,
+        measured=" against ".join(classes),
+        limit="one class in every run of both sides",
+    )
+
+
+def _builds(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
+    mixed = []
+    for side in (baseline, candidate):
+        builds = {run.manifest.subject.binary_sha256 for run in side.included}
+        if len(builds) > 1:
+            mixed.append(f"{side.name}: {len(builds)} binaries")
+    return Gate(
+        id="one_build_a_side",
+        label="one build a side",
+        status=GateStatus.WARN if mixed else GateStatus.PASS,
+        measured=", ".join(mixed) or "one binary a side",
+        limit="one binary a side",
+        detail="differences between builds count as noise between runs" if mixed else "",
+    )
+
+
+def _remaining(side: SelectedRuns) -> Gate:
+    kept, total = len(side.included), len(side.runs)
+    enough = kept > 0 and 2 * kept >= total
+    status = GateStatus.PASS if kept == total else GateStatus.WARN if enough else GateStatus.FAIL
+    return Gate(
+        id=f"{side.name}_runs_valid",
+        label=f"valid runs of the {side.name}",
+        status=status,
+        measured=f"{kept} of {total} runs",
+        limit="at least half of the runs, and one",
+        detail="; ".join(f"{run_id}: {reason}" for run_id, reason in side.excluded.items()),
+    )
+
+
+def _conditions(differences: list[ConditionDifference]) -> Gate:
+    return Gate(
+        id="conditions_equal",
+        label="same conditions",
+        status=GateStatus.WARN if differences else GateStatus.PASS,
+        measured="; ".join(f"{item.label}: {item.baseline} against {item.candidate}" for item in differences)
+        or "equal",
+        limit="equal",
+    )
+
+
+def pair_gates(
+    baseline: SelectedRuns,
+    candidate: SelectedRuns,
+    workload: dict[str, list[Setting]],
+    conditions: list[ConditionDifference],
+) -> list[Gate]:
+    """The gates of the pair; a failed one makes the verdict invalid.
+
+    Args:
+        baseline: one side.
+        candidate: the other.
+        workload: from `workload_differences`.
+        conditions: from `condition_differences`.
+    """
+    window = {key: values for key, values in workload.items() if _is_window(key)}
+    load = {key: values for key, values in workload.items() if not _is_window(key)}
+    return [
+        _remaining(baseline),
+        _remaining(candidate),
+        _equality("workload_equal", "same workload", load),
+        _equality("window_equal", "same analysis window", window),
+        _hardware(baseline, candidate),
+        _builds(baseline, candidate),
+        _conditions(conditions),
+    ]
+
+
+def condition_differences(
+    catalogue: Catalogue, baseline: SelectedRuns, candidate: SelectedRuns
+) -> list[ConditionDifference]:
+    """Conditions that differ, in the catalogue's order; one that the catalogue does not explain comes last."""
+    left, right = joined_conditions(baseline), joined_conditions(candidate)
+    explained = {condition.id: condition for condition in catalogue.conditions}
+    result = []
+    for key in [*explained, *sorted((left.keys() | right.keys()) - explained.keys())]:
+        if left.get(key) == right.get(key):
+            continue
+        result.append(
+            ConditionDifference(
+                id=key,
+                label=explained[key].label if key in explained else key,
+                baseline=left.get(key, "not stated"),
+                candidate=right.get(key, "not stated"),
+                explanation=explained[key].explanation if key in explained else "",
+            )
+        )
+    return result
+
+
+def _file_differences(file: str, left: Configuration, right: Configuration) -> list[ConfigurationDifference]:
+    one, other = left.effective.get(file, {}), right.effective.get(file, {})
+    result = []
+    for key in sorted(one.keys() | other.keys()):
+        if key in one and key in other and _same(one[key], other[key]):
+            continue
+        changed = key in left.changed.get(file, {}) or key in right.changed.get(file, {})
+        only_in = "candidate" if key not in one else "baseline" if key not in other else None
+        result.append(
+            ConfigurationDifference(
+                file=file,
+                key=key,
+                baseline=one.get(key),
+                candidate=other.get(key),
+                only_in=only_in,
+                is_default_change=not changed,
+            )
+        )
+    return result
+
+
+def _same(left: Setting, right: Setting) -> bool:
+    return type(left) is type(right) and left == right
+
+
+def configuration_differences(left: Configuration, right: Configuration) -> list[ConfigurationDifference]:
+    """Effective settings that differ between two configurations, by file and key.
+
+    Args:
+        left: of the baseline's first judged run.
+        right: of the candidate's.
+    """
+    files = sorted(left.effective.keys() | right.effective.keys())
+    return [difference for file in files for difference in _file_differences(file, left, right)]

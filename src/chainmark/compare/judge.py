@@ -1,0 +1,290 @@
+"""The outcome of one metric: its change with an interval, held against one effective margin."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from chainmark.compare.estimates import SideEstimates, combined, side_value
+from chainmark.compare.noise import Archive, ArchiveNoise
+from chainmark.core.comparison import Judgement, Outcome, Scale
+from chainmark.core.metric import Better, Kind, Metric
+from chainmark.stats import intervals, power
+from chainmark.stats.intervals import Contrast, Working
+
+LEAST_ASSUMED_NOISE = 0.03
+_POOLED = (Kind.COUNT, Kind.PROPORTION)
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A contrast and where its noise comes from."""
+
+    contrast: Contrast
+    noise: str
+
+
+def working_scale(metric: Metric, baseline: SideEstimates, candidate: SideEstimates) -> Working:
+    """The scale on which a metric is compared.
+
+    Positive metrics by the logarithm of the ratio, counts by the ratio, all others by the difference. Where a ratio
+    does not exist (a positive metric with a value of 0 or below, a count whose baseline is 0) it is the difference.
+    """
+    if metric.kind is Kind.POSITIVE and min([*baseline.values, *candidate.values]) > 0.0:
+        return Working.LOG
+    if metric.kind is Kind.COUNT and baseline.total > 0.0:
+        return Working.RATIO
+    return Working.DIFFERENCE
+
+
+def _between_runs(working: Working, baseline: SideEstimates, candidate: SideEstimates) -> Noted:
+    noise = f"between {baseline.runs} + {candidate.runs} runs (Welch)"
+    if working is Working.RATIO:
+        return Noted(intervals.welch_ratio(baseline.values, candidate.values), noise)
+    if working is Working.LOG:
+        logs = [[math.log(value) for value in side.values] for side in (baseline, candidate)]
+        return Noted(intervals.welch(logs[0], logs[1], working), noise)
+    return Noted(intervals.welch(baseline.values, candidate.values, working), noise)
+
+
+def _within_squared(side: SideEstimates, *, logarithmic: bool) -> float:
+    errors = side.log_standard_errors if logarithmic else side.standard_errors
+    return math.fsum(error * error for error in errors) / (side.runs * side.runs)
+
+
+def _single_run(
+    metric: Metric,
+    working: Working,
+    baseline: SideEstimates,
+    candidate: SideEstimates,
+    found: ArchiveNoise | None,
+) -> Noted:
+    """One run on some side: the noise between runs comes from the archive, or is assumed."""
+    base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
+    logarithmic = working is Working.LOG
+    assumed = max(metric.default_noise, LEAST_ASSUMED_NOISE)
+    unit = 1.0 if logarithmic else max(abs(base), abs(other))
+    deviation = found.deviation if found else assumed * unit
+    noise = f"history of {found.runs} runs" if found else f"assumed noise, {100.0 * assumed:.3g} % between runs"
+    within_a = _within_squared(baseline, logarithmic=logarithmic)
+    within_b = _within_squared(candidate, logarithmic=logarithmic)
+    between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs
+    if working is Working.RATIO:
+        ratio = other / base
+        within_a, between_a = within_a * ratio * ratio, between_a * ratio * ratio
+    within, between = within_a + within_b, between_a + between_b
+    if within > between:
+        noise = f"within-run error, which is larger than the {noise}"
+    error = math.sqrt(max(within, between))
+    change = intervals.difference_of(base, other)
+    if working is Working.RATIO:
+        error, change = error / base, change / base
+    elif logarithmic:
+        change = math.log1p(change / base)
+    freedom = found.degrees_of_freedom if found else None
+    return Noted(intervals.from_standard_error(change, error, freedom, working), noise)
+
+
+def _pooled(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates) -> Noted:
+    totals = (round(baseline.total), float(baseline.exposure), round(candidate.total), float(candidate.exposure))
+    if metric.kind is Kind.PROPORTION:
+        return Noted(intervals.newcombe(*totals), "binomial (Newcombe) on the pooled totals")
+    make = intervals.poisson_ratio if working is Working.RATIO else intervals.poisson_difference
+    return Noted(make(*totals), "Poisson on the pooled totals")
+
+
+def contrast_of(
+    metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, archive: Archive
+) -> Noted:
+    """The change with its interval, on the metric's working scale.
+
+    Args:
+        metric: says how its values are compared.
+        statistic: "mean", "p99" …
+        baseline: at least one run with a value.
+        candidate: likewise.
+        archive: for the noise between runs where a side has one run.
+
+    Returns:
+        For counts and proportions the wider of the interval between runs and the one of the pooled totals.
+    """
+    working = working_scale(metric, baseline, candidate)
+    if baseline.runs > 1 and candidate.runs > 1:
+        between = _between_runs(working, baseline, candidate)
+    else:
+        found = archive.noise(metric.id, statistic, working)
+        between = _single_run(metric, working, baseline, candidate, found)
+    if metric.kind not in _POOLED:
+        return between
+    pooled = _pooled(metric, working, baseline, candidate)
+    wider, narrower = (between, pooled) if between.contrast.width > pooled.contrast.width else (pooled, between)
+    return Noted(wider.contrast, f"{wider.noise}, wider than {narrower.noise}")
+
+
+def effective_margin(metric: Metric, base: float, scale: Scale) -> float:
+    """One margin for the margin and the floor: ``max(margin, floor / |base|)``, on ``scale``.
+
+    Args:
+        metric: its relative margin, and its floor in the unit.
+        base: the baseline's value, in the unit.
+        scale: RELATIVE gives a fraction of the baseline, ABSOLUTE the unit.
+    """
+    absolute = max(metric.margin * abs(base), metric.floor)
+    return absolute if scale is Scale.ABSOLUTE else absolute / abs(base)
+
+
+def _band(margin: float, working: Working) -> tuple[float, float]:
+    if working is not Working.LOG:
+        return -margin, margin
+    return math.log1p(-margin) if margin < 1.0 else -math.inf, math.log1p(margin)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A contrast as seen from "worse is up": the only place where better and worse get a sign.
+
+    Attributes:
+        low, high: the interval of the worsening.
+        margin: the worsening that is still accepted.
+        p_worse: one-sided p-value of a worsening beyond the margin.
+        sign: +1 when a larger value is worse, -1 when a smaller one is.
+    """
+
+    low: float
+    high: float
+    margin: float
+    p_worse: float
+    sign: int
+
+
+def towards_worse(better: Better, contrast: Contrast, band: tuple[float, float]) -> Direction:
+    """Turn a contrast so that worse is up.
+
+    Args:
+        better: LOWER or HIGHER; NEITHER is treated as LOWER and must not be judged by it.
+        contrast: candidate against baseline.
+        band: lower and upper end of the accepted change on the working scale.
+    """
+    if better is Better.HIGHER:
+        return Direction(-contrast.high, -contrast.low, -band[0], contrast.p_below(band[0]), -1)
+    return Direction(contrast.low, contrast.high, band[1], contrast.p_above(band[1]), 1)
+
+
+def decide(direction: Direction, *, above_floor: bool) -> Outcome:
+    """The outcome, in the order worse, better, equal, inconclusive.
+
+    Args:
+        direction: the interval of the worsening, and the margin.
+        above_floor: whether the change is at least the metric's floor.
+    """
+    if direction.low > direction.margin:
+        return Outcome.WORSE
+    if direction.high < 0.0 and above_floor:
+        return Outcome.BETTER
+    if direction.high < direction.margin:
+        return Outcome.EQUAL
+    return Outcome.INCONCLUSIVE
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _displayed(value: float, working: Working) -> float | None:
+    return _finite(math.expm1(value) if working is Working.LOG else value)
+
+
+def _notes(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates) -> list[str]:
+    notes = []
+    if metric.kind is Kind.POSITIVE and working is Working.DIFFERENCE:
+        notes.append("a run's value is 0 or below, so the difference is compared instead of the ratio")
+    if metric.kind is Kind.COUNT and working is Working.DIFFERENCE:
+        notes.append("the baseline counted none, so the difference is compared instead of the ratio")
+    for name, side in (("baseline", baseline), ("candidate", candidate)):
+        if side.runs < len(side.per_run):
+            notes.append(f"estimable in {side.runs} of {len(side.per_run)} runs of the {name}")
+    if metric.better is Better.NEITHER:
+        notes.append("no direction is better: only the size of the change is judged")
+    return notes
+
+
+def unjudged(
+    metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, *, outcome: Outcome, note: str
+) -> Judgement:
+    """A judgement that shows the sides' values and claims nothing."""
+    return Judgement(
+        metric_id=metric.id,
+        statistic=statistic,
+        gating=metric.gating,
+        baseline=side_value(metric, baseline),
+        candidate=side_value(metric, candidate),
+        scale=Scale.RELATIVE if metric.kind in {Kind.POSITIVE, Kind.COUNT} else Scale.ABSOLUTE,
+        outcome=outcome,
+        note=note,
+    )
+
+
+def judge(
+    metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, archive: Archive
+) -> Judgement:
+    """Judge one statistic of one metric.
+
+    Args:
+        metric: its kind, direction, margin and floor.
+        statistic: "mean", "p99" …
+        baseline: what the judged runs of the baseline say.
+        candidate: likewise.
+        archive: for the noise between runs where a side has one run.
+
+    Returns:
+        The judgement, before any correction for several metrics.
+
+    Source: docs/concepts/verdict.md, "One metric".
+    """
+    absent = [
+        f"{name}: {side.absence}" for name, side in (("baseline", baseline), ("candidate", candidate)) if side.absence
+    ]
+    if absent:
+        return unjudged(metric, statistic, baseline, candidate, outcome=Outcome.NO_DATA, note="; ".join(absent))
+    noted = contrast_of(metric, statistic, baseline, candidate, archive)
+    contrast = noted.contrast
+    base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
+    scale = Scale.ABSOLUTE if contrast.working is Working.DIFFERENCE else Scale.RELATIVE
+    margin = effective_margin(metric, base, scale)
+    band = _band(margin, contrast.working)
+    direction = towards_worse(metric.better, contrast, band)
+    inside = band[0] < contrast.low and contrast.high < band[1]
+    outcome = decide(direction, above_floor=abs(other - base) >= metric.floor)
+    notes = _notes(metric, contrast.working, baseline, candidate)
+    if metric.better is Better.NEITHER:
+        outcome = Outcome.EQUAL if inside else Outcome.INCONCLUSIVE
+    elif margin == 0.0 and base == 0.0 and other == 0.0:
+        outcome = Outcome.EQUAL
+        notes.append("0 on both sides and no floor is set: the interval says how much could have been missed")
+    judged = metric.better is not Better.NEITHER
+    spread = contrast.standard_error / math.sqrt(1.0 / baseline.runs + 1.0 / candidate.runs)
+    worst = power.detectable_worsening(direction.margin, contrast.standard_error, contrast.degrees_of_freedom)
+    undecided = judged and outcome is Outcome.INCONCLUSIVE
+    return Judgement(
+        metric_id=metric.id,
+        statistic=statistic,
+        gating=metric.gating,
+        baseline=side_value(metric, baseline),
+        candidate=side_value(metric, candidate),
+        scale=scale,
+        change=_displayed(contrast.change, contrast.working),
+        low=_displayed(contrast.low, contrast.working),
+        high=_displayed(contrast.high, contrast.working),
+        margin_low=-margin,
+        margin_high=margin,
+        outcome=outcome,
+        trend=judged and outcome is Outcome.EQUAL and direction.low > 0.0,
+        equivalent=inside,
+        noise=noted.noise,
+        degrees_of_freedom=contrast.degrees_of_freedom,
+        p_worse=direction.p_worse if judged else None,
+        p_different=contrast.p_different,
+        detectable=_displayed(direction.sign * worst, contrast.working) if judged else None,
+        runs_needed=power.runs_needed(direction.margin, spread) if undecided else None,
+        note="; ".join(notes),
+    )

@@ -1,0 +1,151 @@
+"""The two sides of a comparison: their runs in order, and which of them may be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.core.comparison import RunEntry, Side
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import GateStatus, Manifest, Status
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+
+
+def exclusion(manifest: Manifest) -> str | None:
+    """Why a run may not be compared: its failed gates; None when it may.
+
+    Args:
+        manifest: of the run.
+    """
+    failed = [gate for gate in manifest.gates if gate.status is GateStatus.FAIL]
+    if failed:
+        return "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in failed)
+    return None if manifest.status is Status.VALID else "the run is marked invalid"
+
+
+@dataclass(frozen=True)
+class SelectedRuns:
+    """One side's runs, all of them, in the order in which they were made.
+
+    Attributes:
+        name: "baseline" or "candidate".
+        runs: all runs of the side.
+        excluded: per run id, the reason why it is not judged.
+    """
+
+    name: str
+    runs: list[LoadedRun]
+    excluded: dict[str, str]
+
+    @property
+    def included(self) -> list[LoadedRun]:
+        """The runs that are judged."""
+        return [run for run in self.runs if run.run_id not in self.excluded]
+
+    @property
+    def first(self) -> Manifest:
+        """The manifest that speaks for the side: of the first included run, or of the first run when none is."""
+        return (self.included or self.runs)[0].manifest
+
+    @property
+    def version(self) -> str:
+        """The subject's version."""
+        return self.first.subject.version
+
+
+def _order(run: LoadedRun) -> tuple[str, int, str]:
+    place = run.manifest.experiment
+    return (run.manifest.started_at, place.position if place else 0, run.run_id)
+
+
+def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
+    """Order a side's runs and set aside those with a failed gate.
+
+    Args:
+        name: "baseline" or "candidate".
+        runs: in any order.
+
+    Raises:
+        UsageError: there are no runs, one is given twice, or they are of different versions.
+    """
+    if not runs:
+        raise UsageError(f"the {name} has no runs", "`chainmark runs list` shows what can be compared")
+    loaded = sorted((LoadedRun(run) for run in runs), key=_order)
+    places = [run.manifest.experiment for run in loaded]
+    if len({place.id if place else "" for place in places}) == 1 and all(places):
+        loaded.sort(key=lambda run: (run.manifest.experiment.position if run.manifest.experiment else 0, _order(run)))
+    identifiers = [run.run_id for run in loaded]
+    twice = sorted({identifier for identifier in identifiers if identifiers.count(identifier) > 1})
+    if twice:
+        raise UsageError(f"the {name} names the run `{twice[0]}` twice", "name each run once")
+    versions = sorted({run.manifest.subject.version for run in loaded})
+    if len(versions) > 1:
+        raise UsageError(
+            f"the {name} mixes the versions {' and '.join(versions)}", "name runs of one version on each side"
+        )
+    excluded = {run.run_id: reason for run in loaded if (reason := exclusion(run.manifest)) is not None}
+    return SelectedRuns(name, loaded, excluded)
+
+
+def check_pair(baseline: SelectedRuns, candidate: SelectedRuns) -> None:
+    """Refuse what no comparison can be made of.
+
+    Raises:
+        UsageError: the sides are of different systems, or share a run.
+    """
+    systems = sorted({run.manifest.subject.system for run in [*baseline.runs, *candidate.runs]})
+    if len(systems) > 1:
+        raise UsageError(
+            f"runs of different systems cannot be compared: {' and '.join(systems)}",
+            "`chainmark runs list` shows the system of every run",
+        )
+    shared = sorted({run.run_id for run in baseline.runs} & {run.run_id for run in candidate.runs})
+    if shared:
+        raise UsageError(
+            f"the run `{shared[0]}` is on both sides", "a run compared with itself says nothing; name two sets of runs"
+        )
+
+
+def labels(baseline: SelectedRuns, candidate: SelectedRuns) -> tuple[str, str]:
+    """What the sides are called: their versions, with their roles where the versions are the same."""
+    if baseline.version != candidate.version:
+        return baseline.version, candidate.version
+    return f"{baseline.version} ({BASELINE})", f"{candidate.version} ({CANDIDATE})"
+
+
+def joined_conditions(selected: SelectedRuns) -> dict[str, str]:
+    """Per condition id, the values found in the side's judged runs; several are joined by commas."""
+    found: dict[str, list[str]] = {}
+    for run in selected.included or selected.runs:
+        for key, value in run.manifest.conditions.items():
+            found.setdefault(key, []).append(value)
+    return {key: ", ".join(dict.fromkeys(values)) for key, values in sorted(found.items())}
+
+
+def _entry(run: LoadedRun, reason: str | None) -> RunEntry:
+    manifest = run.manifest
+    place = manifest.experiment
+    return RunEntry(
+        run_id=run.run_id,
+        started_at=manifest.started_at,
+        repetition=place.repetition if place else None,
+        position=place.position if place else None,
+        gates=manifest.gates,
+        counts=manifest.counts,
+        incidents=manifest.incidents,
+        warnings=manifest.warnings,
+        excluded_because=reason,
+    )
+
+
+def describe(selected: SelectedRuns, label: str) -> Side:
+    """The side as the report lists it: every run, with the reason of each that is not judged."""
+    return Side(
+        label=label,
+        subject=selected.first.subject,
+        runs=[_entry(run, selected.excluded.get(run.run_id)) for run in selected.runs],
+        host=selected.first.host,
+        conditions=joined_conditions(selected),
+    )

@@ -1,0 +1,184 @@
+"""The stationary bootstrap of time-ordered samples, as multiplicities instead of indices.
+
+A resample is described by how often it draws each unit (a row, or all rows of one time value). Because a block is a
+run of neighbours, its contribution is one +1 and one -1 in a difference array: the cost falls with the block length,
+one matrix serves every metric of a population jointly, and a quantile needs a cumulative sum instead of a sort.
+
+Sums avoid BLAS on purpose: its order of summation, and with it the last bit, depends on the number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from chainmark.stats.centiles import FloatArray, centile_index
+
+RESAMPLES = 1000
+_CHUNK_ELEMENTS = 2_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
+
+IntArray = npt.NDArray[np.int64]
+
+
+def generator(seed: int, *purpose: str) -> np.random.Generator:
+    """A counter-based generator that depends on the seed and on what it is used for, and on nothing else.
+
+    Args:
+        seed: recorded in the run's manifest.
+        purpose: names that keep streams apart, such as the population's id.
+    """
+    digest = hashlib.sha256("\x1f".join(purpose).encode()).digest()
+    words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed % 2**64, *words])))
+
+
+def _autocovariances(deviations: FloatArray, lags: int) -> FloatArray:
+    n = len(deviations)
+    return np.array([float((deviations[lag:] * deviations[: n - lag]).sum()) / n for lag in range(lags + 1)])
+
+
+def _significant_lags(correlations: FloatArray, n: int, window: int, longest: int) -> int:
+    threshold = 2.0 * math.sqrt(math.log10(n) / n)
+    small = np.abs(correlations[1:]) < threshold
+    for lag in range(len(small) - window + 1):
+        if bool(small[lag : lag + window].all()):
+            return min(2 * max(lag, 1), longest)
+    return longest
+
+
+def optimal_block_length(series: npt.ArrayLike) -> float:
+    """Mean block length that minimises the error of the stationary bootstrap's variance of a mean.
+
+    Args:
+        series: shape (n,), in time order, finite.
+
+    Returns:
+        The length in samples, from 1 to ``ceil(min(3 sqrt(n), n / 3))``; 1 for a constant or very short series.
+
+    Source: Politis and White (2004), "Automatic block-length selection for the dependent bootstrap", with the
+    correction of Patton, Politis and White (2009).
+    """
+    values = np.asarray(series, dtype=np.float64)
+    n = len(values)
+    deviations = values - values.mean() if n else values
+    if n < 8 or float(np.abs(deviations).max()) <= 1e-12 * float(np.abs(values).max()):
+        return 1.0
+    window = max(5, int(math.log10(n)))
+    longest = min(math.ceil(math.sqrt(n)) + window, n - 1)
+    covariances = _autocovariances(deviations, longest)
+    cutoff = _significant_lags(covariances / covariances[0], n, window, longest)
+    lags = np.arange(1, cutoff + 1)
+    flat_top = np.minimum(1.0, 2.0 * (1.0 - lags / cutoff))
+    weighted = 2.0 * flat_top * covariances[1 : cutoff + 1]
+    long_run_variance = covariances[0] + float(weighted.sum())
+    if long_run_variance <= 0.0:
+        return 1.0
+    slope = float((weighted * lags).sum())
+    length = (slope * slope / (long_run_variance * long_run_variance) * n) ** (1.0 / 3.0)
+    return float(min(max(length, 1.0), math.ceil(min(3.0 * math.sqrt(n), n / 3.0))))
+
+
+def _independent(rng: np.random.Generator, n: int, rows: int) -> IntArray:
+    drawn = rng.integers(0, n, size=(rows, n)) + np.arange(rows)[:, None] * n
+    return np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+
+
+def _blocks(rng: np.random.Generator, n: int, rows: int, block_length: float) -> IntArray:
+    expected = n / block_length
+    count = math.ceil(expected + 6.0 * math.sqrt(expected) + 10.0)
+    ends = rng.geometric(1.0 / block_length, size=(rows, count)).cumsum(axis=1)
+    while int(ends[:, -1].min()) < n:
+        further = rng.geometric(1.0 / block_length, size=(rows, count)).cumsum(axis=1)
+        ends = np.concatenate([ends, ends[:, -1:] + further], axis=1)
+    ends = np.minimum(ends, n)
+    lengths = np.diff(ends, axis=1, prepend=0)
+    first = rng.integers(0, n, size=lengths.shape)
+    last = first + lengths
+    wraps = last > n  # the series is a circle: a block that runs past its end goes on at its start
+    offset = np.arange(rows)[:, None] * (n + 1)
+    size = rows * (n + 1)
+    begins = np.bincount((first + offset).ravel(), minlength=size)
+    stops = np.bincount((np.where(wraps, last - n, last) + offset).ravel(), minlength=size)
+    steps = (begins - stops).reshape(rows, n + 1)[:, :n]
+    steps[:, 0] += wraps.sum(axis=1)
+    return np.asarray(steps.cumsum(axis=1), dtype=np.int64)
+
+
+def multiplicities(
+    rng: np.random.Generator, n: int, block_length: float, resamples: int = RESAMPLES
+) -> Iterator[IntArray]:
+    """How often each unit is drawn, resample by resample.
+
+    Args:
+        rng: consumed in a fixed order, so the same generator gives the same resamples.
+        n: number of units in time order, >= 1.
+        block_length: mean of the geometric block lengths, in units; 1 draws independently.
+        resamples: rows in total.
+
+    Yields:
+        Chunks of shape (rows, n); every row sums to n.
+
+    Source: Politis and Romano (1994), "The stationary bootstrap".
+    """
+    rows = max(1, min(resamples, _CHUNK_ELEMENTS // n))
+    for start in range(0, resamples, rows):
+        size = min(rows, resamples - start)
+        yield _independent(rng, n, size) if block_length <= 1.0 else _blocks(rng, n, size, block_length)
+
+
+def resampled_means(weights: IntArray, sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """Means of resamples.
+
+    Args:
+        weights: shape (rows, units), multiplicities.
+        sums: shape (units,), sum of the values in a unit, in the metric's unit.
+        counts: shape (units,), number of values in a unit.
+
+    Returns:
+        Shape (rows,), in the metric's unit; NaN where a resample holds no value.
+    """
+    factors = weights.astype(np.float64)
+    totals = (factors * counts).sum(axis=1)
+    values = (factors * sums).sum(axis=1)
+    result = np.full(len(values), np.nan)
+    np.divide(values, totals, out=result, where=totals > 0)
+    return result
+
+
+def resampled_centiles(weights: IntArray, sorted_values: FloatArray, fractions: Sequence[float]) -> FloatArray:
+    """Nearest-rank centiles of resamples.
+
+    Args:
+        weights: shape (rows, n), multiplicities of the values in their ascending order.
+        sorted_values: shape (n,), ascending, in the metric's unit.
+        fractions: 0 to 1.
+
+    Returns:
+        Shape (rows, fractions), in the metric's unit; NaN where a resample holds no value.
+    """
+    result = np.full((len(weights), len(fractions)), np.nan)
+    ranks = weights.cumsum(axis=1)
+    for row, cumulative in enumerate(ranks):
+        total = int(cumulative[-1]) if len(cumulative) else 0
+        if total:
+            wanted = [centile_index(total, fraction) for fraction in fractions]
+            result[row] = sorted_values[np.searchsorted(cumulative, wanted, side="right")]
+    return result
+
+
+def standard_error(replicates: FloatArray) -> float | None:
+    """Standard deviation of the finite replicates; None when fewer than two are finite.
+
+    Args:
+        replicates: shape (resamples,), the statistic in the metric's unit or its logarithm.
+    """
+    kept = replicates[np.isfinite(replicates)]
+    if len(kept) < 2:
+        return None
+    if float(kept.max()) == float(kept.min()):
+        return 0.0
+    return float(kept.std(ddof=1))

@@ -1,0 +1,125 @@
+"""Nearest-rank centiles and distributions, as the published reports of this field define them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from chainmark.core.distribution import STANDARD_CENTILES, Distribution
+
+FloatArray = npt.NDArray[np.float64]
+
+# Fractions are decimals (0.9), products are binary (10 * (1 - 0.9) is 0.9999999999999998): without this allowance the
+# p90 of 10 samples would not be estimable and the p29 of 100 would be the 28th.
+_ROUNDING = 1e-9
+
+
+def centile_index(n: int, fraction: float) -> int:
+    """Index of a centile among n ascending values: ``min(n - 1, floor(n * fraction))``.
+
+    Args:
+        n: number of values, >= 1.
+        fraction: 0 to 1.
+
+    Raises:
+        ValueError: n is below 1, or the fraction lies outside 0 to 1.
+
+    Source: docs/concepts/distributions.md, "Centiles".
+    """
+    if n < 1:
+        raise ValueError(f"a centile of {n} values is not defined")
+    if not 0.0 <= fraction <= 1.0:
+        raise ValueError(f"the fraction {fraction} lies outside 0 to 1")
+    return min(n - 1, math.floor(n * fraction + _ROUNDING))
+
+
+def is_estimable(n: int, fraction: float) -> bool:
+    """Whether at least one of n samples is expected on either side of the fraction; 0 and 1 are the extremes.
+
+    Args:
+        n: number of samples.
+        fraction: 0 to 1.
+    """
+    if n < 1:
+        return False
+    if fraction in {0.0, 1.0}:
+        return True
+    return n * (1.0 - fraction) >= 1.0 - _ROUNDING and n * fraction >= 1.0 - _ROUNDING
+
+
+def centile(sorted_values: FloatArray, fraction: float) -> float:
+    """Nearest-rank centile: an element of the sample, never an interpolation.
+
+    Args:
+        sorted_values: shape (n,), ascending, n >= 1, in the metric's unit.
+        fraction: 0 to 1.
+
+    Returns:
+        The element at `centile_index`, in the metric's unit.
+
+    Raises:
+        ValueError: there are no values, or the fraction lies outside 0 to 1.
+    """
+    return float(sorted_values[centile_index(len(sorted_values), fraction)])
+
+
+def estimable_centile(sorted_values: FloatArray, fraction: float) -> float | None:
+    """The centile, or None where n is too small for that fraction.
+
+    Args:
+        sorted_values: shape (n,), ascending, in the metric's unit; may be empty.
+        fraction: 0 to 1.
+    """
+    return centile(sorted_values, fraction) if is_estimable(len(sorted_values), fraction) else None
+
+
+def fraction_of(statistic: str) -> float | None:
+    """The fraction that a statistic's name stands for: ``min`` 0, ``p99.9`` 0.999, ``max`` 1; None for ``mean``."""
+    if statistic == "mean":
+        return None
+    if statistic in {"min", "max"}:
+        return 0.0 if statistic == "min" else 1.0
+    return float(Decimal(statistic[1:]) / 100)
+
+
+def finite(values: npt.ArrayLike) -> FloatArray:
+    """The finite values in their order: null, NaN and infinity all mean "no value" in a samples' column."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[np.isfinite(array)]
+
+
+def distribution(
+    values: npt.ArrayLike, n_null: int = 0, fractions: Sequence[float] = STANDARD_CENTILES
+) -> Distribution | None:
+    """Size, moments, range and centiles of a sample.
+
+    Args:
+        values: shape (n,), in the metric's unit, any order; values that are not finite count as null.
+        n_null: further rows without a value.
+        fractions: the centiles wanted.
+
+    Returns:
+        The distribution, or None when no value is left.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    ordered = np.sort(finite(array))
+    n = len(ordered)
+    if n == 0:
+        return None
+    # The sum runs over sorted values, so that the mean does not depend on the order of the rows.
+    low, high = float(ordered[0]), float(ordered[-1])
+    mean = min(max(float(ordered.sum() / n), low), high)
+    deviations = ordered - mean
+    return Distribution(
+        n=n,
+        n_null=n_null + len(array) - n,
+        mean=mean,
+        sd=math.sqrt(float((deviations * deviations).sum()) / (n - 1)) if n > 1 else None,
+        min=low,
+        max=high,
+        centiles=[(fraction, estimable_centile(ordered, fraction)) for fraction in fractions],
+    )

@@ -1,0 +1,329 @@
+"""Contrasts: how far a candidate lies from a baseline, with a 90 % interval and one-sided p-values.
+
+Every constructor is a pure function of numbers. A contrast lives on a *working* scale: the logarithm of a ratio,
+a ratio minus one, or a plain difference. A 90 % interval is two one-sided tests at 5 %, which is what the verdict needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from scipy import optimize, stats
+
+CONFIDENCE = 0.90
+_ONE_SIDED = (1.0 + CONFIDENCE) / 2.0
+_LARGEST_Z = 37.0  # beyond it the normal tail is smaller than a float can hold
+
+
+class Working(StrEnum):
+    """The scale on which a contrast is computed."""
+
+    LOG = "logarithm of the ratio"
+    RATIO = "ratio minus one"
+    DIFFERENCE = "difference"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Candidate against baseline on a working scale.
+
+    Attributes:
+        working: what the numbers are.
+        change: the point estimate; positive means that the candidate's value is larger.
+        low, high: the 90 % interval.
+        p_above: one-sided p-value of "the change is at most this bound" against "it is larger".
+        p_below: one-sided p-value of "the change is at least this bound" against "it is smaller".
+        p_different: two-sided p-value of "there is no change".
+        standard_error: of the change; for intervals that are not symmetrical, their width over that of a normal one.
+        degrees_of_freedom: of the t distribution; None for the normal and the exact ones.
+    """
+
+    working: Working
+    change: float
+    low: float
+    high: float
+    p_above: Callable[[float], float]
+    p_below: Callable[[float], float]
+    p_different: float
+    standard_error: float
+    degrees_of_freedom: float | None = None
+
+    @property
+    def width(self) -> float:
+        """Width of the interval on the working scale."""
+        return self.high - self.low
+
+
+def t_quantile(probability: float, degrees_of_freedom: float | None) -> float:
+    """Quantile of Student's t; of the normal distribution for None."""
+    if degrees_of_freedom is None:
+        return float(stats.norm.ppf(probability))
+    return float(stats.t.ppf(probability, degrees_of_freedom))
+
+
+def _t_tail(value: float, degrees_of_freedom: float | None) -> float:
+    if degrees_of_freedom is None:
+        return float(stats.norm.sf(value))
+    return float(stats.t.sf(value, degrees_of_freedom))
+
+
+def from_standard_error(
+    change: float, standard_error: float, degrees_of_freedom: float | None, working: Working
+) -> Contrast:
+    """A contrast with a t (or normal) interval.
+
+    Args:
+        change: on the working scale.
+        standard_error: of the change, >= 0; 0 gives an interval of zero width and p-values of 0 or 1.
+        degrees_of_freedom: None for a known standard error.
+        working: what the numbers are.
+    """
+
+    def tail(distance: float) -> float:
+        if standard_error > 0.0:
+            return _t_tail(distance / standard_error, degrees_of_freedom)
+        return 0.0 if distance > 0.0 else 1.0
+
+    half = t_quantile(_ONE_SIDED, degrees_of_freedom) * standard_error
+    return Contrast(
+        working=working,
+        change=change,
+        low=change - half,
+        high=change + half,
+        p_above=lambda bound: tail(change - bound),
+        p_below=lambda bound: tail(bound - change),
+        p_different=min(1.0, 2.0 * tail(abs(change))),
+        standard_error=standard_error,
+        degrees_of_freedom=degrees_of_freedom,
+    )
+
+
+def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and sample variance; a spread at the level of rounding is none at all.
+
+    Args:
+        values: at least one value; the variance of a single one is 0.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    largest = float(np.abs(array).max())
+    if float(array.max() - array.min()) <= 1e-12 * largest:
+        return float(array[0]), 0.0
+    return float(array.mean()), float(array.var(ddof=1))
+
+
+def difference_of(baseline: float, candidate: float) -> float:
+    """``candidate - baseline``, 0 where they differ by rounding only."""
+    difference = candidate - baseline
+    return 0.0 if abs(difference) <= 1e-12 * max(abs(baseline), abs(candidate)) else difference
+
+
+def _welch_freedom(first: float, n_first: int, second: float, n_second: int) -> float:
+    """Welch-Satterthwaite from the two squared standard errors; with no spread at all the pooled number."""
+    total = first + second
+    if total <= 0.0:
+        return float(n_first + n_second - 2)
+    return total * total / (first * first / (n_first - 1) + second * second / (n_second - 1))
+
+
+def welch(baseline: Sequence[float], candidate: Sequence[float], working: Working) -> Contrast:
+    """Welch's t interval for the difference of the means of two sides' runs.
+
+    Args:
+        baseline: one estimate a run, at least two; logarithms when the working scale is the logarithm of the ratio.
+        candidate: likewise.
+        working: LOG or DIFFERENCE.
+
+    Source: Welch (1947); the same as ``scipy.stats.ttest_ind(..., equal_var=False).confidence_interval(0.90)``.
+    """
+    mean_a, variance_a = mean_and_variance(baseline)
+    mean_b, variance_b = mean_and_variance(candidate)
+    squared_a, squared_b = variance_a / len(baseline), variance_b / len(candidate)
+    freedom = _welch_freedom(squared_a, len(baseline), squared_b, len(candidate))
+    return from_standard_error(difference_of(mean_a, mean_b), math.sqrt(squared_a + squared_b), freedom, working)
+
+
+def welch_ratio(baseline: Sequence[float], candidate: Sequence[float]) -> Contrast:
+    """Welch's interval for the ratio of two means of raw values, minus one, by the delta method.
+
+    Args:
+        baseline: one rate a run, at least two, with a mean above 0; single runs may be 0.
+        candidate: likewise; its mean may be 0.
+    """
+    mean_a, variance_a = mean_and_variance(baseline)
+    mean_b, variance_b = mean_and_variance(candidate)
+    ratio = 1.0 + difference_of(mean_a, mean_b) / mean_a
+    squared_a = variance_a / len(baseline) * ratio * ratio / (mean_a * mean_a)
+    squared_b = variance_b / len(candidate) / (mean_a * mean_a)
+    freedom = _welch_freedom(squared_a, len(baseline), squared_b, len(candidate))
+    return from_standard_error(ratio - 1.0, math.sqrt(squared_a + squared_b), freedom, Working.RATIO)
+
+
+def _width_as_standard_error(low: float, high: float) -> float:
+    return (high - low) / (2.0 * t_quantile(_ONE_SIDED, None))
+
+
+def poisson_p_different(count_a: float, exposure_a: float, count_b: float, exposure_b: float) -> float:
+    """Two-sided p-value of equal Poisson rates.
+
+    The E-test of Krishnamoorthy and Thomson (2004) while counts are small; above that it needs a table as large as the
+    product of the counts, and the exact conditional test of Przyborowski and Wilenski (1940) is as good.
+    """
+    if count_a + count_b == 0:
+        return 1.0
+    if count_a + count_b <= 200:
+        return float(stats.poisson_means_test(round(count_a), exposure_a, round(count_b), exposure_b).pvalue)
+    share = exposure_b / (exposure_a + exposure_b)
+    total = count_a + count_b
+    tails = stats.binom.cdf(count_b, total, share), stats.binom.sf(count_b - 1, total, share)
+    return min(1.0, 2.0 * float(min(tails)))
+
+
+def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b: float) -> Contrast:
+    """Exact interval for the ratio of two Poisson rates, minus one.
+
+    Given the sum of the counts, the candidate's count is binomial and its share a function of the ratio.
+
+    Args:
+        count_a: events of the baseline, > 0.
+        exposure_a: samples in which they were counted, > 0.
+        count_b: events of the candidate, >= 0.
+        exposure_b: likewise.
+
+    Source: Przyborowski and Wilenski (1940), with the binomial limits of Clopper and Pearson (1934).
+    """
+    total = count_a + count_b
+    odds = exposure_a / exposure_b
+    tail = 1.0 - _ONE_SIDED
+
+    def share(bound: float) -> float:
+        ratio = max(0.0, 1.0 + bound)
+        return exposure_b * ratio / (exposure_a + exposure_b * ratio)
+
+    low_share = float(stats.beta.ppf(tail, count_b, count_a + 1)) if count_b > 0 else 0.0
+    high_share = float(stats.beta.ppf(1.0 - tail, count_b + 1, count_a))
+    low = low_share / (1.0 - low_share) * odds - 1.0
+    high = high_share / (1.0 - high_share) * odds - 1.0
+    return Contrast(
+        working=Working.RATIO,
+        change=count_b / count_a * odds - 1.0,
+        low=low,
+        high=high,
+        p_above=lambda bound: float(stats.binom.sf(count_b - 1, total, share(bound))),
+        p_below=lambda bound: float(stats.binom.cdf(count_b, total, share(bound))),
+        p_different=poisson_p_different(count_a, exposure_a, count_b, exposure_b),
+        standard_error=_width_as_standard_error(low, high),
+    )
+
+
+Limits = Callable[[float], tuple[float, float]]
+
+
+def _crossing(limit: Callable[[float], float], bound: float) -> float:
+    """The z at which a monotone limit meets the bound; the largest z when it never does."""
+    if (limit(0.0) - bound) * (limit(_LARGEST_Z) - bound) > 0.0:
+        return _LARGEST_Z
+    return float(optimize.brentq(lambda z: limit(z) - bound, 0.0, _LARGEST_Z, xtol=1e-10))
+
+
+def _from_limits(change: float, limits: Limits, working: Working, p_different: float | None = None) -> Contrast:
+    """A contrast whose p-values invert its interval, so that test and interval can never disagree."""
+
+    def above(bound: float) -> float:
+        if bound < change:
+            return float(stats.norm.sf(_crossing(lambda z: limits(z)[0], bound)))
+        return float(stats.norm.cdf(_crossing(lambda z: limits(z)[1], bound)))
+
+    def below(bound: float) -> float:
+        if bound > change:
+            return float(stats.norm.sf(_crossing(lambda z: limits(z)[1], bound)))
+        return float(stats.norm.cdf(_crossing(lambda z: limits(z)[0], bound)))
+
+    low, high = limits(t_quantile(_ONE_SIDED, None))
+    different = min(1.0, 2.0 * min(above(0.0), below(0.0))) if p_different is None else p_different
+    return Contrast(working, change, low, high, above, below, different, _width_as_standard_error(low, high))
+
+
+def _recovered(
+    estimate_a: float, limits_a: tuple[float, float], estimate_b: float, limits_b: tuple[float, float]
+) -> tuple[float, float]:
+    """Limits of B - A from the limits of each: the variance near a limit is recovered from the distance to it.
+
+    Source: Zou and Donner (2008), "Construction of confidence limits about effect measures: a general approach".
+    """
+    change = estimate_b - estimate_a
+    low = change - math.hypot(estimate_b - limits_b[0], limits_a[1] - estimate_a)
+    high = change + math.hypot(limits_b[1] - estimate_b, estimate_a - limits_a[0])
+    return low, high
+
+
+def poisson_limits(count: float, exposure: float, z: float) -> tuple[float, float]:
+    """Exact limits of a Poisson rate at the confidence of a normal quantile z.
+
+    Source: Garwood (1936), "Fiducial limits for the Poisson distribution".
+    """
+    tail = float(stats.norm.sf(z))
+    low = float(stats.chi2.ppf(tail, 2.0 * count)) / 2.0 if count > 0 else 0.0
+    high = float(stats.chi2.isf(tail, 2.0 * count + 2.0)) / 2.0
+    rate = count / exposure
+    return min(low / exposure, rate), max(high / exposure, rate)
+
+
+def poisson_difference(count_a: float, exposure_a: float, count_b: float, exposure_b: float) -> Contrast:
+    """Interval for the difference of two Poisson rates; for a baseline without events, which has no ratio.
+
+    Args:
+        count_a: events of the baseline, >= 0.
+        exposure_a: samples in which they were counted, > 0.
+        count_b: events of the candidate, >= 0.
+        exposure_b: likewise.
+
+    Source: Garwood's limits combined as Zou and Donner (2008) do.
+    """
+    rate_a, rate_b = count_a / exposure_a, count_b / exposure_b
+
+    def limits(z: float) -> tuple[float, float]:
+        if z <= 0.0:
+            return rate_b - rate_a, rate_b - rate_a
+        return _recovered(
+            rate_a, poisson_limits(count_a, exposure_a, z), rate_b, poisson_limits(count_b, exposure_b, z)
+        )
+
+    p_different = poisson_p_different(count_a, exposure_a, count_b, exposure_b)
+    return _from_limits(rate_b - rate_a, limits, Working.DIFFERENCE, p_different)
+
+
+def wilson_limits(successes: float, trials: float, z: float) -> tuple[float, float]:
+    """Score limits of a proportion.
+
+    Source: Wilson (1927), "Probable inference, the law of succession, and statistical inference".
+    """
+    share = successes / trials
+    scale = 1.0 + z * z / trials
+    centre = (share + z * z / (2.0 * trials)) / scale
+    half = z / scale * math.sqrt(share * (1.0 - share) / trials + z * z / (4.0 * trials * trials))
+    return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)
+
+
+def newcombe(successes_a: float, trials_a: float, successes_b: float, trials_b: float) -> Contrast:
+    """Interval for the difference of two independent proportions, candidate minus baseline.
+
+    Args:
+        successes_a: of the baseline, 0 to trials.
+        trials_a: > 0.
+        successes_b: of the candidate.
+        trials_b: > 0.
+
+    Source: Newcombe (1998), "Interval estimation for the difference between independent proportions", method 10.
+    """
+    share_a, share_b = successes_a / trials_a, successes_b / trials_b
+
+    def limits(z: float) -> tuple[float, float]:
+        return _recovered(
+            share_a, wilson_limits(successes_a, trials_a, z), share_b, wilson_limits(successes_b, trials_b, z)
+        )
+
+    return _from_limits(share_b - share_a, limits, Working.DIFFERENCE)

@@ -1,0 +1,45 @@
+"""Corrections for many tests at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values that control the chance of any false alarm in a family.
+
+    Args:
+        p_values: one per hypothesis, 0 to 1.
+
+    Returns:
+        In the order given; reject what is at most the level.
+
+    Source: Holm (1979), "A simple sequentially rejective multiple test procedure".
+    """
+    count = len(p_values)
+    order = sorted(range(count), key=lambda index: p_values[index])
+    adjusted = [1.0] * count
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (count - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values that control the share of false alarms among what is reported.
+
+    Args:
+        p_values: one per hypothesis, 0 to 1.
+
+    Returns:
+        In the order given.
+
+    Source: Benjamini and Hochberg (1995), as scipy computes it.
+    """
+    if not p_values:
+        return []
+    return [float(q) for q in stats.false_discovery_control(np.asarray(p_values), method="bh")]
