@@ -1,0 +1,5 @@
+//! Loads and observations over real sockets.
+
+mod observer;
+mod sender;
+mod server;
