@@ -1,0 +1,91 @@
+"""What several commands need: the store, profiles with their settings, comparisons with their reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+from chainmark.cli.console import err, out, print_json
+from chainmark.compare import compare
+from chainmark.core.comparison import Comparison, Verdict
+from chainmark.core.errors import ExitCode
+from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.store.files import json_bytes, write_bytes
+from chainmark.store.paths import data_directory
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import System, load_system
+from chainmark.systems.profiles import read_profile
+from chainmark.systems.runner import tool_version
+
+EXIT_CODES = {
+    Verdict.PASS: ExitCode.DONE,
+    Verdict.FAIL: ExitCode.FAIL,
+    Verdict.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+    Verdict.INVALID: ExitCode.INVALID,
+}
+
+Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
+Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write the report as PDF.")]
+Markdown = Annotated[Path | None, typer.Option("--md", help="Write the report as Markdown for a pull request.")]
+JsonFile = Annotated[Path | None, typer.Option("--json-file", help="Write comparison.json, the source of all reports.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines on stdout.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, e.g. `--set load.rate=400`.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random; a run's place is added to it.")]
+KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' homes in the run, to be looked into.")]
+
+
+class Reports(BaseModel):
+    """Where the renderings of a comparison go."""
+
+    html: Path | None = None
+    pdf: Path | None = None
+    markdown: Path | None = None
+    json_file: Path | None = None
+
+    def write(self, comparison: Comparison) -> list[Path]:
+        """Write what was asked for; the paths written."""
+        contents: list[tuple[Path | None, Callable[[], bytes]]] = [
+            (self.html, lambda: render_html(comparison).encode()),
+            (self.pdf, lambda: render_pdf(comparison)),
+            (self.markdown, lambda: render_markdown(comparison).encode()),
+            (self.json_file, lambda: json_bytes(comparison)),
+        ]
+        written = []
+        for path, render in contents:
+            if path is not None:
+                write_bytes(path, render())
+                written.append(path)
+        return written
+
+
+def open_store() -> Store:
+    """The store of this invocation."""
+    return Store(data_directory())
+
+
+def resolve_profile(reference: str, settings: Sequence[str]) -> tuple[System, BaseModel]:
+    """A profile with its settings applied, checked by its system."""
+    content = read_profile(reference, settings)
+    system = load_system(str(content["system"]))
+    return system, system.profile(content)
+
+
+def compare_and_report(
+    baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], reports: Reports, as_json: bool
+) -> ExitCode:
+    """Compare two sides, print the result, write the reports; the exit code of the verdict."""
+    comparison = compare(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
+    if as_json:
+        print_json(comparison)
+    else:
+        render_terminal(comparison, out)
+    written = reports.write(comparison)
+    if written:
+        err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)
+    return EXIT_CODES[comparison.verdict]

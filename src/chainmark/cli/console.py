@@ -1,0 +1,87 @@
+"""What commands print: results on stdout, progress and messages on stderr, JSON for machines on request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from chainmark.core.errors import ChainmarkError
+from chainmark.store.runs import SealedRun
+from chainmark.systems.runner import Repetition, failed_gates
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(content: BaseModel | dict[str, Any] | list[Any]) -> None:
+    """Write JSON to stdout."""
+    plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+    sys.stdout.write(json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def print_error(error: ChainmarkError) -> None:
+    """One sentence, then a hint."""
+    err.print(Text.assemble(("error: ", "bold red"), error.message))
+    if error.hint:
+        err.print(Text.assemble(("hint: ", "bold cyan"), error.hint))
+
+
+class TerminalProgress:
+    """Progress as a bar on stderr; where stderr is no terminal, one line per stage."""
+
+    def __init__(self, bars: Progress | None) -> None:
+        self._bars = bars
+        self._task: TaskID | None = None
+        self._heading = ""
+
+    def begin(self, repetition: Repetition) -> None:
+        """Announce a run."""
+        arm = repetition.arm
+        self._heading = f"run {repetition.position + 1} of {repetition.total} · {arm.version} ({arm.side})"
+        if self._bars is None:
+            err.print(self._heading)
+
+    def end(self, run: SealedRun) -> None:
+        """Say how a run ended."""
+        failed = failed_gates(run)
+        told = "valid" if not failed else f"invalid: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
+        line = Text.assemble((" ✓ " if not failed else " ✗ ", "green" if not failed else "red"), self._heading, "  ")
+        (self._bars.console if self._bars else err).print(line + Text(f"{run.run_id}  {told}", "dim"))
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        if self._bars is None:
+            err.print(f"  {name}")
+            return
+        if self._task is not None:
+            self._bars.remove_task(self._task)
+        self._task = self._bars.add_task(f"{self._heading} · {name}".strip(" ·"), total=1.0, detail="")
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Move the bar."""
+        if self._bars is not None and self._task is not None:
+            self._bars.update(self._task, completed=min(1.0, fraction), detail=detail)
+
+
+@contextmanager
+def progress() -> Iterator[TerminalProgress]:
+    """A progress listener for as long as the context lasts."""
+    if not err.is_terminal:
+        yield TerminalProgress(None)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[detail]}", style="dim"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        yield TerminalProgress(bars)

@@ -1,0 +1,63 @@
+"""`chainmark experiment`: two subjects, interleaved, compared."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from chainmark.cli.common import (
+    AsJson,
+    Html,
+    JsonFile,
+    KeepHomes,
+    Markdown,
+    Pdf,
+    Reports,
+    Seed,
+    Settings,
+    compare_and_report,
+    open_store,
+    resolve_profile,
+)
+from chainmark.cli.console import err, progress
+from chainmark.systems.runner import Arm, ExperimentPlan, Lab
+
+SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
+
+
+def experiment(
+    profile: Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")],
+    baseline: Annotated[str, typer.Option(help="The version to compare with, e.g. `v0.38.17`.")],
+    candidate: Annotated[str, typer.Option(help="The version that is judged, e.g. `v1.0.1`.")],
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Runs a side.")] = 3,
+    settings: Settings = None,
+    set_baseline: SideSettings = None,
+    set_candidate: SideSettings = None,
+    seed: Seed = 1,
+    keep_homes: KeepHomes = False,
+    html: Html = None,
+    pdf: Pdf = None,
+    md: Markdown = None,
+    json_file: JsonFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run two versions in turn (A B B A A B …) and compare them: the whole question in one command.
+
+    Example: `chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --html report.html`
+
+    A configuration change is judged like a release: `--baseline v1.0.1 --candidate v1.0.1
+    --set-candidate node.config.consensus.timeout_commit=1.5s`
+    """
+    common = settings or []
+    system, baseline_profile = resolve_profile(profile, [*common, *(set_baseline or [])])
+    _, candidate_profile = resolve_profile(profile, [*common, *(set_candidate or [])])
+    for version in dict.fromkeys((baseline, candidate)):
+        with err.status(f"installing {system.title} {version}"):
+            system.install(version)
+    arms = [Arm("baseline", baseline, baseline_profile), Arm("candidate", candidate, candidate_profile)]
+    with progress() as listener:
+        runs = Lab(open_store(), system).experiment(ExperimentPlan(arms, repeat, seed, keep_homes), listener)
+    sides = [[run for run in runs if (place := run.manifest.experiment) and place.side == arm.side] for arm in arms]
+    reports = Reports(html=html, pdf=pdf, markdown=md, json_file=json_file)
+    raise typer.Exit(compare_and_report(sides[0], sides[1], reports, as_json))

@@ -1,0 +1,46 @@
+"""`chainmark nodes`: node binaries."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from chainmark.cli.common import AsJson
+from chainmark.cli.console import err, out, print_json
+from chainmark.systems.base import load_system, system_names
+
+app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.")
+
+
+@app.command("install", epilog="Example: `chainmark nodes install cometbft v0.38.17 v1.0.1`")
+def install(
+    system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")],
+    versions: Annotated[list[str], typer.Argument(help="One or more versions, e.g. `v1.0.1`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Build node binaries from the Go module proxy and cache them, each checked and hashed."""
+    loaded = load_system(system)
+    subjects = []
+    for version in versions:
+        with err.status(f"installing {loaded.title} {version} (a first build takes a minute or two)"):
+            subjects.append(loaded.install(version))
+        if not as_json:
+            subject = subjects[-1]
+            out.print(f"{subject.name} {subject.version}  sha256 {subject.binary_sha256}  {subject.build}")
+    if as_json:
+        print_json([subject.model_dump(mode="json") for subject in subjects])
+
+
+@app.command("list", epilog="Example: `chainmark nodes list`")
+def list_nodes(as_json: AsJson = False) -> None:
+    """List the cached node binaries."""
+    found = [pair for name in system_names() for pair in load_system(name).installed()]
+    if as_json:
+        print_json([{**subject.model_dump(mode="json"), "path": str(path)} for subject, path in found])
+        return
+    table = Table("system", "version", "built by", "sha256", "path", box=None)
+    for subject, path in found:
+        table.add_row(subject.name, subject.version, subject.build or "", (subject.binary_sha256 or "")[:16], str(path))
+    out.print(table)

@@ -1,0 +1,41 @@
+"""What the operating system says about storage, said to a user."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chainmark.core.errors import EnvironmentFailure
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about storage into an error that names the file and says what to do.
+
+    Raises:
+        EnvironmentFailure: the disk is full, read-only or not writable.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            free_mib = shutil.disk_usage(existing_parent(path)).free >> 20
+            raise EnvironmentFailure(
+                f"the disk is full: {path} could not be written ({free_mib} MiB free)",
+                "free some space, or keep runs elsewhere with `--store DIR`; `chainmark runs remove` deletes runs",
+            ) from error
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            raise EnvironmentFailure(
+                f"{path} may not be written ({error.strerror})", "keep runs elsewhere with `--store DIR`"
+            ) from error
+        raise
+
+
+def existing_parent(path: Path) -> Path:
+    """The nearest folder at or above ``path`` that exists."""
+    while not path.exists():
+        path = path.parent
+    return path

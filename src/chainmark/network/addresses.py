@@ -1,0 +1,53 @@
+"""Loopback addresses: one per node, so that every node keeps the standard ports."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+
+LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
+
+
+def loopback_addresses(first: str, count: int) -> list[str]:
+    """``count`` consecutive addresses of 127.0.0.0/8, from ``first`` on.
+
+    Raises:
+        UsageError: ``first`` is not a loopback address, or the range leaves the network.
+    """
+    try:
+        start = ipaddress.IPv4Address(first)
+        last = start + count - 1
+    except ValueError as error:
+        raise UsageError(f"`{first}` is not an IPv4 address", "`127.1.0.1` is the default") from error
+    if start not in LOOPBACK or last not in LOOPBACK:
+        raise UsageError(f"{count} nodes from `{first}` on do not fit into {LOOPBACK}", "`127.1.0.1` is the default")
+    return [str(start + offset) for offset in range(count)]
+
+
+def require_free_ports(addresses: Iterable[str], ports: Sequence[int]) -> None:
+    """Check that every address and port can be listened on.
+
+    Raises:
+        EnvironmentFailure: one cannot, naming it.
+    """
+    for address in addresses:
+        for port in ports:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind((address, port))
+                except OSError as error:
+                    raise _port_error(address, port, error) from error
+
+
+def _port_error(address: str, port: int, error: OSError) -> EnvironmentFailure:
+    if error.errno == errno.EADDRINUSE:
+        return EnvironmentFailure(
+            f"{address}:{port} is already in use",
+            "another run may be under way; `--set network.first_address=127.9.0.1` puts this one elsewhere",
+        )
+    return EnvironmentFailure(f"{address}:{port} cannot be listened on ({error.strerror})")

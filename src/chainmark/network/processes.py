@@ -1,0 +1,124 @@
+"""Node processes: started so that they cannot outlive chainmark, watched, and stopped by their ids.
+
+Every process runs in a session of its own (the terminal's Ctrl-C does not reach it: chainmark stops it in order) and
+asks the kernel to be killed when its parent dies, which covers even SIGKILL of chainmark. The kernel ties that request
+to the thread that started the process, so :meth:`ProcessGroup.start` must be called from a thread that lives as long as
+the network does; the command line calls it from the main thread.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.storage import storage_errors
+
+STOP_TIMEOUT_S = 20.0
+LOG_TAIL_BYTES = 16_384
+
+
+@dataclass
+class NodeProcess:
+    """One running node."""
+
+    name: str
+    log_path: Path
+    popen: subprocess.Popen[bytes]
+    started_ns: int
+    stopping: bool = False
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.popen.pid
+
+    def death(self) -> str | None:
+        """How the process ended without being asked to, or None while it runs or was stopped by us."""
+        code = self.popen.poll()
+        if code is None or self.stopping:
+            return None
+        if code < 0:
+            return f"{self.name} was killed by {signal.Signals(-code).name}"
+        return f"{self.name} exited with code {code}"
+
+    def last_log_lines(self, count: int = 5) -> str:
+        """The end of the node's log, for an error message."""
+        try:
+            with self.log_path.open("rb") as file:
+                file.seek(0, 2)
+                file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
+                lines = file.read().decode(errors="replace").splitlines()
+        except OSError:
+            return "(no log)"
+        return "\n".join(f"  {self.name} | {line}" for line in lines[-count:]) or "  (its log is empty)"
+
+
+@dataclass
+class ProcessGroup:
+    """The processes of one network. Use as a context manager: leaving it, however, stops every process."""
+
+    processes: list[NodeProcess] = field(default_factory=list)
+
+    def __enter__(self) -> ProcessGroup:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(
+        self, name: str, command: Sequence[str], log_path: Path, environment: Mapping[str, str] | None = None
+    ) -> NodeProcess:
+        """Start one process with its output going to ``log_path``.
+
+        Raises:
+            EnvironmentFailure: the program or ``setpriv`` (util-linux) is missing, or the log cannot be written.
+        """
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            raise EnvironmentFailure("`setpriv` was not found", "it is part of util-linux: `apt install util-linux`")
+        with storage_errors(log_path), log_path.open("ab") as log:
+            popen = subprocess.Popen(
+                [setpriv, "--pdeathsig", "KILL", "--", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=dict(environment) if environment is not None else None,
+                start_new_session=True,
+            )
+        process = NodeProcess(name, log_path, popen, time.time_ns())
+        self.processes.append(process)
+        return process
+
+    def deaths(self) -> list[str]:
+        """A sentence for every process that ended without being asked to."""
+        return [death for process in self.processes if (death := process.death())]
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> list[str]:
+        """SIGTERM to all, wait, SIGKILL to what is left.
+
+        Returns:
+            The names of the processes that had to be killed.
+        """
+        running = [process for process in self.processes if process.popen.poll() is None]
+        for process in running:
+            process.stopping = True
+            process.popen.terminate()
+        deadline = time.monotonic() + timeout_s
+        killed = []
+        for process in running:
+            try:
+                process.popen.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.popen.kill()
+                process.popen.wait()
+                killed.append(process.name)
+        return killed

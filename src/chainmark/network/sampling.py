@@ -1,0 +1,199 @@
+"""Sampling each second: what every node's process uses, what the host is under, what every node reports.
+
+Raw answers are kept as they came and parsed after the run: parsing beside the measurement would cost the processors
+that are being measured.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import polars as pl
+import psutil
+import zstandard
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.storage import storage_errors
+from chainmark.network.host import cpu_pressure_total_us
+
+INTERVAL_S = 1.0
+SCRAPE_TIMEOUT_S = 0.9
+SCRAPE_MARK = b"# scraped at ns: "
+
+PROCESS_SCHEMA: dict[str, type[pl.DataType]] = {
+    "time_ns": pl.Int64,
+    "host": pl.String,
+    "cpu_s": pl.Float64,
+    "rss_bytes": pl.Int64,
+    "open_files": pl.Int64,
+    "threads": pl.Int64,
+    "disk_read_bytes": pl.Int64,
+    "disk_written_bytes": pl.Int64,
+}
+PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
+    "time_ns": pl.Int64,
+    "cpu_pressure_us": pl.Int64,
+    "load1": pl.Float64,
+    "cpu_busy_s": pl.Float64,
+    "cpu_steal_s": pl.Float64,
+    "harness_cpu_s": pl.Float64,
+    "memory_available_bytes": pl.Int64,
+}
+
+
+class Ticker:
+    """Calls a function every second on a thread of its own, on a fixed schedule, until stopped.
+
+    An exception of the function ends the ticking and is raised by :meth:`stop`: a sampler must not die unnoticed.
+    """
+
+    def __init__(self, action: Callable[[], None], name: str) -> None:
+        self._action = action
+        self._stop = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            try:
+                self._action()
+            except Exception as error:
+                self._error = error
+                return
+            due = max(due + INTERVAL_S, time.monotonic() - INTERVAL_S)
+            self._stop.wait(max(0.0, due - time.monotonic()))
+
+    def stop(self) -> None:
+        """End the ticking, wait for the last call, and raise what went wrong, if anything did."""
+        self._stop.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def error(self) -> Exception | None:
+        """What ended the ticking early, if anything did."""
+        return self._error
+
+
+@dataclass
+class ResourceSampler:
+    """Samples the processes' and the host's use of the machine."""
+
+    pids: Mapping[str, int]
+    _process_rows: list[tuple[object, ...]] = field(default_factory=list)
+    _pressure_rows: list[tuple[object, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._processes = {name: psutil.Process(pid) for name, pid in self.pids.items()}
+        self._harness = psutil.Process()
+
+    def sample(self) -> None:
+        """Take one sample of everything."""
+        now_ns = time.time_ns()
+        for name, process in self._processes.items():
+            row = _process_row(process)
+            if row is not None:
+                self._process_rows.append((now_ns, name, *row))
+        times = psutil.cpu_times()
+        busy_s = sum(times[:3]) + times.irq + times.softirq
+        own = self._harness.cpu_times()
+        self._pressure_rows.append(
+            (
+                now_ns,
+                cpu_pressure_total_us(),
+                psutil.getloadavg()[0],
+                busy_s,
+                times.steal,
+                own.user + own.system,
+                psutil.virtual_memory().available,
+            )
+        )
+
+    def processes(self) -> pl.DataFrame:
+        """All samples of the processes, in order of time."""
+        return pl.DataFrame(self._process_rows, schema=PROCESS_SCHEMA, orient="row")
+
+    def pressure(self) -> pl.DataFrame:
+        """All samples of the host, in order of time."""
+        return pl.DataFrame(self._pressure_rows, schema=PRESSURE_SCHEMA, orient="row")
+
+
+def _process_row(process: psutil.Process) -> tuple[object, ...] | None:
+    """CPU seconds, RSS, open files, threads, bytes read and written; None when the process is gone."""
+    try:
+        with process.oneshot():
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return None
+            times = process.cpu_times()
+            counters = process.io_counters()
+            return (
+                times.user + times.system,
+                process.memory_info().rss,
+                process.num_fds(),
+                process.num_threads(),
+                counters.read_bytes,
+                counters.write_bytes,
+            )
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+
+
+class Scraper:
+    """Fetches each node's metrics page every second and keeps the pages, compressed, one file a node."""
+
+    def __init__(self, urls: Mapping[str, str], folder: Path) -> None:
+        self._urls = dict(urls)
+        with storage_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._client = httpx.Client(timeout=SCRAPE_TIMEOUT_S, verify=False)  # noqa: S501 - plain HTTP on loopback
+        self._pool = ThreadPoolExecutor(max_workers=min(16, len(self._urls)), thread_name_prefix="scrape")
+        self._files = {name: zstandard.open(folder / f"{name}.prom.zst", "wb") for name in self._urls}
+        self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
+        self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)
+
+    def scrape(self) -> None:
+        """Fetch every node's page once, in parallel; a page that does not come is counted as missed."""
+        list(self._pool.map(self._scrape_one, self._urls))
+
+    def _scrape_one(self, name: str) -> None:
+        now_ns = time.time_ns()
+        try:
+            response = self._client.get(self._urls[name])
+            response.raise_for_status()
+        except httpx.HTTPError:
+            self.missed[name] += 1
+            return
+        with storage_errors(self._folder / f"{name}.prom.zst"):
+            self._files[name].write(SCRAPE_MARK + str(now_ns).encode() + b"\n" + response.content + b"\n")
+        self.kept[name] += 1
+
+    def close(self) -> None:
+        """Finish the files."""
+        self._pool.shutdown()
+        self._client.close()
+        for name, file in self._files.items():
+            with storage_errors(self._folder / f"{name}.prom.zst"):
+                file.close()
+
+
+def read_pages(path: Path) -> list[tuple[int, str]]:
+    """The pages of one node as they were scraped: (time in ns, text)."""
+    try:
+        with zstandard.open(path, "rb") as file:
+            content = file.read()
+    except (OSError, zstandard.ZstdError) as error:
+        raise EnvironmentFailure(f"the scrapes in {path} cannot be read ({error})") from error
+    pages = []
+    for part in content.split(SCRAPE_MARK)[1:]:
+        stamp, _, text = part.partition(b"\n")
+        pages.append((int(stamp), text.decode()))
+    return pages

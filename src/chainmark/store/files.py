@@ -1,0 +1,51 @@
+"""Files of a run: written whole or not at all, hashed, compressed; a full disk is a sentence, not a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import blake3
+import zstandard
+from pydantic import BaseModel
+
+from chainmark.core.storage import storage_errors
+
+CHUNK_BYTES = 1 << 20
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees either all of it or none: to a neighbour, synced, then renamed."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(path.name + ".part")
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+
+def json_bytes(content: BaseModel | dict[str, Any] | list[Any]) -> bytes:
+    """Canonical JSON: sorted keys, two spaces, no NaN, a newline at the end; equal content gives equal bytes."""
+    plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+    return (json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def hash_file(path: Path) -> str:
+    """BLAKE3 of a file's content, in hexadecimal."""
+    hasher = blake3.blake3()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            hasher.update(chunk)
+    return hasher.hexdigest()
+
+
+def compress_file(source: Path, target: Path) -> None:
+    """Compress a file with zstd (level 3) to ``target``; the source stays."""
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with source.open("rb") as reader, target.open("wb") as writer:
+            zstandard.ZstdCompressor(level=3).copy_stream(reader, writer)

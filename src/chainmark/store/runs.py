@@ -1,0 +1,244 @@
+"""Runs on disk: an unfinished run is filled and then sealed; a sealed run is read and verified, never changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.manifest import Manifest, Source
+from chainmark.core.storage import existing_parent, storage_errors
+from chainmark.store.files import hash_file, json_bytes, write_bytes
+
+SEAL = "SEALED"
+STATE = "unfinished.json"
+
+
+class UnfinishedRun:
+    """A run being made. It becomes a run by :meth:`seal`; until then it is listed as unfinished and never compared."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_id = path.name
+
+    @property
+    def raw(self) -> Path:
+        """The folder of raw material, made on first use."""
+        folder = self.path / "raw"
+        with storage_errors(folder):
+            folder.mkdir(exist_ok=True)
+        return folder
+
+    def write_events(self, name: str, frame: pl.DataFrame) -> None:
+        """Store typed events as ``events/<name>.parquet``."""
+        self._write_frame(self.path / "events" / f"{name}.parquet", frame)
+
+    def write_samples(self, population_id: str, frame: pl.DataFrame) -> None:
+        """Store the samples of one population as ``samples/<population>.parquet``."""
+        self._write_frame(self.path / "samples" / f"{population_id}.parquet", frame)
+
+    @staticmethod
+    def _write_frame(path: Path, frame: pl.DataFrame) -> None:
+        with storage_errors(path):
+            path.parent.mkdir(exist_ok=True)
+            frame.write_parquet(path, compression="zstd", statistics=True)
+
+    def sources(self) -> list[Source]:
+        """Every raw file with its size and hash, in the order of their paths."""
+        files = sorted(path for path in (self.path / "raw").rglob("*") if path.is_file())
+        return [
+            Source(path=str(path.relative_to(self.path)), size_bytes=path.stat().st_size, blake3=hash_file(path))
+            for path in files
+        ]
+
+    def seal(self, manifest: Manifest, catalogue: Catalogue, summaries: list[MetricSummary]) -> SealedRun:
+        """Write the manifest, the catalogue and the summaries, then the hashes of everything, last, by rename."""
+        write_bytes(self.path / "manifest.json", json_bytes(manifest))
+        write_bytes(self.path / "catalogue.json", json_bytes(catalogue))
+        content = {"metrics": [summary.model_dump(mode="json") for summary in summaries]}
+        write_bytes(self.path / "metrics.json", json_bytes(content))
+        (self.path / STATE).unlink(missing_ok=True)
+        hashes = {str(path.relative_to(self.path)): hash_file(path) for path in _files_of(self.path)}
+        write_bytes(self.path / SEAL, json_bytes({"blake3": hashes}))
+        return SealedRun(self.path)
+
+
+class SealedRun:
+    """A finished run, read lazily. It carries its own catalogue, so the system's code is not needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_id = path.name
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Who was measured, how, where, and whether the run may be compared."""
+        return Manifest.model_validate(self._read_json("manifest.json"))
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The metrics' definitions at the time of the run."""
+        return Catalogue.model_validate(self._read_json("catalogue.json"))
+
+    def summaries(self) -> dict[str, MetricSummary]:
+        """The contents of ``metrics.json`` by metric id."""
+        rows = self._read_json("metrics.json")["metrics"]
+        return {row["metric_id"]: MetricSummary.model_validate(row) for row in rows}
+
+    def samples(self, population_id: str) -> pl.DataFrame:
+        """The samples of one population: its keys, then one column per metric."""
+        return self._read_frame("samples", population_id)
+
+    def events(self, name: str) -> pl.DataFrame:
+        """The typed events of one kind."""
+        return self._read_frame("events", name)
+
+    def verify(self) -> list[str]:
+        """Re-hash every file and say, in a sentence each, what is not as it was sealed. Empty: all is as sealed."""
+        sealed: dict[str, str] = self._read_json(SEAL)["blake3"]
+        present = {str(path.relative_to(self.path)): path for path in _files_of(self.path)}
+        problems = [f"{name} is missing" for name in sorted(sealed.keys() - present.keys())]
+        problems += [f"{name} was added after sealing" for name in sorted(present.keys() - sealed.keys())]
+        for name in sorted(sealed.keys() & present.keys()):
+            if hash_file(present[name]) != sealed[name]:
+                problems.append(f"{name} was changed after sealing")
+        return problems
+
+    def _read_json(self, name: str) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise InvalidRunError(
+                f"run `{self.run_id}` is damaged: {name} cannot be read ({error})",
+                f"`chainmark runs verify {self.run_id}` says what changed",
+            ) from error
+        return content
+
+    def _read_frame(self, folder: str, name: str) -> pl.DataFrame:
+        path = self.path / folder / f"{name}.parquet"
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise InvalidRunError(
+                f"run `{self.run_id}` is damaged: {folder}/{name}.parquet cannot be read ({error})",
+                f"`chainmark runs verify {self.run_id}` says what changed",
+            ) from error
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    """Every file of a run but its seal and kept node homes, which nodes may open again and change."""
+    for folder, folders, names in os.walk(path):
+        if Path(folder) == path:
+            folders[:] = [name for name in folders if name != "homes"]
+        yield from (Path(folder) / name for name in names if name != SEAL)
+
+
+class Store:
+    """A folder of runs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._runs = root / "runs"
+
+    def create(self, system: str, profile_name: str, version: str, state: Mapping[str, Any]) -> UnfinishedRun:
+        """Make the folder of a new run, named ``<system>-<profile>-<version>-<UTC time>-<4 random>``."""
+        profile = profile_name.removeprefix(f"{system}/").replace("/", "-")
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        path = self._runs / f"{system}-{profile}-{version}-{stamp}-{secrets.token_hex(2)}"
+        with storage_errors(path):
+            path.mkdir(parents=True)
+        write_bytes(path / STATE, json_bytes(dict(state)))
+        return UnfinishedRun(path)
+
+    def free_bytes(self) -> int:
+        """Free space where runs are kept."""
+        return shutil.disk_usage(existing_parent(self._runs)).free
+
+    def sealed(self) -> list[SealedRun]:
+        """All sealed runs, oldest first."""
+        runs = [SealedRun(path) for path in self._folders() if (path / SEAL).is_file()]
+        return sorted(runs, key=lambda run: (run.manifest.started_at, run.run_id))
+
+    def unfinished(self) -> list[UnfinishedRun]:
+        """All folders without a seal, by name."""
+        return [UnfinishedRun(path) for path in self._folders() if not (path / SEAL).is_file()]
+
+    def find(self, reference: str) -> SealedRun | UnfinishedRun:
+        """The one run whose id is, or begins with, ``reference``.
+
+        Raises:
+            UsageError: none or several match.
+        """
+        matches = [path for path in self._folders() if path.name == reference]
+        matches = matches or [path for path in self._folders() if path.name.startswith(reference)]
+        if not matches:
+            raise UsageError(f"no run matches `{reference}`", "`chainmark runs list` shows all runs")
+        if len(matches) > 1:
+            names = ", ".join(path.name for path in matches[:3])
+            raise UsageError(f"`{reference}` matches {len(matches)} runs: {names} …", "give more of the id")
+        path = matches[0]
+        return SealedRun(path) if (path / SEAL).is_file() else UnfinishedRun(path)
+
+    def select(self, reference: str) -> list[SealedRun]:
+        """The sealed runs that a reference names.
+
+        A reference is a run id or a unique prefix; ``version:V`` (or a bare version), the runs of that version made
+        like its newest one (same profile, experiment and side); or ``EXPERIMENT`` or ``EXPERIMENT/SIDE``, the runs of
+        an experiment or of one of its sides.
+
+        Raises:
+            UsageError: nothing matches, or a prefix is not unique.
+            InvalidRunError: the run was not finished.
+        """
+        runs = self.sealed()
+        experiment, _, side = reference.partition("/")
+        members = [
+            run
+            for run in runs
+            if (place := run.manifest.experiment) and place.id == experiment and side in ("", place.side)
+        ]
+        if members:
+            return sorted(members, key=lambda run: run.manifest.experiment.position if run.manifest.experiment else 0)
+        version = reference.removeprefix("version:")
+        of_version = [run for run in runs if run.manifest.subject.version == version]
+        if of_version:
+            return _newest_group(of_version)
+        if reference.startswith("version:"):
+            raise UsageError(f"no run of version `{version}`", "`chainmark runs list` shows all runs")
+        found = self.find(reference)
+        if isinstance(found, UnfinishedRun):
+            raise InvalidRunError(
+                f"run `{found.run_id}` was not finished, so it cannot be compared",
+                f"`chainmark runs remove {found.run_id}` deletes it",
+            )
+        return [found]
+
+    def remove(self, run: SealedRun | UnfinishedRun) -> None:
+        """Delete a run with everything in it."""
+        shutil.rmtree(run.path)
+
+    def _folders(self) -> list[Path]:
+        if not self._runs.is_dir():
+            return []
+        return sorted(path for path in self._runs.iterdir() if path.is_dir())
+
+
+def _newest_group(runs: list[SealedRun]) -> list[SealedRun]:
+    """Of the runs of one version, those made like the newest one: same profile, same experiment and side."""
+
+    def group(run: SealedRun) -> tuple[str, str, str]:
+        place = run.manifest.experiment
+        return (run.manifest.profile_name, place.id if place else "", place.side if place else "")
+
+    return [run for run in runs if group(run) == group(runs[-1])]

@@ -1,0 +1,221 @@
+"""Events to samples, one function per population.
+
+The window is the load after its warm-up. Transactions belong to it by their due time, blocks by the moment their
+commit was seen (the header's time, where it was not), everything else by the second in which it was sampled. A
+column's name is the id of its metric in the catalogue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from chainmark.systems.cometbft.ingest import Events
+
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Window:
+    """The analysed part of a run, in ns since the epoch."""
+
+    start_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> int:
+        """Whole seconds of the window."""
+        return int((self.end_ns - self.start_ns) // NS)
+
+    def contains(self, column: str) -> pl.Expr:
+        """Whether a time lies in the window."""
+        return (pl.col(column) >= self.start_ns) & (pl.col(column) < self.end_ns)
+
+    def time_s(self, column: str) -> pl.Expr:
+        """Seconds since the window's start."""
+        return (pl.col(column) - self.start_ns) / NS
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What was sampled each second: processes, host."""
+
+    processes: pl.DataFrame
+    pressure: pl.DataFrame
+
+
+def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[str, float]) -> dict[str, pl.DataFrame]:
+    """The samples of every population of this system."""
+    return {
+        "transaction": transaction_samples(events, window),
+        "block": block_samples(events.blocks, window),
+        "second": second_samples(events, sampled.pressure, window),
+        "host_second": host_second_samples(events.scrapes, sampled.processes, window),
+        "host": pl.DataFrame({"host": list(start_up_s), "start_up_s": list(start_up_s.values())}).sort("host"),
+    }
+
+
+def _seconds(later: str, earlier: str) -> pl.Expr:
+    return (pl.col(later) - pl.col(earlier)) / NS
+
+
+def transaction_samples(events: Events, window: Window) -> pl.DataFrame:
+    """One row per transaction due in the window. All latencies run from the due time: an overloaded sender counts."""
+    blocks = events.blocks.sort("height").select(
+        "height",
+        "observed_ns",
+        header_ns="time_ns",
+        next_header_ns=pl.when(pl.col("height").shift(-1) == pl.col("height") + 1).then(pl.col("time_ns").shift(-1)),
+    )
+    joined = events.transactions.filter(window.contains("due_ns")).join(blocks, on="height", how="left")
+    return joined.select(
+        "connection",
+        "sequence",
+        time_s=window.time_s("due_ns"),
+        tx_latency_s=_seconds("observed_ns", "due_ns"),
+        tx_latency_next_header_s=_seconds("next_header_ns", "due_ns"),
+        tx_latency_header_s=_seconds("header_ns", "due_ns"),
+        tx_answer_s=_seconds("answered_ns", "due_ns"),
+        tx_schedule_lag_s=_seconds("sent_ns", "due_ns"),
+        tx_committed_share=pl.col("height").is_not_null().cast(pl.Float64),
+    ).sort("time_s", "connection", "sequence")
+
+
+def block_samples(blocks: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """One row per block whose commit was seen in the window."""
+    return (
+        _with_intervals(blocks)
+        .filter(window.contains("seen_ns"))
+        .select(
+            "height",
+            time_s=window.time_s("seen_ns"),
+            block_interval_s=pl.col("block_interval_s"),
+            block_interval_observed_s=pl.col("block_interval_observed_s"),
+            block_size_bytes=pl.col("size_bytes").cast(pl.Float64),
+            block_transactions=pl.col("transactions").cast(pl.Float64),
+            block_extra_rounds=pl.col("round").cast(pl.Float64),
+            block_missing_votes=pl.col("missing_votes").cast(pl.Float64),
+        )
+        .sort("height")
+    )
+
+
+def _with_intervals(blocks: pl.DataFrame) -> pl.DataFrame:
+    ordered = blocks.sort("height")
+    return ordered.with_columns(
+        block_interval_s=pl.col("time_ns").diff() / NS,
+        block_interval_observed_s=pl.col("observed_ns").diff() / NS,
+        seen_ns=pl.coalesce("observed_ns", "time_ns"),
+    )
+
+
+def second_samples(events: Events, pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """One row per second of the window: rates of the whole network, its mempools, the machine."""
+    edges_ns = window.start_ns + NS * np.arange(window.seconds + 1)
+    due, sent = events.transactions["due_ns"], events.transactions["sent_ns"].drop_nulls()
+    mempools = _by_second(events.scrapes.filter(pl.col("metric") == "cometbft_mempool_size"), window, ["host"])
+    per_second = mempools.group_by("second").agg(
+        mempool_mean_transactions=pl.col("value").mean(), mempool_max_transactions=pl.col("value").max()
+    )
+    frame = pl.DataFrame(
+        {
+            "second": np.arange(window.seconds),
+            "time_s": np.arange(window.seconds, dtype=float),
+            "offered_per_s": _counts(due, edges_ns),
+            "achieved_per_s": _counts(sent, edges_ns),
+            "committed_per_s": committed_per_second(events.blocks, edges_ns),
+        }
+    )
+    joined = frame.join(per_second, on="second", how="left").join(
+        _pressure_by_second(pressure, window), on="second", how="left"
+    )
+    return joined.drop("second").sort("time_s")
+
+
+def _counts(times_ns: pl.Series, edges_ns: np.ndarray) -> np.ndarray:
+    return np.diff(np.searchsorted(np.sort(times_ns.to_numpy()), edges_ns)).astype(float)
+
+
+def committed_per_second(blocks: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarray:
+    """Committed transactions per second, each block's spread evenly over the interval that ended with it.
+
+    Counting blocks by the second in which they end would make the mean of a short window depend on whether its last
+    block came just before or just after its end: with 1.3 s blocks and 30 s that alone is ±4 %.
+    """
+    ordered = blocks.sort("height").with_columns(seen_ns=pl.coalesce("observed_ns", "time_ns"))
+    times, counts = ordered["seen_ns"].to_numpy(), ordered["transactions"].to_numpy()
+    total = np.cumsum(counts) - counts[0]
+    rates: np.ndarray = np.diff(np.interp(edges_ns, times, total.astype(float)))
+    return rates
+
+
+def _by_second(frame: pl.DataFrame, window: Window, keys: list[str]) -> pl.DataFrame:
+    """The last row of every second and key in the window."""
+    binned = frame.filter(window.contains("time_ns")).with_columns(
+        second=((pl.col("time_ns") - window.start_ns) // NS).cast(pl.Int64)
+    )
+    return binned.sort("time_ns").group_by("second", *keys, maintain_order=True).last()
+
+
+def _rate(column: str, over: list[str]) -> pl.Expr:
+    """Increase per second of a counter since the sample before; null where it fell (the process started anew)."""
+    step = pl.col(column).diff().over(over) if over else pl.col(column).diff()
+    seconds = (pl.col("time_ns").diff().over(over) if over else pl.col("time_ns").diff()) / NS
+    return pl.when(step >= 0).then(step / seconds)
+
+
+def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
+    rates = pressure.sort("time_ns").select(
+        "time_ns",
+        machine_cpu_pressure=_rate("cpu_pressure_us", []) / 1e6,
+        machine_cpu_cores=_rate("cpu_busy_s", []),
+        machine_cpu_steal_cores=_rate("cpu_steal_s", []),
+        machine_load1=pl.col("load1"),
+        harness_cpu_cores=_rate("harness_cpu_s", []),
+    )
+    return _by_second(rates, window, []).drop("time_ns")
+
+
+def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """One row per node and second: what its process used and what the node itself reports."""
+    used = processes.sort("host", "time_ns").select(
+        "time_ns",
+        "host",
+        node_cpu_cores=_rate("cpu_s", ["host"]),
+        node_rss_bytes=pl.col("rss_bytes").cast(pl.Float64),
+        node_open_files=pl.col("open_files").cast(pl.Float64),
+        node_threads=pl.col("threads").cast(pl.Float64),
+        node_disk_read_bytes_per_s=_rate("disk_read_bytes", ["host"]),
+        node_disk_written_bytes_per_s=_rate("disk_written_bytes", ["host"]),
+    )
+    wide = scrapes.pivot(on="metric", index=["time_ns", "host"], values="value").sort("host", "time_ns")
+    reported = wide.select(
+        "time_ns",
+        "host",
+        node_mempool_transactions=_column(wide, "cometbft_mempool_size"),
+        node_peers=_column(wide, "cometbft_p2p_peers"),
+        node_goroutines=_column(wide, "go_goroutines"),
+        node_heap_bytes=_column(wide, "go_memstats_heap_alloc_bytes"),
+        node_sent_bytes_per_s=_counter(wide, "cometbft_p2p_message_send_bytes"),
+        node_received_bytes_per_s=_counter(wide, "cometbft_p2p_message_receive_bytes"),
+    )
+    hosts = sorted(processes["host"].unique())
+    grid = pl.DataFrame({"host": hosts}).join(pl.DataFrame({"second": np.arange(window.seconds)}), how="cross")
+    return (
+        grid.join(_by_second(used, window, ["host"]).drop("time_ns"), on=["host", "second"], how="left")
+        .join(_by_second(reported, window, ["host"]).drop("time_ns"), on=["host", "second"], how="left")
+        .with_columns(time_s=pl.col("second").cast(pl.Float64))
+        .drop("second")
+        .sort("time_s", "host")
+    )
+
+
+def _column(wide: pl.DataFrame, family: str) -> pl.Expr:
+    """A family's column, or nulls where no page had it."""
+    return pl.col(family) if family in wide.columns else pl.lit(None, dtype=pl.Float64)
+
+
+def _counter(wide: pl.DataFrame, family: str) -> pl.Expr:
+    return _rate(family, ["host"]) if family in wide.columns else pl.lit(None, dtype=pl.Float64)

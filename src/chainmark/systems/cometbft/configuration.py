@@ -1,0 +1,122 @@
+"""CometBFT's configuration: changed by the profile, and its difference from the version's own defaults."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.items import Table
+
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Change, Configuration, Scalar
+
+Flat = dict[str, Scalar | list[Scalar]]
+# Made anew for every network, so two runs always differ in them and nobody learns anything from it.
+_GENESIS_IDENTITY = {"genesis_time", "chain_id", "app_hash"}
+
+
+def flatten(content: Mapping[str, Any], prefix: str = "") -> Flat:
+    """Nested tables as dotted keys; lists of scalars stay lists, any other list becomes its length."""
+    flat: Flat = {}
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{name}.")
+        elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
+            flat[f"{name}.count"] = len(value)
+        else:
+            flat[name] = value
+    return flat
+
+
+def read_config(home: Path) -> Flat:
+    """A node's ``config.toml``, flattened."""
+    return flatten(tomlkit.parse((home / "config" / "config.toml").read_text(encoding="utf-8")).unwrap())
+
+
+def read_genesis(home: Path) -> Flat:
+    """A node's ``genesis.json``, flattened, without what is made anew for every network."""
+    flat = flatten(json.loads((home / "config" / "genesis.json").read_text(encoding="utf-8")))
+    return {key: value for key, value in flat.items() if key not in _GENESIS_IDENTITY}
+
+
+def change_config(home: Path, changes: Mapping[str, Scalar | list[Scalar]], version: str) -> None:
+    """Set keys of a node's ``config.toml`` in place; comments and order stay.
+
+    Raises:
+        UsageError: this version's configuration has no such key.
+    """
+    path = home / "config" / "config.toml"
+    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    known = flatten(document.unwrap())
+    for key, value in changes.items():
+        if key not in known:
+            raise _unknown_key(key, known, f"config.toml of CometBFT {version}", "node.config")
+        *sections, last = key.split(".")
+        table: Any = document
+        for section in sections:
+            table = table[section]
+            if not isinstance(table, Table):
+                raise _unknown_key(key, known, f"config.toml of CometBFT {version}", "node.config")
+        table[last] = value
+    path.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+def change_genesis(home: Path, changes: Mapping[str, Scalar | list[Scalar]], version: str) -> None:
+    """Set keys of a node's ``genesis.json``.
+
+    Raises:
+        UsageError: this version's genesis has no such key.
+    """
+    path = home / "config" / "genesis.json"
+    genesis = json.loads(path.read_text(encoding="utf-8"))
+    known = flatten(genesis)
+    for key, value in changes.items():
+        if key not in known:
+            raise _unknown_key(key, known, f"genesis of CometBFT {version}", "node.genesis")
+        *sections, last = key.split(".")
+        table = genesis
+        for section in sections:
+            table = table[section]
+        table[last] = value
+    path.write_text(json.dumps(genesis, indent=2), encoding="utf-8")
+
+
+def _unknown_key(key: str, known: Mapping[str, object], place: str, section: str) -> UsageError:
+    close = difflib.get_close_matches(key, list(known), n=1)
+    hint = f"did you mean `{section}.{close[0]}`?" if close else "`cometbft init` writes a file with all keys"
+    return UsageError(f"`{key}` is not a key of the {place}", hint)
+
+
+def describe(homes: Mapping[str, Path], defaults: Path) -> Configuration:
+    """Every node's configuration against ``cometbft init``'s: what all nodes share, what they changed, what differs.
+
+    Args:
+        homes: the nodes' homes by name.
+        defaults: a home made by ``cometbft init`` of the same binary.
+    """
+    configuration = Configuration()
+    for file, read in (("config.toml", read_config), ("genesis.json", read_genesis)):
+        default = read(defaults)
+        used = {name: read(home) for name, home in homes.items()}
+        first = next(iter(used.values()))
+        common = {key: value for key, value in first.items() if all(flat.get(key) == value for flat in used.values())}
+        configuration.effective[file] = dict(sorted(common.items()))
+        configuration.changed[file] = _changes(default, common)
+        for name, flat in used.items():
+            own = {key: value for key, value in flat.items() if key not in common}
+            if changes := _changes(default, own):
+                configuration.changed_per_node.setdefault(name, {})[file] = changes
+    return configuration
+
+
+def _changes(default: Flat, used: Flat) -> dict[str, Change]:
+    return {
+        key: Change(default=default.get(key), used=value)
+        for key, value in sorted(used.items())
+        if default.get(key) != value
+    }

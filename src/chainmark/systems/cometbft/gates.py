@@ -1,0 +1,116 @@
+"""The gates of a CometBFT run: what must hold before its figures mean anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from chainmark.core.manifest import Gate, GateStatus
+from chainmark.systems.cometbft.ingest import Books, Events
+from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.workload import Measurement
+
+
+def run_gates(
+    profile: Profile, measurement: Measurement, events: Events, books: Books, samples: dict[str, pl.DataFrame]
+) -> list[Gate]:
+    """All gates of a run, in the order in which a reader asks for them."""
+    limits = profile.gates
+    transactions, seconds = samples["transaction"], samples["second"]
+    deaths = [incident.what for incident in measurement.incidents]
+    restarts = restarted_nodes(events.scrapes)
+    sent_share = _share(transactions["tx_schedule_lag_s"].is_not_null())
+    lag_s = _quantile(transactions["tx_schedule_lag_s"], 0.99)
+    generator_cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
+    blocks = samples["block"]
+    return [
+        _gate("nodes_alive", "no node was lost", not deaths, "; ".join(deaths) or "all alive", "all alive"),
+        _gate("nodes_steady", "no node started anew", not restarts, ", ".join(restarts) or "none", "none"),
+        _gate("books", "the books balance", not books.problems, "; ".join(books.problems) or "balanced", "balanced"),
+        _at_least("achieved", "the offered load was sent", sent_share, limits.achieved_rate_min, _percent),
+        _at_least(
+            "committed",
+            "the network was not saturated",
+            _mean(transactions["tx_committed_share"]),
+            limits.committed_share_min,
+            _percent,
+        ),
+        _at_most("lag", "the schedule was kept (p99)", lag_s, limits.schedule_lag_p99_max_s, _milliseconds),
+        _gate("drained", "the mempools ran empty", measurement.drained, f"{measurement.pending:,} left", "0 left"),
+        _at_least("blocks", "enough blocks", float(blocks.height), float(limits.blocks_min), "{:.0f} blocks".format),
+        _gate(
+            "observed",
+            "every commit was seen",
+            unseen_commits(blocks) == 0,
+            f"{unseen_commits(blocks)} of {blocks.height} unseen",
+            "0 unseen",
+        ),
+        _at_most(
+            "generator",
+            "the generator had time to spare",
+            generator_cores,
+            limits.generator_cpu_max_cores,
+            "{:.2f} cores".format,
+        ),
+        _at_most(
+            "pressure",
+            "the machine had time to spare (CPU pressure)",
+            _mean(seconds["machine_cpu_pressure"]),
+            limits.cpu_pressure_max,
+            _percent,
+        ),
+    ]
+
+
+def restarted_nodes(scrapes: pl.DataFrame) -> list[str]:
+    """Nodes whose process reported more than one start time."""
+    starts = scrapes.filter(pl.col("metric") == "process_start_time_seconds")
+    changed = starts.group_by("host").agg(pl.col("value").n_unique()).filter(pl.col("value") > 1)
+    return sorted(changed["host"])
+
+
+def unseen_commits(blocks: pl.DataFrame) -> int:
+    """Blocks of the window whose commit event did not reach the load machine."""
+    # The first row may lack its interval because the block before it is not part of what was read.
+    return int(blocks["block_interval_observed_s"].tail(max(0, blocks.height - 1)).null_count())
+
+
+def _gate(gate_id: str, label: str, passed: bool, measured: str, limit: str) -> Gate:
+    status = GateStatus.PASS if passed else GateStatus.FAIL
+    return Gate(id=gate_id, label=label, status=status, measured=measured, limit=limit)
+
+
+Wording = Callable[[float], str]
+
+
+def _at_least(gate_id: str, label: str, value: float | None, limit: float, wording: Wording) -> Gate:
+    measured = "no data" if value is None else wording(value)
+    return _gate(gate_id, label, value is not None and value >= limit, measured, f"≥ {wording(limit)}")
+
+
+def _at_most(gate_id: str, label: str, value: float | None, limit: float, wording: Wording) -> Gate:
+    measured = "no data" if value is None else wording(value)
+    return _gate(gate_id, label, value is not None and value <= limit, measured, f"≤ {wording(limit)}")
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{1000 * value:.1f} ms"
+
+
+def _mean(column: pl.Series) -> float | None:
+    value = column.mean()
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _share(column: pl.Series) -> float | None:
+    return _mean(column.cast(pl.Float64))
+
+
+def _quantile(column: pl.Series, fraction: float) -> float | None:
+    value = column.quantile(fraction, "lower")
+    return None if value is None else float(value)

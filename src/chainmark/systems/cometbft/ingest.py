@@ -1,0 +1,275 @@
+"""Raw material to typed events: transactions matched to blocks by hash, blocks, scrapes; and the books that prove it.
+
+Every frame below is written to ``events/``. Times are nanoseconds since the epoch, by the load machine's clock unless
+they come from a header.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from prometheus_client.parser import text_string_to_metric_families
+
+from chainmark._native import decode_transaction
+from chainmark.core.progress import Progress
+from chainmark.network.sampling import read_pages
+from chainmark.systems.cometbft.rpc import Block, RpcClient
+from chainmark.systems.cometbft.workload import Measurement
+
+if TYPE_CHECKING:
+    from chainmark._native import LoadResult
+
+ANSWERS = ("accepted", "mempool full", "in cache", "check code", "rpc error", "timeout", "unsent")
+REJECTIONS = ("mempool full", "in cache", "check code", "rpc error")
+HASH_BYTES = 32
+
+# Families of the nodes' metrics pages that the analysis or the diagnostics use; the pages themselves are kept whole.
+SCRAPED_FAMILIES = (
+    "cometbft_mempool_size",
+    "cometbft_p2p_peers",
+    "cometbft_p2p_message_send_bytes",
+    "cometbft_p2p_message_receive_bytes",
+    "cometbft_consensus_height",
+    "cometbft_consensus_rounds",
+    "process_start_time_seconds",
+    "go_goroutines",
+    "go_memstats_heap_alloc_bytes",
+)
+
+
+@dataclass(frozen=True)
+class Events:
+    """The typed events of one run."""
+
+    transactions: pl.DataFrame
+    blocks: pl.DataFrame
+    scrapes: pl.DataFrame
+    scrape_counts: dict[str, int]
+    foreign_transactions: int
+    duplicates: int
+    undecodable: int
+
+
+def collect(measurement: Measurement, experiment_id: bytes, progress: Progress) -> Events:
+    """Read the chain over RPC and turn all that was collected into events."""
+    progress.stage("reading the chain")
+    blocks, sizes = _read_blocks(measurement, progress)
+    observed = observed_commits(measurement.observed)
+    places, counts = _places(blocks, experiment_id)
+    progress.stage("decoding the scrapes")
+    scrapes, scrape_counts = read_scrapes(measurement.scrape_files)
+    return Events(
+        transactions=_transactions(measurement.records, places),
+        blocks=_blocks(blocks, sizes, observed),
+        scrapes=scrapes,
+        scrape_counts=scrape_counts,
+        foreign_transactions=counts["foreign"],
+        duplicates=counts["duplicates"],
+        undecodable=counts["undecodable"],
+    )
+
+
+def _read_blocks(measurement: Measurement, progress: Progress) -> tuple[list[Block], dict[int, tuple[int, int]]]:
+    first, last = max(1, measurement.first_height), measurement.last_height
+    with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
+        blocks = []
+        for height in range(first, last + 1):
+            blocks.append(client.block(height))
+            progress.update((height - first + 1) / (last - first + 1), f"block {height}")
+        return blocks, client.block_sizes(first, last)
+
+
+def observed_commits(messages: list[tuple[int, bytes]]) -> dict[int, int]:
+    """When each height's commit event arrived: height → ns. The first arrival counts."""
+    observed: dict[int, int] = {}
+    for received_ns, message in messages:
+        value = json.loads(message).get("result", {}).get("data", {}).get("value", {})
+        height = value.get("header", {}).get("height")
+        if height is not None:
+            observed.setdefault(int(height), received_ns)
+    return observed
+
+
+def _places(blocks: list[Block], experiment_id: bytes) -> tuple[dict[bytes, tuple[int, int]], dict[str, int]]:
+    """Where each of our transactions stands first: hash → (height, index); and what else was found."""
+    places: dict[bytes, tuple[int, int]] = {}
+    counts = {"foreign": 0, "duplicates": 0, "undecodable": 0}
+    for block in blocks:
+        for index, (transaction, digest) in enumerate(zip(block.transactions, block.hashes(), strict=True)):
+            decoded = decode_transaction(transaction)
+            if decoded is None:
+                counts["undecodable"] += 1
+            elif decoded["experiment_id"] != experiment_id:
+                counts["foreign"] += 1
+            elif digest in places:
+                counts["duplicates"] += 1
+            else:
+                places[digest] = (block.height, index)
+    return places, counts
+
+
+def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) -> pl.DataFrame:
+    """One row per offered transaction, in the order of connection and sequence."""
+    hashes = records["hash"]
+    digests = [hashes[start : start + HASH_BYTES] for start in range(0, len(hashes), HASH_BYTES)]
+    found = [places.get(digest) for digest in digests]
+    frame = pl.DataFrame(
+        {
+            "connection": np.frombuffer(records["connection"], "<u4"),
+            "sequence": np.frombuffer(records["sequence"], "<u4"),
+            "due_ns": np.frombuffer(records["due_ns"], "<i8"),
+            "sent_ns": np.frombuffer(records["sent_ns"], "<i8"),
+            "answered_ns": np.frombuffer(records["answered_ns"], "<i8"),
+            "answer": [ANSWERS[code] for code in records["class"]],
+            "check_code": np.frombuffer(records["check_code"], "<u4"),
+            "size_bytes": np.frombuffer(records["size_bytes"], "<u4"),
+            "hash": pl.Series(digests, dtype=pl.Binary),
+            "height": pl.Series([place and place[0] for place in found], dtype=pl.Int64),
+            "index_in_block": pl.Series([place and place[1] for place in found], dtype=pl.Int64),
+        }
+    )
+    never = pl.lit(None, dtype=pl.Int64)
+    return frame.with_columns(
+        sent_ns=pl.when(pl.col("sent_ns") < 0).then(never).otherwise(pl.col("sent_ns")),
+        answered_ns=pl.when(pl.col("answered_ns") < 0).then(never).otherwise(pl.col("answered_ns")),
+    ).sort("connection", "sequence")
+
+
+def _blocks(blocks: list[Block], sizes: Mapping[int, tuple[int, int]], observed: Mapping[int, int]) -> pl.DataFrame:
+    """One row per block. Its round and missing votes stand in the next block's commit, so the last one has none."""
+    following = {block.height - 1: block for block in blocks}
+
+    def commit(height: int, name: str) -> int | None:
+        return getattr(following[height], name) if height in following else None
+
+    return pl.DataFrame(
+        {
+            "height": [block.height for block in blocks],
+            "time_ns": [block.time_ns for block in blocks],
+            "observed_ns": pl.Series([observed.get(block.height) for block in blocks], dtype=pl.Int64),
+            "proposer": [block.proposer for block in blocks],
+            "round": pl.Series([commit(block.height, "last_round") for block in blocks], dtype=pl.Int64),
+            "missing_votes": pl.Series(
+                [commit(block.height, "last_missing_votes") for block in blocks], dtype=pl.Int64
+            ),
+            "transactions": [len(block.transactions) for block in blocks],
+            "header_transactions": pl.Series(
+                [sizes.get(block.height, (None, None))[1] for block in blocks], dtype=pl.Int64
+            ),
+            "size_bytes": pl.Series([sizes.get(block.height, (None, None))[0] for block in blocks], dtype=pl.Int64),
+        }
+    ).sort("height")
+
+
+def read_scrapes(files: Mapping[str, Path]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The chosen families of every scraped page, labels summed up, and how many lines were read, kept and ignored."""
+    rows: list[tuple[int, str, str, float]] = []
+    counts = {"pages": 0, "lines": 0, "kept": 0, "ignored": 0}
+    for host, path in files.items():
+        for time_ns, page in read_pages(path):
+            values, lines, kept = read_page(page)
+            rows += [(time_ns, host, name, value) for name, value in values.items()]
+            counts["pages"] += 1
+            counts["lines"] += lines
+            counts["kept"] += kept
+            counts["ignored"] += lines - kept
+    schema = {"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("time_ns", "host", "metric"), counts
+
+
+def read_page(page: str) -> tuple[dict[str, float], int, int]:
+    """The chosen families of one page, each summed over its labels; lines with a value, and how many of them count."""
+    lines = [line for line in page.splitlines() if line and not line.startswith("#")]
+    # The parser reads a page in milliseconds, but there are hundreds, and most of their lines are histogram buckets.
+    chosen = [line for line in lines if line.startswith(SCRAPED_FAMILIES)]
+    values: dict[str, float] = {}
+    kept = 0
+    for family in text_string_to_metric_families("\n".join(chosen) + "\n"):
+        for sample in family.samples:
+            name = sample.name.removesuffix("_total")
+            if name in SCRAPED_FAMILIES:
+                values[name] = values.get(name, 0.0) + sample.value
+                kept += 1
+    return values, len(lines), kept
+
+
+@dataclass(frozen=True)
+class Books:
+    """Where every transaction ended, and the sums that do not add up (none, if all is well)."""
+
+    counts: dict[str, dict[str, int]]
+    problems: list[str]
+
+
+def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> Books:
+    """Account for every transaction: offered = unsent + rejected + accepted; accepted = committed + pending + lost.
+
+    A transaction that was sent but never answered counts as accepted when it was committed, else as rejected
+    ("timeout"). Pending is what the fullest mempool still held when draining ended.
+    """
+    table = events.transactions
+    committed_mask = pl.col("height").is_not_null()
+    answers = {name: table.filter(pl.col("answer") == name).height for name in ANSWERS}
+    unanswered_committed = table.filter((pl.col("answer") == "timeout") & committed_mask).height
+    rejected_committed = table.filter(pl.col("answer").is_in(REJECTIONS) & committed_mask).height
+    accepted = answers["accepted"] + unanswered_committed
+    rejected = sum(answers[name] for name in REJECTIONS) + answers["timeout"] - unanswered_committed
+    committed = table.filter(committed_mask).height - rejected_committed
+    account = {
+        "offered": table.height,
+        "unsent": answers["unsent"],
+        "rejected": rejected,
+        "accepted": accepted,
+        "committed": committed,
+        "pending": measurement.pending,
+        "lost": accepted - committed - measurement.pending,
+        "rejected but committed": rejected_committed,
+    }
+    in_blocks = int(events.blocks["transactions"].sum())
+    chain = {
+        "blocks": events.blocks.height,
+        "transactions in blocks": in_blocks,
+        "ours": table.filter(committed_mask).height,
+        "duplicates": events.duplicates,
+        "of other experiments": events.foreign_transactions,
+        "not a payload": events.undecodable,
+    }
+    counts = {"transactions": account, "answers": answers, "chain": chain, "metric lines": events.scrape_counts}
+    return Books(counts, _problems(counts, events, offered_by_profile))
+
+
+def _problems(counts: Mapping[str, Mapping[str, int]], events: Events, offered_by_profile: int | None) -> list[str]:
+    account, chain = counts["transactions"], counts["chain"]
+    header_sum = int(events.blocks["header_transactions"].sum())
+    equations = [
+        (
+            "offered",
+            account["offered"],
+            "unsent + rejected + accepted",
+            account["unsent"] + account["rejected"] + account["accepted"],
+        ),
+        (
+            "transactions in blocks",
+            chain["transactions in blocks"],
+            "ours + duplicates + others",
+            chain["ours"] + chain["duplicates"] + chain["of other experiments"] + chain["not a payload"],
+        ),
+        ("transactions in blocks", chain["transactions in blocks"], "the headers' counts", header_sum),
+    ]
+    if offered_by_profile is not None:
+        equations.append(("offered", account["offered"], "the schedule", offered_by_profile))
+    problems = [f"{left} {a:,} ≠ {right} {b:,}" for left, a, right, b in equations if a != b]
+    if account["lost"] < 0:
+        problems.append(f"committed and pending exceed accepted by {-account['lost']:,}")
+    if account["rejected but committed"]:
+        problems.append(f"{account['rejected but committed']:,} rejected transactions were committed")
+    unmatched = events.blocks.filter(pl.col("header_transactions").is_null()).height
+    if unmatched:
+        problems.append(f"{unmatched} blocks have no header count")
+    return problems

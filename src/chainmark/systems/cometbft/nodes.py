@@ -1,0 +1,155 @@
+"""CometBFT node binaries: built from the Go module proxy, cached per version, checked and hashed."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Subject
+from chainmark.store.files import json_bytes, write_bytes
+from chainmark.store.paths import cache_directory
+
+MODULE = "github.com/cometbft/cometbft"
+BUILD_TIMEOUT_S = 1_800
+VERSION_PATTERN = re.compile(r"^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$")
+
+
+def nodes_directory() -> Path:
+    """Where the binaries are cached, a folder per version."""
+    return cache_directory() / "nodes" / "cometbft"
+
+
+def binary_path(version: str) -> Path:
+    """The node's binary of that version, whether it is there or not."""
+    return nodes_directory() / version / "cometbft"
+
+
+def installed() -> list[tuple[Subject, Path]]:
+    """All cached versions with their binaries, by version."""
+    folders = sorted(nodes_directory().glob("v*/binary.json"))
+    return [(_read_subject(path), path.parent / "cometbft") for path in folders]
+
+
+def install(version: str) -> Subject:
+    """Make sure the binary of ``version`` ("v0.38.17") is cached and is what it was when it was built.
+
+    Raises:
+        UsageError: the version does not exist.
+        EnvironmentFailure: Go is missing, the build failed, or the cached binary was changed.
+    """
+    if not VERSION_PATTERN.match(version):
+        raise UsageError(f"`{version}` is not a version of CometBFT", _version_hint(version))
+    record = binary_path(version).with_name("binary.json")
+    if record.is_file():
+        return _checked(record, version)
+    return _build(version)
+
+
+def _checked(record: Path, version: str) -> Subject:
+    subject = _read_subject(record)
+    if _sha256(binary_path(version)) != subject.binary_sha256:
+        raise EnvironmentFailure(
+            f"the cached binary of CometBFT {version} is not the one that was built",
+            f"remove {record.parent} and install it again",
+        )
+    return subject
+
+
+def _read_subject(record: Path) -> Subject:
+    return Subject.model_validate(json.loads(record.read_text(encoding="utf-8"))["subject"])
+
+
+def _build(version: str) -> Subject:
+    if shutil.which("go") is None:
+        raise EnvironmentFailure("`go` was not found", "install Go 1.23 or newer; node binaries are built with it")
+    nodes_directory().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=nodes_directory(), prefix=".building-") as folder:
+        built = Path(folder)
+        package = f"{MODULE}/cmd/cometbft@{version}"
+        outcome = _go(["install", package], GOBIN=str(built), GOFLAGS="-trimpath")
+        if outcome.returncode != 0:
+            raise _build_error(version, outcome.stderr)
+        binary = built / "cometbft"
+        _require_version(binary, version)
+        write_bytes(built / "binary.json", json_bytes({"subject": _describe(binary, version).model_dump(mode="json")}))
+        target = nodes_directory() / version
+        shutil.rmtree(target, ignore_errors=True)
+        built.rename(target)
+        built.mkdir()  # the temporary folder's own clean-up expects it
+    return _read_subject(target / "binary.json")
+
+
+def _go(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            ["go", *arguments],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+            cwd="/",  # not inside somebody's module
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentFailure(f"`go {arguments[0]}` took more than {BUILD_TIMEOUT_S} s", "try again") from error
+    except FileNotFoundError as error:
+        raise EnvironmentFailure("`go` was not found", "install Go 1.23 or newer") from error
+
+
+def _build_error(version: str, output: str) -> UsageError | EnvironmentFailure:
+    """One sentence out of Go's many lines: is it the version, or is it the machine?"""
+    known = _known_versions()
+    if known and version not in known:
+        return UsageError(f"CometBFT has no version `{version}`", _version_hint(version))
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    reason = lines[-1] if lines else "no output"
+    return EnvironmentFailure(
+        f"CometBFT {version} could not be built: {reason}", f"`go install {MODULE}/cmd/cometbft@{version}` shows more"
+    )
+
+
+def _known_versions() -> list[str]:
+    outcome = _go(["list", "-m", "-versions", MODULE])
+    return outcome.stdout.split()[1:] if outcome.returncode == 0 else []
+
+
+def _version_hint(version: str) -> str:
+    if f"v{version}" in _known_versions():
+        return f"did you mean `v{version}`?"
+    known = _known_versions()
+    if not known:
+        return "versions look like `v0.38.17`"
+    close = difflib.get_close_matches(version, known, n=1, cutoff=0.75)
+    return f"did you mean `{close[0]}`?" if close else f"the newest versions are {', '.join(known[-3:])}"
+
+
+def _require_version(binary: Path, version: str) -> None:
+    said = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+    if said.split("+")[0] != version.removeprefix("v"):
+        raise EnvironmentFailure(f"the binary built for CometBFT {version} says it is `{said}`")
+
+
+def _describe(binary: Path, version: str) -> Subject:
+    build = _go(["version", "-m", str(binary)]).stdout.splitlines()
+    modules = [line.split() for line in build if line.split()[:2] == ["mod", MODULE]]
+    return Subject(
+        system="cometbft",
+        name="CometBFT",
+        version=version,
+        revision=modules[0][3] if modules and len(modules[0]) > 3 else None,
+        build=build[0].rpartition(": ")[2] if build else None,
+        binary_sha256=_sha256(binary),
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

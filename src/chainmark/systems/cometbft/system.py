@@ -1,0 +1,178 @@
+"""CometBFT as a system under test."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel
+
+from chainmark._native import check_transaction_size
+from chainmark.core.catalogue import Catalogue, load_catalogue
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Configuration, Scalar, Subject
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.store.files import compress_file
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Execution, Order
+from chainmark.systems.cometbft import nodes
+from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
+from chainmark.systems.cometbft.gates import run_gates
+from chainmark.systems.cometbft.ingest import balance, collect
+from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
+from chainmark.systems.cometbft.profile import Load, Profile
+from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
+from chainmark.systems.profiles import check_profile
+
+# A transaction stands in the block store, the state's events, the consensus log and the mempool's log of each node.
+COPIES_PER_NODE = 4
+# Empty databases and logs of a node, measured: 20 MiB; and what the run itself keeps.
+BASE_BYTES = 64 << 20
+
+
+class CometBft:
+    """The system `cometbft`: networks of CometBFT nodes on this machine, found by entry point."""
+
+    name = "cometbft"
+    title = "CometBFT"
+
+    @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
+    def catalogue(self) -> Catalogue:
+        """The metrics of ``catalogue.toml``."""
+        return load_catalogue(Path(__file__).with_name("catalogue.toml"))
+
+    def profile(self, content: Mapping[str, object]) -> Profile:
+        """Check a profile's content, down to whether its transaction size can be encoded."""
+        profile = check_profile(Profile, content)
+        load = profile.load
+        try:
+            check_transaction_size(load.total_connections, load.rate, load.size_bytes)
+        except ValueError as error:
+            sentence, _, hint = str(error).partition("\nhint: ")
+            raise UsageError(f"`load.size_bytes` cannot be used: {sentence}", hint or None) from error
+        return profile
+
+    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
+        """The load and the network."""
+        return cast(Profile, profile).workload()
+
+    def install(self, version: str) -> Subject:
+        """Build or find the node's binary."""
+        return nodes.install(version)
+
+    def installed(self) -> list[tuple[Subject, Path]]:
+        """The cached binaries."""
+        return nodes.installed()
+
+    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+        """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
+        comet = cast(Profile, profile)
+        subject = nodes.install(order.version)
+        _require_space(run.path, comet)
+        homes = run.path / "homes"
+        plan = NetworkPlan(nodes.binary_path(order.version), order.version, comet, homes, order.seed)
+        experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
+        with running_network(plan, progress) as network:
+            load_order = LoadOrder(comet.load, order.seed, experiment_id)
+            measurement = measure(network, load_order, run.raw, progress)
+            events = collect(measurement, experiment_id, progress)
+        progress.stage("analysing")
+        _keep_raw(network, run, order.keep_homes)
+        for name in ("transactions", "blocks", "scrapes"):
+            run.write_events(name, getattr(events, name))
+        sampled = Sampled(measurement.sampler.processes(), measurement.sampler.pressure())
+        run.write_events("processes", sampled.processes)
+        run.write_events("pressure", sampled.pressure)
+        found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
+        books = balance(
+            events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
+        )
+        return Execution(
+            subject=subject,
+            samples=found,
+            configuration=network.configuration,
+            conditions=conditions(network.configuration),
+            counts=books.counts,
+            gates=run_gates(comet, measurement, events, books, found),
+            incidents=measurement.incidents,
+            warnings=_warnings(network, measurement),
+        )
+
+
+def analysis_window(start_ns: int, load: Load) -> Window:
+    """The load after its warm-up."""
+    begin_ns = start_ns + round(load.warm_up_s * NS)
+    return Window(begin_ns, begin_ns + round(load.duration_s * NS))
+
+
+def offered_transactions(load: Load) -> int:
+    """How many transactions the schedules ``even`` and ``burst`` hold (``poisson``: on average)."""
+    return int(load.rate * (load.warm_up_s + load.duration_s) + 1e-9) * load.total_connections
+
+
+def conditions(configuration: Configuration) -> dict[str, str]:
+    """The facts by the catalogue's condition ids."""
+    config = configuration.effective["config.toml"]
+    genesis = configuration.effective["genesis.json"]
+    pbts_height = str(genesis.get("consensus_params.feature.pbts_enable_height", "0"))
+    return {
+        "block_time": "BFT time" if pbts_height == "0" else f"proposer-based from height {pbts_height}",
+        "application": str(config.get("proxy_app")),
+        "database": str(config.get("db_backend")),
+    }
+
+
+def _require_space(folder: Path, profile: Profile) -> None:
+    load = profile.load
+    offered_bytes = offered_transactions(load) * load.size_bytes
+    needed_bytes = profile.network.nodes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        raise EnvironmentFailure(
+            f"the disk is too full: the run may need {needed_bytes >> 20:,} MiB below {folder}, "
+            f"but {free_bytes >> 20:,} MiB are free",
+            "free some space, or keep runs elsewhere with `--store DIR`",
+        )
+
+
+def _start_up(network: CometNetwork) -> dict[str, float]:
+    """Seconds from each node's start until it was healthy."""
+    return {
+        node.name: (node.healthy_ns - node.process.started_ns) / NS
+        for node in network.nodes
+        if node.healthy_ns is not None
+    }
+
+
+def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> None:
+    """Keep every node's log and configuration; its home only on request."""
+    for node in network.nodes:
+        compress_file(node.home / "node.log", run.raw / "logs" / f"{node.name}.log.zst")
+        for name in ("config.toml", "genesis.json"):
+            target = run.raw / "configuration" / node.name / name
+            with storage_errors(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(node.home / "config" / name, target)
+    if not keep_homes:
+        shutil.rmtree(run.path / "homes")
+
+
+def _warnings(network: CometNetwork, measurement: Measurement) -> list[str]:
+    found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
+    if measurement.scrapes_missed:
+        found.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
+    if measurement.observer_reconnects:
+        found.append(f"the subscription to commits was lost {measurement.observer_reconnects} times")
+    records = measurement.records
+    if records["reconnects"]:
+        found.append(f"load connections were lost {records['reconnects']} times")
+    found += [f"{count:,} × {text}" for text, count in sorted(records["errors"].items())]
+    return found
+
+
+SYSTEM = CometBft()

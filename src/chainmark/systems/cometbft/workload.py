@@ -1,0 +1,256 @@
+"""One measurement of a running network: load, observation, sampling, and draining until nothing is left to happen."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import zstandard
+
+from chainmark._native import EventObserver, TransactionLoad
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Incident
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
+from chainmark.systems.cometbft.launch import CometNetwork, CometNode
+from chainmark.systems.cometbft.profile import Load
+from chainmark.systems.cometbft.rpc import RpcClient, RpcError
+
+if TYPE_CHECKING:
+    from chainmark._native import LoadResult
+
+# NewBlockHeader is published right after NewBlock, in the same call, without the block's transactions: the node need
+# not encode megabytes of JSON per block for us, which would change what is measured.
+COMMIT_QUERY = "tm.event='NewBlockHeader'"
+POLL_S = 0.2
+BLOCKS_AFTER_DRAIN = 2
+# Below this a node's next block may not fit, and what was measured so far could not be kept.
+FREE_BYTES_MIN = 64 << 20
+
+
+@dataclass
+class Measurement:
+    """What was collected while the network ran; not yet interpreted."""
+
+    start_ns: int
+    records: LoadResult
+    observed: list[tuple[int, bytes]]
+    sampler: ResourceSampler
+    scrape_files: dict[str, Path]
+    scrapes_missed: int
+    first_height: int
+    last_height: int
+    drained: bool
+    pending: int
+    reader: CometNode
+    observer_reconnects: int
+    incidents: list[Incident] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LoadOrder:
+    """The load of one run: what to offer, from which seed, under which id."""
+
+    load: Load
+    seed: int
+    experiment_id: bytes
+
+
+def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progress) -> Measurement:
+    """Offer the load, observe the commits, sample the machine, and wait until the mempools are really empty.
+
+    Raises:
+        UsageError: the transaction size cannot be reached by the payload's encoding.
+        EnvironmentFailure: the load's node cannot be reached, all nodes died, or the disk is full.
+    """
+    targets = [network.nodes[index] for index in order.load.targets]
+    sampler = ResourceSampler({node.name: node.process.pid for node in network.nodes})
+    scraper = Scraper({node.name: node.metrics_url for node in network.nodes}, raw / "scrapes")
+    load = _prepare(order, targets)
+    observer = EventObserver(targets[0].websocket_url, COMMIT_QUERY)
+    with _ticking(sampler, scraper) as tickers, _observing(observer) as observed:
+        first_height = _reader_height(network)
+        start_ns = _start(load)
+        watch = _Watch(network, tickers, raw)
+        progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
+        records = _run_load(load, watch, progress)
+        progress.stage("draining the mempools")
+        drained, pending, last_height = _drain(watch, order.load.drain_timeout_s, progress)
+    _write_observed(raw / "commits.jsonl.zst", observed)
+    return Measurement(
+        start_ns=start_ns,
+        records=records,
+        observed=observed,
+        sampler=sampler,
+        scrape_files={node.name: raw / "scrapes" / f"{node.name}.prom.zst" for node in network.nodes},
+        scrapes_missed=sum(scraper.missed.values()),
+        first_height=first_height,
+        last_height=last_height,
+        drained=drained,
+        pending=pending,
+        reader=network.alive()[0],
+        observer_reconnects=observer.reconnects(),
+        incidents=watch.incidents,
+    )
+
+
+def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
+    load = order.load
+    try:
+        return TransactionLoad(
+            targets=[node.websocket_url for node in targets for _ in range(load.connections)],
+            rate_per_connection=load.rate,
+            duration_s=load.warm_up_s + load.duration_s,
+            size_bytes=load.size_bytes,
+            method=load.method,
+            schedule=load.schedule,
+            seed=order.seed,
+            experiment_id=order.experiment_id,
+            answer_timeout_s=load.answer_timeout_s,
+            send_grace_s=load.send_grace_s,
+        )
+    except ValueError as error:
+        raise UsageError(*_sentence_and_hint(error)) from error
+
+
+def _sentence_and_hint(error: Exception) -> tuple[str, str | None]:
+    sentence, _, hint = str(error).partition("\nhint: ")
+    return sentence, hint or None
+
+
+def _start(load: TransactionLoad) -> int:
+    try:
+        return load.start()
+    except ConnectionError as error:
+        raise EnvironmentFailure(*_sentence_and_hint(error)) from error
+
+
+@contextmanager
+def _ticking(sampler: ResourceSampler, scraper: Scraper) -> Iterator[list[Ticker]]:
+    tickers = [Ticker(sampler.sample, "sample"), Ticker(scraper.scrape, "scrape")]
+    try:
+        yield tickers
+    finally:
+        try:
+            for ticker in tickers:
+                ticker.stop()
+        finally:
+            scraper.close()
+
+
+@contextmanager
+def _observing(observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
+    """The list is filled when the context is left."""
+    messages: list[tuple[int, bytes]] = []
+    try:
+        observer.start()
+    except ConnectionError as error:
+        raise EnvironmentFailure(*_sentence_and_hint(error)) from error
+    try:
+        yield messages
+    finally:
+        messages.extend(observer.stop())
+
+
+class _Watch:
+    """Looks at what must not go unnoticed while a run lasts: dead nodes, a dead sampler, a full disk."""
+
+    def __init__(self, network: CometNetwork, tickers: list[Ticker], folder: Path) -> None:
+        self.network = network
+        self.incidents: list[Incident] = []
+        self._tickers = tickers
+        self._folder = folder
+        self._known: set[str] = set()
+
+    def look(self) -> None:
+        """Note what happened since the last look.
+
+        Raises:
+            EnvironmentFailure: the run cannot go on.
+        """
+        for death in self.network.processes.deaths():
+            if death not in self._known:
+                self._known.add(death)
+                self.incidents.append(Incident(time_ns=time.time_ns(), what=death))
+        free_bytes = shutil.disk_usage(self._folder).free
+        if free_bytes < FREE_BYTES_MIN:
+            raise EnvironmentFailure(
+                f"the disk is full: {free_bytes >> 20} MiB are left in {self._folder}, and the nodes need more",
+                "free some space, or keep runs elsewhere with `--store DIR`",
+            )
+        if not self.network.alive():
+            last = self.network.nodes[-1].process
+            raise EnvironmentFailure(
+                f"all nodes died; the last was {last.name}", "its last log lines:\n" + last.last_log_lines()
+            )
+        for ticker in self._tickers:
+            if (error := ticker.error()) is not None:
+                raise error
+
+
+def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadResult:
+    try:
+        while load.running():
+            watch.look()
+            state = load.progress()
+            detail = f"{state['sent']:,} sent, {state['accepted']:,} accepted"
+            progress.update(state["due"] / max(1, state["offered"]), detail)
+            time.sleep(POLL_S)
+    finally:
+        load.stop()
+        records = load.finish()
+    return records
+
+
+def _reader_height(network: CometNetwork) -> int:
+    with RpcClient(network.alive()[0].address) as client:
+        return client.height()
+
+
+def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> tuple[bool, int, int]:
+    """Wait until all mempools are empty and stay so for two more blocks.
+
+    Returns:
+        Whether that was reached within the limit, the transactions left (the fullest mempool), and the last height.
+    """
+    began = time.monotonic()
+    empty_at: int | None = None
+    pending, height = 0, 0
+    while (elapsed := time.monotonic() - began) < timeout_s:
+        watch.look()
+        pending, height = _mempools(watch.network)
+        if pending:
+            empty_at = None
+        elif empty_at is None:
+            empty_at = height
+        elif height >= empty_at + BLOCKS_AFTER_DRAIN:
+            return True, 0, height
+        progress.update(elapsed / timeout_s, f"{pending:,} transactions wait" if pending else "two more blocks")
+        time.sleep(POLL_S)
+    return False, pending, height
+
+
+def _mempools(network: CometNetwork) -> tuple[int, int]:
+    """The fullest mempool of the living nodes, and the height that all of them have reached."""
+    sizes, heights = [0], []
+    for node in network.alive():
+        try:
+            with RpcClient(node.address, timeout_s=2.0) as client:
+                sizes.append(client.mempool_size())
+                heights.append(client.height())
+        except RpcError:
+            continue  # it died between two looks; the watch notes it
+    return max(sizes), min(heights, default=0)
+
+
+def _write_observed(path: Path, observed: list[tuple[int, bytes]]) -> None:
+    """Keep the events as they came: the time of arrival in ns, a tab, the message."""
+    with storage_errors(path), zstandard.open(path, "wb") as file:
+        for received_ns, message in observed:
+            file.write(str(received_ns).encode() + b"\t" + message + b"\n")

@@ -1,0 +1,149 @@
+"""Profiles: found by name or path, changed by ``--set``, checked by their system."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from chainmark.core.errors import UsageError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def shipped_profiles() -> list[str]:
+    """The names of the profiles that come with chainmark: "cometbft/demo"."""
+    root = files("chainmark") / "profiles"
+    return sorted(
+        f"{folder.name}/{file.name.removesuffix('.toml')}"
+        for folder in root.iterdir()
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    )
+
+
+def read_profile(reference: str, settings: Iterable[str] = ()) -> dict[str, Any]:
+    """A profile's content, with ``settings`` ("load.rate=400") applied; checked later by its system.
+
+    Raises:
+        UsageError: no such profile, not TOML, no ``system`` key, or a setting that is not ``key=value``.
+    """
+    source = _find(reference)
+    try:
+        content = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the profile {source} is not valid TOML: {error}") from error
+    if not isinstance(content.get("system"), str):
+        raise UsageError(f"the profile {source} does not name its system", 'its first line says `system = "cometbft"`')
+    content.setdefault("name", reference if reference in shipped_profiles() else Path(reference).stem)
+    for setting in settings:
+        content = apply_setting(content, setting)
+    return content
+
+
+def _find(reference: str) -> Traversable:
+    if reference in shipped_profiles():
+        return files("chainmark") / "profiles" / f"{reference}.toml"
+    path = Path(reference)
+    if path.is_file():
+        return path
+    close = difflib.get_close_matches(reference, shipped_profiles(), n=1)
+    hint = f"did you mean `{close[0]}`?" if close else f"shipped profiles: {', '.join(shipped_profiles())}"
+    raise UsageError(f"there is no profile `{reference}`", hint)
+
+
+def apply_setting(content: Mapping[str, Any], setting: str) -> dict[str, Any]:
+    """A copy of ``content`` with one ``dotted.key=value`` set; the value is TOML, or text where it is not.
+
+    Raises:
+        UsageError: the setting has no ``=``, or a part of its key is a value and not a section.
+    """
+    key, separator, text = setting.partition("=")
+    if not separator or not key.strip():
+        raise UsageError(f"`--set {setting}` is not `key=value`", "for example `--set load.rate=400`")
+    changed: dict[str, Any] = copy.deepcopy(dict(content))
+    section = changed
+    *parents, last = key.strip().split(".")
+    for parent in parents:
+        section = section.setdefault(parent, {})
+        if not isinstance(section, dict):
+            raise UsageError(f"`{parent}` in `--set {setting}` is a value, not a section")
+    section[last] = _toml_value(text.strip())
+    return changed
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def check_profile(model: type[Model], content: Mapping[str, Any]) -> Model:
+    """Check ``content`` against a system's profile model.
+
+    Raises:
+        UsageError: the first thing that is wrong, as a sentence with a hint.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise _profile_error(model, error) from error
+
+
+def _profile_error(model: type[BaseModel], error: ValidationError) -> UsageError:
+    first = error.errors()[0]
+    location = [str(part) for part in first["loc"]]
+    key = ".".join(location)
+    if first["type"] == "extra_forbidden":
+        known = _keys(model)
+        close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        siblings = [name for name in known if name.rpartition(".")[0] == key.rpartition(".")[0]]
+        hint = f"did you mean `{close[0]}`?" if close else f"known keys here: {', '.join(siblings)}"
+        return UsageError(f"`{key}` is not a key of a profile", hint)
+    if first["type"] == "value_error":
+        return UsageError(str(first["ctx"]["error"]))
+    default = _default(model, location)
+    hint_text = f"`--set {key}={default}` is the default" if default is not None else None
+    return UsageError(f"`{key}` is {first['input']!r}, but {_requirement(first['msg'])}", hint_text)
+
+
+def _requirement(message: str) -> str:
+    """Pydantic's "Input should be greater than or equal to 1" as "must be at least 1"."""
+    text = message.removeprefix("Input should be ").replace("greater than or equal to", "at least")
+    return "must be " + text.replace("less than or equal to", "at most").replace("greater than", "more than")
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    candidates = [annotation, *get_args(annotation)]
+    return next((one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)), None)
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """All dotted keys of a profile model."""
+    keys = []
+    for name, field in model.model_fields.items():
+        section = _section(field.annotation)
+        keys += _keys(section, f"{prefix}{name}.") if section else [f"{prefix}{name}"]
+    return keys
+
+
+def _default(model: type[BaseModel], location: list[str]) -> Any:
+    """The default at a dotted place of a profile model, or None where there is none to show."""
+    for index, name in enumerate(location):
+        field = model.model_fields.get(name)
+        if field is None:
+            return None
+        section = _section(field.annotation)
+        if section is None:
+            return field.default if index == len(location) - 1 and not field.is_required() else None
+        model = section
+    return None
