@@ -1,0 +1,438 @@
+"""Charts: one Vega-Lite specification per kind, the same for the browser and for paper.
+
+A specification refers to a data set by name. The HTML report fills it from the embedded comparison, the PDF from
+``chart_points``; so the comparison's figures are stored once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import vl_convert
+
+from chainmark.core import units
+from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line
+
+Spec = dict[str, Any]
+
+VEGA_LITE_VERSION = "6.4"
+DATA_NAME = "points"
+# Okabe and Ito's blue and vermilion: told apart with every kind of colour blindness, and dark enough on white.
+SIDE_COLOURS = ("#0072b2", "#d55e00")
+SIDE_COLOURS_ON_DARK = ("#56b4e9", "#e69f00")
+_DASHES = ([5, 3], [1, 0])
+_SHAPES = ("circle", "triangle-up")
+_WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
+_INK = "#333333"
+
+# Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
+_PRINT_POINTS = {True: 200, False: 80}  # pooled lines; lines of single runs
+_PRINT_DOTS = 1500  # of a whole chart
+
+
+@dataclass(frozen=True)
+class ChartDrawing:
+    """A specification and what its points must be multiplied by to be in the axes' units."""
+
+    spec: Spec
+    x_factor: float
+    y_factor: float
+
+
+def chart_drawing(chart: ChartData, comparison: Comparison, *, interactive: bool) -> ChartDrawing:
+    """The specification of one chart.
+
+    Args:
+        chart: what to draw.
+        comparison: gives the sides' labels, the metric's unit and the margin.
+        interactive: adds zoom, the legend's toggles and tooltips; the drawing itself is the same.
+    """
+    unit = next(metric.unit for metric in comparison.catalogue.metrics if metric.id == chart.metric_id)
+    horizontal = chart.kind is ChartKind.CDF
+    values = [value for line in chart.lines for value in (line.x if horizontal else line.y)]
+    if chart.kind is ChartKind.SHIFT:
+        shown = units.DisplayUnit(unit)
+    else:
+        shown = units.display_unit(unit, values)
+    x_label, y_label = chart.x_label, chart.y_label
+    if horizontal:
+        x_label = _in_unit(x_label, unit, shown.symbol)
+    else:
+        y_label = _in_unit(y_label, unit, shown.symbol)
+    axes = _Axes(chart, comparison, x_label, y_label, _is_wide(values), interactive)
+    layers = {
+        ChartKind.CDF: axes.cdf,
+        ChartKind.SHIFT: axes.shift,
+        ChartKind.SERIES: axes.series,
+        ChartKind.SCATTER: axes.scatter,
+    }[chart.kind]()
+    if interactive:
+        layers = axes.interactions(layers)
+    spec: Spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "description": f"{chart.title}: {x_label} against {y_label}",
+        "data": {"name": DATA_NAME},
+        "layer": layers,
+    }
+    return ChartDrawing(spec, shown.factor if horizontal else 1.0, 1.0 if horizontal else shown.factor)
+
+
+def _in_unit(label: str, unit: str, symbol: str) -> str:
+    """An axis' label with the unit it is drawn in."""
+    suffix = f", {unit}"
+    return f"{label.removesuffix(suffix)}, {symbol}" if unit and label.endswith(suffix) else label
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    finite = [value for value in values if math.isfinite(value)]
+    return bool(finite) and min(finite) > 0.0 and max(finite) / min(finite) > _WIDE_RATIO
+
+
+def line_label(line: Line, comparison: Comparison) -> str:
+    """The name under which a line stands in the legend: its side's label, or its own if it belongs to both."""
+    sides = {"baseline": comparison.baseline.label, "candidate": comparison.candidate.label}
+    return sides.get(line.side, line.label)
+
+
+class _Axes:
+    """Builds the layers of one chart."""
+
+    def __init__(
+        self, chart: ChartData, comparison: Comparison, x_label: str, y_label: str, wide: bool, interactive: bool
+    ) -> None:
+        self.chart = chart
+        self.comparison = comparison
+        self.x_label = x_label
+        self.y_label = y_label
+        self.wide = wide
+        self.interactive = interactive
+        self.labels = self._labels()
+
+    def _labels(self) -> list[str]:
+        """Baseline first, so that it has the first colour even where only the candidate has a line."""
+        found = [line_label(line, self.comparison) for line in self.chart.lines]
+        sides = [self.comparison.baseline.label, self.comparison.candidate.label]
+        both = any(line.side in ("baseline", "candidate") for line in self.chart.lines)
+        return list(dict.fromkeys([*(sides if both else []), *found]))
+
+    def _side(self, channel: str) -> Spec:
+        scale: Spec = {"domain": self.labels}
+        cycle = len(self.labels)
+        if channel == "strokeDash":
+            scale["range"] = [_DASHES[index % 2] for index in range(cycle)]
+        elif channel == "shape":
+            scale["range"] = [_SHAPES[index % 2] for index in range(cycle)]
+        legend: Spec | None = None
+        if len(self.labels) > 1:
+            legend = {"title": None, "orient": "top", "symbolOpacity": 1}
+            if self.chart.kind is not ChartKind.SCATTER:
+                legend |= {"symbolType": "stroke", "symbolFillColor": "transparent", "symbolStrokeWidth": 2}
+        return {"field": "side", "type": "nominal", "scale": scale, "legend": legend}
+
+    def _x(self, scale: Spec | None = None, **axis: Any) -> Spec:
+        return {
+            "field": "x",
+            "type": "quantitative",
+            "title": self.x_label,
+            "scale": scale or {"zero": False, "nice": False},
+            "axis": {"grid": True, **axis},
+        }
+
+    def _y(self, scale: Spec | None = None, **axis: Any) -> Spec:
+        return {
+            "field": "y",
+            "type": "quantitative",
+            "title": self.y_label,
+            "scale": scale or {"zero": False},
+            "axis": {"grid": True, **axis},
+        }
+
+    def _fade(self, opacity: float) -> Any:
+        if not self.interactive:
+            return {"value": opacity}
+        return {"condition": {"param": "side", "value": opacity, "empty": True}, "value": 0.02}
+
+    def _value_scale(self) -> Spec:
+        return {"type": "log"} if self.wide else {"zero": False}
+
+    def cdf(self) -> list[Spec]:
+        """Pooled curves thick with their band, single runs thin behind them."""
+        scale: Spec = {"type": "log", "nice": False} if self.wide else {"zero": False, "nice": False}
+        x = self._x(scale, format="~g")
+        y = self._y({"domain": [0, 1]}, format=".0%")
+        colour, dash = self._side("color"), self._side("strokeDash")
+        return [
+            {
+                "mark": {"type": "area", "orient": "horizontal", "clip": True},
+                "transform": [{"filter": "datum.pooled && isValid(datum.low)"}],
+                "encoding": {
+                    "x": {**x, "field": "low"},
+                    "x2": {"field": "high"},
+                    "y": y,
+                    "color": colour,
+                    "opacity": self._fade(0.18),
+                },
+            },
+            *self._lines(x, y, colour, dash, order="y"),
+        ]
+
+    def _lines(self, x: Spec, y: Spec, colour: Spec, dash: Spec, order: str) -> list[Spec]:
+        common = {"x": x, "y": y, "color": colour, "detail": {"field": "run"}, "order": {"field": order}}
+        has_pooled = any(line.run_id is None for line in self.chart.lines)
+        thin = 0.4 if has_pooled else 0.85
+        width = 0.8 if has_pooled else 1.2
+        # A dash on many thin lines is noise; where only single runs are drawn, it is what tells the sides apart.
+        single = common if has_pooled else {**common, "strokeDash": dash}
+        layers = [
+            {
+                "mark": {"type": "line", "strokeWidth": width, "clip": True},
+                "transform": [{"filter": "!datum.pooled"}],
+                "encoding": {**single, "opacity": self._fade(thin)},
+            }
+        ]
+        if has_pooled:
+            layers.append(
+                {
+                    "mark": {"type": "line", "strokeWidth": 2, "clip": True},
+                    "transform": [{"filter": "datum.pooled"}],
+                    "encoding": {**common, "strokeDash": dash, "opacity": self._fade(1.0)},
+                }
+            )
+        return layers
+
+    def shift(self) -> list[Spec]:
+        """How each quantile moved, against no change and the band in which a change does not matter."""
+        margin = self._margin()
+        low, high = self._shift_domain(margin)
+        x = self._x({"domain": [0, 1]}, labelExpr="'p' + format(datum.value * 100, '~g')", tickCount=6)
+        y = self._y({"domain": [low, high], "nice": False}, format="+.0%", tickCount=6)
+        colour = self._side("color")
+        return [
+            {
+                "data": {"values": [{"band_low": -margin, "band_high": margin}]},
+                "mark": {"type": "rect", "color": "#009e73", "opacity": 0.12, "clip": True},
+                "encoding": {"y": {**y, "field": "band_low"}, "y2": {"field": "band_high"}},
+            },
+            {
+                "data": {"values": [{"zero": 0}]},
+                "mark": {"type": "rule", "strokeWidth": 1, "color": "#888888"},
+                "encoding": {"y": {**y, "field": "zero"}},
+            },
+            {
+                "mark": {"type": "area", "clip": True},
+                "transform": [{"filter": "isValid(datum.low)"}],
+                "encoding": {
+                    "x": x,
+                    "y": {**y, "field": "low"},
+                    "y2": {"field": "high"},
+                    "color": colour,
+                    "opacity": self._fade(0.25),
+                },
+            },
+            {
+                "mark": {"type": "line", "strokeWidth": 2, "clip": True},
+                "encoding": {"x": x, "y": y, "color": colour, "opacity": self._fade(1.0)},
+            },
+        ]
+
+    def _margin(self) -> float:
+        """The metric's own relative margin: the floor has no place on a chart of relative changes."""
+        return next(m.margin for m in self.comparison.catalogue.metrics if m.id == self.chart.metric_id)
+
+    def _shift_domain(self, margin: float) -> tuple[float, float]:
+        """Room for the band and for every point; intervals of wild tails may leave the frame."""
+        points = [value for line in self.chart.lines for value in line.y if math.isfinite(value)]
+        ends = [
+            value
+            for line in self.chart.lines
+            for value in [*(line.low or []), *(line.high or [])]
+            if math.isfinite(value) and abs(value) <= 4.0 * margin
+        ]
+        reach = 1.5 * margin
+        return min([-reach, *points, *ends]) * 1.02, max([reach, *points, *ends]) * 1.02
+
+    def series(self) -> list[Spec]:
+        """One line a run, with its range over what was averaged."""
+        x, y = self._x(), self._y(self._value_scale(), format="~g")
+        colour = self._side("color")
+        band: Spec = {
+            "mark": {"type": "area", "clip": True},
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "low"},
+                "y2": {"field": "high"},
+                "color": colour,
+                "detail": {"field": "run"},
+                "opacity": self._fade(0.1),
+            },
+        }
+        has_band = any(line.low for line in self.chart.lines)
+        lines = self._lines(x, y, colour, self._side("strokeDash"), order="x")
+        return [band, *lines] if has_band else lines
+
+    def scatter(self) -> list[Spec]:
+        """One dot a sample."""
+        encoding = {
+            "x": self._x(),
+            "y": self._y(self._value_scale(), format="~g"),
+            "color": self._side("color"),
+            "shape": self._side("shape"),
+            "opacity": self._fade(0.5),
+        }
+        return [{"mark": {"type": "point", "filled": True, "size": 12, "clip": True}, "encoding": encoding}]
+
+    def interactions(self, layers: list[Spec]) -> list[Spec]:
+        """Add what only a screen can do to the last layer, and a layer that names the nearest point."""
+        last = dict(layers[-1])
+        sides = {"name": "side", "select": {"type": "point", "fields": ["side"]}, "bind": "legend"}
+        # Plain scrolling must scroll the page, so zooming asks for the key with which browsers zoom.
+        zoom = {
+            "name": "zoom",
+            "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
+            "bind": "scales",
+        }
+        scatter = self.chart.kind is ChartKind.SCATTER
+        tooltip = [
+            {"field": "side", "title": "side"},
+            {"field": "run", "title": "run"},
+            {"field": "x", "title": self.x_label, "format": ".4~g"},
+            {"field": "y", "title": self.y_label, "format": ".4~g"},
+        ]
+        if any(line.low for line in self.chart.lines):
+            tooltip += [{"field": "low", "title": "low", "format": ".4~g"}, {"field": "high", "format": ".4~g"}]
+        # A parameter may be declared once only, so it goes with a layer; the others see it by its name.
+        last["params"] = [sides, zoom] if len(self.labels) > 1 else [{**sides, "bind": None}, zoom]
+        if len(self.labels) == 1:
+            last["params"] = [{"name": "side", "select": {"type": "point", "fields": ["side"], "on": "none"}}, zoom]
+        if scatter:
+            last["encoding"] = {**last["encoding"], "tooltip": tooltip}
+            return [*layers[:-1], last]
+        hover: Spec = {
+            "mark": {"type": "point", "filled": True, "size": 45, "clip": True},
+            "params": [
+                {
+                    "name": "hover",
+                    "select": {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"},
+                }
+            ],
+            "encoding": {
+                "x": last["encoding"]["x"],
+                "y": last["encoding"]["y"],
+                "color": last["encoding"]["color"],
+                "opacity": {"condition": {"param": "hover", "value": 1, "empty": False}, "value": 0},
+                "tooltip": tooltip,
+            },
+        }
+        return [*layers[:-1], last, hover]
+
+
+def chart_points(chart: ChartData, comparison: Comparison, drawing: ChartDrawing) -> list[dict[str, object]]:
+    """The rows of the data set ``points``. The HTML report does the same in its script."""
+    points: list[dict[str, object]] = []
+    for line in chart.lines:
+        side = line_label(line, comparison)
+        low, high = line.low or [], line.high or []
+        banded = chart.kind is ChartKind.CDF
+        factor = drawing.x_factor if banded else drawing.y_factor
+        for index, (x, y) in enumerate(zip(line.x, line.y, strict=False)):
+            point: dict[str, object] = {
+                "x": x * drawing.x_factor,
+                "y": y * drawing.y_factor,
+                "side": side,
+                "run": line.run_id or "all runs",
+                "pooled": line.run_id is None,
+            }
+            if index < len(low) and index < len(high):
+                point |= {"low": low[index] * factor, "high": high[index] * factor}
+            points.append(point)
+    return points
+
+
+def print_config() -> Spec:
+    """The look on white paper."""
+    font = "Libertinus Serif"
+    return {
+        "font": font,
+        "background": "transparent",
+        "range": {"category": [*SIDE_COLOURS, "#009e73", "#cc79a7", "#555555"]},
+        "axis": {
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "labelColor": _INK,
+            "titleColor": _INK,
+            "gridColor": "#e4e4e4",
+            "domainColor": "#999999",
+            "tickColor": "#999999",
+        },
+        "legend": {"labelFontSize": 11, "labelColor": _INK, "symbolStrokeWidth": 2, "symbolSize": 200},
+        "view": {"stroke": None},
+    }
+
+
+def chart_svg(chart: ChartData, comparison: Comparison) -> tuple[str, str]:
+    """One chart as SVG for paper, thinned to what paper can show.
+
+    Returns:
+        The SVG, and a sentence on what was thinned ("" if nothing was).
+    """
+    thinned, note = _for_print(chart)
+    drawing = chart_drawing(thinned, comparison, interactive=False)
+    spec: Spec = drawing.spec | {
+        "width": 330,
+        "height": 185,
+        "datasets": {DATA_NAME: chart_points(thinned, comparison, drawing)},
+    }
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=print_config(), allowed_base_urls=[])
+    return svg, note
+
+
+def _for_print(chart: ChartData) -> tuple[ChartData, str]:
+    lines, thinned = [], False
+    for line in chart.lines:
+        most = (
+            _PRINT_DOTS // len(chart.lines) if chart.kind is ChartKind.SCATTER else _PRINT_POINTS[line.run_id is None]
+        )
+        keep = _extremes(line.y, most) if chart.kind is ChartKind.SERIES else _spread(len(line.x), most)
+        if len(keep) < len(line.x):
+            thinned = True
+            line = _picked(line, keep)  # noqa: PLW2901 - the thinned line takes the place of the whole one
+        lines.append(line)
+    dots = thinned and chart.kind is ChartKind.SCATTER
+    return chart.model_copy(update={"lines": lines}), "thinned evenly for paper" if dots else ""
+
+
+def _spread(size: int, most: int) -> list[int]:
+    """Even indices, and all of the last ten: a distribution's tail is where its points are few and matter."""
+    if size <= most:
+        return list(range(size))
+    tail = 10
+    body = size - tail
+    step = body / (most - tail)
+    return sorted({*(int(index * step) for index in range(most - tail)), *range(body, size)})
+
+
+def _extremes(values: Sequence[float], most: int) -> list[int]:
+    """The indices of the least and greatest value of even stretches: thinning must not hide a peak."""
+    size = len(values)
+    if size <= most:
+        return list(range(size))
+    buckets = most // 2
+    keep = {0, size - 1}
+    for bucket in range(buckets):
+        stretch = range(bucket * size // buckets, (bucket + 1) * size // buckets)
+        keep |= {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
+    return sorted(keep)
+
+
+def _picked(line: Line, keep: Sequence[int]) -> Line:
+    def pick(values: list[float] | None) -> list[float] | None:
+        return None if values is None else [values[index] for index in keep if index < len(values)]
+
+    return line.model_copy(
+        update={"x": pick(line.x), "y": pick(line.y), "low": pick(line.low), "high": pick(line.high)}
+    )

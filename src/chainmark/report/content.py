@@ -1,0 +1,359 @@
+"""What a report says, in words and formatted figures, once for all renderings.
+
+A renderer lays this out. It never formats a figure, so that a figure reads the same on the terminal, in a pull
+request, in a browser and on paper.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from chainmark.core import units
+from chainmark.core.comparison import (
+    ChartData,
+    Comparison,
+    DistributionRow,
+    EffectSize,
+    Judgement,
+    Outcome,
+    Scale,
+    SideValue,
+)
+from chainmark.core.metric import Better, Metric
+from chainmark.report.bars import IntervalBar, interval_bar
+
+VERDICT_WORDS = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "invalid": "INVALID"}
+BETTER_WORDS = {
+    Better.LOWER: "lower is better",
+    Better.HIGHER: "higher is better",
+    Better.NEITHER: "neither direction is better",
+}
+Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
+
+
+@dataclass(frozen=True)
+class CentileRow:
+    """One statistic of the pooled samples of both sides."""
+
+    name: str
+    baseline: str
+    candidate: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One judged (metric, statistic) pair, formatted."""
+
+    anchor: str
+    metric_id: str
+    metric_label: str
+    label: str
+    unit: str
+    baseline: str
+    candidate: str
+    change: str  # "−3.9", sign and figure
+    change_unit: str  # "%" or the metric's unit
+    low: str
+    high: str
+    interval: str  # "−7.1 … −0.6 %"
+    margin: str  # "±10 %"
+    outcome: str
+    emphasis: Emphasis
+    gating: bool
+    moved: bool
+    bar: IntervalBar | None
+    samples: str
+    per_run_baseline: list[str]
+    per_run_candidate: list[str]
+    facts: list[tuple[str, str]]
+    centiles: list[CentileRow]
+    chart_ids: list[str]
+    # As they stand in a column of a proportional font, where padding puts the decimal points in one line.
+    baseline_aligned: str = ""
+    candidate_aligned: str = ""
+    change_aligned: str = ""
+
+    @property
+    def change_with_unit(self) -> str:
+        """The change as one text."""
+        return f"{self.change} {self.change_unit}".rstrip()
+
+    @property
+    def label_with_unit(self) -> str:
+        """The label as a table prints it: "tx latency p50, s"."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """The rows of one of the catalogue's tables."""
+
+    id: str
+    title: str
+    rows: list[Row] = field(default_factory=list)
+
+
+class RowMaker:
+    """Turns judgements into rows. Holds the look-ups and the unit of each metric, chosen over all its statistics."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._metrics = {metric.id: metric for metric in comparison.catalogue.metrics}
+        self._distributions = {(row.metric_id, row.side): row for row in comparison.distributions}
+        self._effects = {effect.metric_id: effect for effect in comparison.effect_sizes}
+        self._charts: dict[str, list[ChartData]] = {}
+        for chart in comparison.charts:
+            self._charts.setdefault(chart.metric_id, []).append(chart)
+        self._units = self._choose_units()
+
+    def _choose_units(self) -> dict[str, units.DisplayUnit]:
+        values: dict[str, list[float | None]] = {}
+        for judgement in self._comparison.judgements:
+            values.setdefault(judgement.metric_id, []).extend([judgement.baseline.value, judgement.candidate.value])
+        return {id_: units.display_unit(self._metrics[id_].unit, found) for id_, found in values.items()}
+
+    def rows(self) -> list[Row]:
+        """One row per judgement, in the report's order."""
+        return [self.row(judgement) for judgement in self._comparison.judgements]
+
+    def row(self, judgement: Judgement) -> Row:
+        """The row of one judgement."""
+        metric = self._metrics[judgement.metric_id]
+        unit = self._units[metric.id]
+        decimals = units.decimals_for(
+            [unit.of(judgement.baseline.value), unit.of(judgement.candidate.value)], _uncertainty(judgement, unit)
+        )
+        change, change_unit, low, high = _change_texts(judgement, metric, unit)
+        no_interval = judgement.low is None and judgement.high is None
+        interval = units.NOT_ESTIMABLE if no_interval else f"{low} … {high} {change_unit}".rstrip()
+        return Row(
+            anchor=f"row-{metric.id}-{judgement.statistic}".replace(".", "_"),
+            metric_id=metric.id,
+            metric_label=metric.label,
+            label=row_label(metric, judgement.statistic),
+            unit=unit.symbol,
+            baseline=_value(judgement.baseline, unit, decimals),
+            candidate=_value(judgement.candidate, unit, decimals),
+            change=change,
+            change_unit=change_unit,
+            low=low,
+            high=high,
+            interval=units.NO_DATA if judgement.outcome is Outcome.NO_DATA and no_interval else interval,
+            margin=_margin(judgement, metric),
+            outcome=_outcome(judgement, metric),
+            emphasis=_emphasis(judgement, metric),
+            gating=judgement.gating,
+            moved=judgement.moved,
+            bar=interval_bar(judgement),
+            samples=f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}",
+            per_run_baseline=[_figure(unit.of(value), decimals) for value in judgement.baseline.per_run],
+            per_run_candidate=[_figure(unit.of(value), decimals) for value in judgement.candidate.per_run],
+            facts=_facts(judgement, metric, self._effects.get(metric.id), unit),
+            centiles=self._centiles(metric, unit),
+            chart_ids=[chart.id for chart in self._charts.get(metric.id, [])],
+        )
+
+    def _centiles(self, metric: Metric, unit: units.DisplayUnit) -> list[CentileRow]:
+        baseline = self._distributions.get((metric.id, "baseline"))
+        candidate = self._distributions.get((metric.id, "candidate"))
+        if baseline is None and candidate is None:
+            return []
+        left, right = _statistics(baseline), _statistics(candidate)
+        names = list(dict.fromkeys([*left, *right]))
+        decimals = units.decimals_for([unit.of(left.get("mean")), unit.of(right.get("mean"))])
+        rows = [
+            CentileRow(name, _figure(unit.of(left.get(name)), decimals), _figure(unit.of(right.get(name)), decimals))
+            for name in names
+        ]
+        return [CentileRow("samples", _samples(baseline), _samples(candidate)), *rows]
+
+
+def row_label(metric: Metric, statistic: str) -> str:
+    """The metric's label with its statistic, which is left out where only the mean is judged."""
+    return metric.label if statistic == "mean" and len(metric.judged_by) == 1 else f"{metric.label} {statistic}"
+
+
+def _uncertainty(judgement: Judgement, unit: units.DisplayUnit) -> float | None:
+    if judgement.low is None or judgement.high is None:
+        return None
+    half = (judgement.high - judgement.low) / 2.0
+    if judgement.scale is Scale.ABSOLUTE:
+        return half * unit.factor
+    base = unit.of(judgement.baseline.value)
+    return None if base is None else half * abs(base)
+
+
+def _value(side: SideValue, unit: units.DisplayUnit, decimals: int) -> str:
+    if side.value is None:
+        return units.NO_DATA if side.samples == 0 else units.NOT_ESTIMABLE
+    return _figure(unit.of(side.value), decimals)
+
+
+def _figure(value: float | None, decimals: int) -> str:
+    return units.NOT_ESTIMABLE if value is None else units.number(value, decimals)
+
+
+def _absolute_unit(unit: units.DisplayUnit) -> str:
+    return "pp" if unit.symbol == "%" else unit.symbol  # a change of a percentage is in percentage points
+
+
+def _change_texts(judgement: Judgement, metric: Metric, unit: units.DisplayUnit) -> tuple[str, str, str, str]:
+    """Sign and figure of the change, its unit, and the ends of its interval."""
+    raw = (judgement.change, judgement.low, judgement.high)
+    if judgement.change is None:
+        word = units.NO_DATA if judgement.outcome is Outcome.NO_DATA else units.NOT_ESTIMABLE
+        return word, "", "", ""
+    if judgement.scale is Scale.RELATIVE:
+        decimals = units.percent_decimals(*raw)
+        change, low, high = (_signed(None if value is None else value * 100.0, decimals) for value in raw)
+        return change, "%", low, high
+    shown = [unit.of(value) for value in raw]
+    half = _uncertainty(judgement, unit)
+    decimals = units.decimals_for([unit.of(judgement.baseline.value), unit.of(judgement.candidate.value), *shown], half)
+    change, low, high = (_signed(value, decimals) for value in shown)
+    return change, _absolute_unit(unit), low, high
+
+
+def _signed(value: float | None, decimals: int) -> str:
+    return "?" if value is None else units.number(value, decimals, signed=True)
+
+
+def _margin(judgement: Judgement, metric: Metric) -> str:
+    low, high = judgement.margin_low, judgement.margin_high
+    if low is None or high is None:
+        return ""
+    if judgement.scale is Scale.RELATIVE:
+        texts = (units.plain_percent(-low), units.plain_percent(high))
+    else:
+        texts = (units.tidy_quantity(-low, metric.unit), units.tidy_quantity(high, metric.unit))
+    return f"±{texts[1]}" if texts[0] == texts[1] else f"{units.MINUS}{texts[0]}, +{texts[1]}"
+
+
+def _outcome(judgement: Judgement, metric: Metric) -> str:
+    if judgement.outcome is Outcome.EQUAL and judgement.trend:
+        return "equal, trend"
+    if not judgement.gating and metric.better is Better.NEITHER and judgement.outcome is not Outcome.NO_DATA:
+        return "moved" if judgement.moved else "–"
+    return judgement.outcome.value
+
+
+def _emphasis(judgement: Judgement, metric: Metric) -> Emphasis:
+    """How loudly a row speaks: a change that means nothing is quiet."""
+    outcome = judgement.outcome
+    if judgement.gating:
+        loud: dict[Outcome, Emphasis] = {
+            Outcome.WORSE: "worse",
+            Outcome.BETTER: "better",
+            Outcome.INCONCLUSIVE: "caution",
+            Outcome.NO_DATA: "caution",
+        }
+        return loud.get(outcome, "caution" if judgement.trend else "quiet")
+    if not judgement.moved:
+        return "quiet"
+    if metric.better is not Better.NEITHER and outcome in (Outcome.WORSE, Outcome.BETTER):
+        return "worse" if outcome is Outcome.WORSE else "better"
+    return "plain"
+
+
+def _probability(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _facts(
+    judgement: Judgement, metric: Metric, effect: EffectSize | None, unit: units.DisplayUnit
+) -> list[tuple[str, str]]:
+    """What stands behind an outcome, for the reader who asks."""
+    facts = [("judged by", f"{judgement.statistic}, {BETTER_WORDS[metric.better]}")]
+    if margin := _margin(judgement, metric):
+        facts.append(("margin", margin))
+    if judgement.noise:
+        freedom = judgement.degrees_of_freedom
+        facts.append(("noise", judgement.noise + ("" if freedom is None else f", {freedom:.1f} degrees of freedom")))
+    facts.append(("samples", f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}"))
+    probabilities = (
+        ("p, worse than the margin", judgement.p_worse),
+        ("the same, Holm over gating metrics", judgement.p_worse_holm),
+        ("p, any change", judgement.p_different),
+        ("q, any change (Benjamini-Hochberg)", judgement.q_different),
+    )
+    facts += [(name, _probability(value)) for name, value in probabilities if value is not None]
+    if judgement.equivalent:
+        facts.append(("equivalent", "the whole interval lies within the band"))
+    if judgement.trend:
+        facts.append(("trend", "statistically worse, although within the margin"))
+    if judgement.detectable is not None:
+        facts.append(("detectable with 80 % power", _on_scale(judgement.detectable, judgement, metric)))
+    if judgement.runs_needed is not None:
+        facts.append(("to decide", f"about {units.plural(judgement.runs_needed, 'run')} a side"))
+    facts += _effect_facts(effect, metric)
+    if judgement.note:
+        facts.append(("note", judgement.note))
+    return facts
+
+
+def _on_scale(value: float, judgement: Judgement, metric: Metric) -> str:
+    if judgement.scale is Scale.RELATIVE:
+        return units.percent(value)
+    return units.quantity(value, metric.unit)
+
+
+def _effect_facts(effect: EffectSize | None, metric: Metric) -> list[tuple[str, str]]:
+    if effect is None:
+        return []
+    return [
+        ("P(candidate's sample larger)", f"{effect.probability_candidate_larger:.3f}"),
+        ("Wasserstein distance", units.quantity(effect.wasserstein, metric.unit)),
+        (
+            "largest gap between the CDFs",
+            f"{effect.largest_gap:.3f} at {units.quantity(effect.largest_gap_at, metric.unit)}",
+        ),
+    ]
+
+
+def centile_name(fraction: float) -> str:
+    """The usual short name of a centile: 0.5 is "p50", 0.999 is "p99.9"."""
+    return f"p{fraction * 100.0:.6g}"
+
+
+def _statistics(row: DistributionRow | None) -> dict[str, float | None]:
+    if row is None:
+        return {}
+    inner = {centile_name(fraction): value for fraction, value in row.centiles if 0.0 < fraction < 1.0}
+    return {"mean": row.mean, "sd": row.sd, "min": row.min, **inner, "max": row.max}
+
+
+def _samples(row: DistributionRow | None) -> str:
+    if row is None:
+        return units.NO_DATA
+    return units.count(row.n) + (f" (and {units.count(row.n_null)} without a value)" if row.n_null else "")
+
+
+def aligned(rows: Sequence[Row]) -> list[Row]:
+    """The rows of one table with their figures padded for it. Changes align among those of the same unit."""
+    baselines = units.pad_after_point([row.baseline for row in rows])
+    candidates = units.pad_after_point([row.candidate for row in rows])
+    changes = [row.change_with_unit for row in rows]
+    relative = [index for index, row in enumerate(rows) if row.change_unit == "%"]
+    for index, text in zip(relative, units.pad_after_point([rows[i].change for i in relative]), strict=True):
+        changes[index] = f"{text} %"
+    return [
+        dataclasses.replace(row, baseline_aligned=baseline, candidate_aligned=candidate, change_aligned=change)
+        for row, baseline, candidate, change in zip(rows, baselines, candidates, changes, strict=True)
+    ]
+
+
+def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> list[MetricTable]:
+    """All rows grouped by the catalogue's tables, in its order; tables without a row are left out."""
+    tables = {table.id: MetricTable(table.id, table.title) for table in comparison.catalogue.tables}
+    table_of = {metric.id: metric.table for metric in comparison.catalogue.metrics}
+    for row in rows:
+        tables[table_of[row.metric_id]].rows.append(row)
+    return [MetricTable(table.id, table.title, aligned(table.rows)) for table in tables.values() if table.rows]
+
+
+def moved_text(row: Row) -> str:
+    """A moved diagnostic in a few words: "p2p bytes sent +14.2 %"."""
+    return f"{row.label} {row.change_with_unit}"

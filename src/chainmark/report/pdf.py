@@ -1,0 +1,48 @@
+"""A comparison as PDF: the same content in the same order as the HTML, set by Typst, to be signed and archived."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import typst
+
+from chainmark.core.comparison import Comparison
+from chainmark.report.charts import chart_svg
+from chainmark.report.document import document
+
+
+@cache
+def _template() -> bytes:
+    return (resources.files("chainmark.report") / "templates" / "report.typ").read_bytes()
+
+
+def render_pdf(comparison: Comparison) -> bytes:
+    """The report as PDF. Fonts, template and data come from the package alone; the time is the comparison's date."""
+    data: dict[str, Any] = dataclasses.asdict(document(comparison))
+    for chart, entry in zip(comparison.charts, data["charts"], strict=True):
+        entry["svg"], thinned = chart_svg(chart, comparison)
+        entry["note"] = "; ".join(text for text in (chart.note, thinned) if text)
+    compiled = typst.compile(
+        _template(),
+        format="pdf",
+        sys_inputs={"report": json.dumps(data, ensure_ascii=False, sort_keys=True)},
+        ignore_system_fonts=True,
+        timestamp=_timestamp(comparison.date),
+    )
+    if not isinstance(compiled, bytes):  # a list of pages is returned for images only
+        raise TypeError("the PDF was not compiled into one file")
+    return compiled
+
+
+def _timestamp(date: str) -> datetime.datetime:
+    """The comparison's date as a time: the clock of the machine must not enter the file."""
+    try:
+        parsed = datetime.datetime.fromisoformat(date.replace("Z", "+00:00"))
+    except ValueError:
+        return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return parsed.replace(tzinfo=datetime.UTC) if parsed.tzinfo is None else parsed.astimezone(datetime.UTC)
