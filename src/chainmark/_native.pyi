@@ -98,7 +98,7 @@ class TransactionLoad:
         """End the schedule now. What is not sent yet is unsent; answers are still waited for."""
 
     def finish(self) -> LoadResult:
-        """Wait for the end and return the records."""
+        """Wait for the end and return the records. After Ctrl-C the load goes on: call stop() and finish() again."""
 
 @final
 class EventObserver:

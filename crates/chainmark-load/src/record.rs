@@ -121,6 +121,10 @@ impl ConnectionRecords {
         self.sent += 1;
     }
 
+    pub fn sent(&self) -> u32 {
+        self.sent
+    }
+
     pub fn sent_ns(&self, sequence: u32) -> Option<i64> {
         (sequence < self.sent).then(|| self.sent_ns[sequence as usize])
     }

@@ -60,7 +60,8 @@ impl Schedule {
             return refuse("the rate over all connections", total_rate.to_string(), "at most 1000000 per second");
         }
         if self.duration_ns <= 0 {
-            return refuse("duration_s", format!("{}e-9", self.duration_ns), "positive");
+            let duration_s = self.duration_ns as f64 / NS_PER_S as f64;
+            return refuse("duration_s", duration_s.to_string(), "positive");
         }
         let offered = u128::from(total_rate) * self.duration_ns as u128 / NS_PER_S as u128;
         if offered > u128::from(MAX_OFFERED) {

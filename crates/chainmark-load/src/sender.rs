@@ -5,7 +5,7 @@ mod connection;
 use crate::clock::{NS_PER_S, WallClock, monotonic_ns, thread_cpu_ns};
 use crate::cometbft::{BroadcastMethod, payload};
 use crate::error::LoadError;
-use crate::record::LoadResult;
+use crate::record::{ConnectionRecords, LoadResult};
 use crate::schedule::{Schedule, ScheduleKind};
 use crate::timer::Timer;
 use crate::websocket::{Socket, check_url, dial};
@@ -265,13 +265,15 @@ impl Generator {
         let sockets = try_join_all(self.config.targets.iter().map(|url| dial(url, DIAL_TIMEOUT))).await?;
         let timers: std::io::Result<Vec<Timer>> = sockets.iter().map(|_| Timer::new()).collect();
         let timers = timers.map_err(|error| refused("timers", &error))?;
+        // Gigabytes of columns take a while, which must not make the first transactions late.
+        let records = self.due_ns.into_iter().map(ConnectionRecords::new).collect();
         let clock = WallClock::anchor();
         let start_ns = clock.now_ns() + self.start_delay_ns;
         let (config, counters, command) = (self.config, self.counters, self.command);
         let plan = Rc::new(Plan { config, clock, start_ns, counters, command });
         let cpu_before_ns = thread_cpu_ns();
         let _ = started.send(Ok((clock, start_ns)));
-        let outcomes = drive_connections(&plan, sockets, timers, self.due_ns).await;
+        let outcomes = drive_connections(&plan, sockets, timers, records).await;
         let cpu_ns = thread_cpu_ns() - cpu_before_ns;
         let wall_ns = (clock.now_ns() - start_ns).max(0);
         Ok(merge(&plan, outcomes, cpu_ns, wall_ns))
@@ -283,12 +285,12 @@ async fn drive_connections(
     plan: &Rc<Plan>,
     sockets: Vec<Socket>,
     timers: Vec<Timer>,
-    due_ns: Vec<Arc<Vec<i64>>>,
+    records: Vec<ConnectionRecords>,
 ) -> Vec<Outcome> {
-    let parts = sockets.into_iter().zip(timers).zip(due_ns).enumerate();
+    let parts = sockets.into_iter().zip(timers).zip(records).enumerate();
     let tasks: Vec<_> = parts
-        .map(|(index, ((socket, timer), due_ns))| {
-            let connection = Connection::new(plan.clone(), index, timer, due_ns);
+        .map(|(index, ((socket, timer), records))| {
+            let connection = Connection::new(plan.clone(), index, timer, records);
             tokio::task::spawn_local(connection.run(socket))
         })
         .collect();

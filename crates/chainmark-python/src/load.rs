@@ -6,6 +6,9 @@ use chainmark_load::{LoadConfig, LoadError, LoadResult, ScheduleKind};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::time::Duration;
+
+const SIGNAL_PERIOD: Duration = Duration::from_millis(20);
 
 fn to_python(error: LoadError) -> PyErr {
     let message = format!("{error}\nhint: {}", error.hint());
@@ -127,6 +130,11 @@ impl TransactionLoad {
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // In steps, so that Ctrl-C reaches a script that waits here; the load stays finishable.
+        while self.0.is_running() {
+            py.check_signals()?;
+            py.detach(|| std::thread::sleep(SIGNAL_PERIOD));
+        }
         let result = py.detach(|| self.0.finish()).map_err(to_python)?;
         to_dict(py, &result)
     }

@@ -13,7 +13,6 @@ use futures_util::{SinkExt, StreamExt};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -48,6 +47,8 @@ pub(super) struct Connection {
     timer: Timer,
     records: RefCell<ConnectionRecords>,
     messages: RefCell<MessageCounts>,
+    /// The first sequence number that the current socket may carry.
+    first_of_session: Cell<u32>,
     /// Sent over the current socket and not answered.
     in_flight: Cell<u32>,
     all_answered: Notify,
@@ -58,13 +59,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(plan: Rc<Plan>, index: usize, timer: Timer, due_ns: Arc<Vec<i64>>) -> Self {
+    pub fn new(plan: Rc<Plan>, index: usize, timer: Timer, records: ConnectionRecords) -> Self {
         Self {
             plan,
             index,
             timer,
-            records: RefCell::new(ConnectionRecords::new(due_ns)),
+            records: RefCell::new(records),
             messages: RefCell::default(),
+            first_of_session: Cell::new(0),
             in_flight: Cell::new(0),
             all_answered: Notify::new(),
             last_sent_ns: Cell::new(0),
@@ -94,6 +96,7 @@ impl Connection {
 
     /// Uses one socket until the load's end. What was in flight on an earlier socket will never be answered.
     async fn session(&self, socket: Socket) -> Result<(), Lost> {
+        self.first_of_session.set(self.records.borrow().sent());
         self.in_flight.set(0);
         let (mut sink, mut stream) = socket.split();
         tokio::select! {
@@ -183,8 +186,9 @@ impl Connection {
 
     fn match_answer(&self, answered_ns: i64, sequence: u32, class: Class, check_code: u32) {
         let mut records = self.records.borrow_mut();
-        let Some(sent_ns) = records.sent_ns(sequence) else {
-            return self.add_unmatched("answer to a request that was not sent");
+        let sent_ns = records.sent_ns(sequence).filter(|_| sequence >= self.first_of_session.get());
+        let Some(sent_ns) = sent_ns else {
+            return self.add_unmatched("answer to a request that this connection has not sent");
         };
         if records.is_answered(sequence) {
             return self.add_unmatched("second answer to the same request");
