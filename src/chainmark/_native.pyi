@@ -1,7 +1,7 @@
 """chainmark's Rust core.
 
 Errors: ValueError for an argument that cannot be used and for a call out of order; ConnectionError for a target that
-cannot be dialled or does not confirm a subscription. The message is one sentence, then a line that starts with `hint: `.
+cannot be dialled or does not confirm a subscription. The message is one sentence, then a line that starts with `hint:`.
 """
 
 from typing import TypedDict, final
@@ -98,7 +98,10 @@ class TransactionLoad:
         """End the schedule now. What is not sent yet is unsent; answers are still waited for."""
 
     def finish(self) -> LoadResult:
-        """Wait for the end and return the records. After Ctrl-C the load goes on: call stop() and finish() again."""
+        """Wait for the end and return the records.
+
+        Ctrl-C ends the waiting, not the load: stop() it and call this again to have its records.
+        """
 
 @final
 class EventObserver:
