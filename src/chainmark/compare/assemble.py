@@ -13,12 +13,12 @@ from chainmark.compare.gates import (
     workload_differences,
 )
 from chainmark.compare.inputs import LoadedRun, RunData
-from chainmark.compare.judge import judge, unjudged
+from chainmark.compare.judge import Judged, judge, unjudged
 from chainmark.compare.noise import Archive
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
-from chainmark.compare.verdict import adjust, find
+from chainmark.compare.verdict import adjust, find, problem
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Comparison, DistributionRow, EffectSize, Judgement, Outcome
+from chainmark.core.comparison import Comparison, DistributionRow, EffectSize, Outcome
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.metric import Metric
 from chainmark.stats.centiles import distribution
@@ -50,19 +50,20 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
 
 def _judgements(
     catalogue: Catalogue, baseline: SelectedRuns, candidate: SelectedRuns, archive: Archive, gates: Sequence[Gate]
-) -> list[Judgement]:
-    failed = [gate.label for gate in gates if gate.status is GateStatus.FAIL]
+) -> list[Judged]:
+    failed = [problem(gate) for gate in gates if gate.status is GateStatus.FAIL]
     result = []
     for metric in catalogue.ordered():
         for statistic in metric.judged_by:
             left = collect(baseline.included or baseline.runs, metric, statistic)
             right = collect(candidate.included or candidate.runs, metric, statistic)
             if failed:
-                note = f"not judged: {', '.join(failed)} not met"
-                result.append(unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note))
+                note = f"not judged: {', '.join(failed)}"
+                plain = unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note)
+                result.append(Judged(plain))
             else:
                 result.append(judge(metric, statistic, left, right, archive))
-    return result if failed else adjust(result, catalogue)
+    return result
 
 
 def _distribution_row(metric: Metric, side: SelectedRuns) -> DistributionRow:
@@ -164,8 +165,8 @@ def compare(
     conditions = condition_differences(catalogue, left, right)
     gates = pair_gates(left, right, workload, conditions)
     archive = Archive([*map(LoadedRun, history), *left.included, *right.included], left.first)
-    judgements = _judgements(catalogue, left, right, archive, gates)
-    finding = find(judgements, gates, (left, right), names, catalogue)
+    judged = adjust(_judgements(catalogue, left, right, archive, gates), catalogue)
+    finding = find(judged, gates, (left, right), names, catalogue)
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
     sides = _all_charts(catalogue, left, right, names)
     seed = left.first.seed
@@ -190,7 +191,7 @@ def compare(
         configuration_differences=configuration_differences(configuration[BASELINE], configuration[CANDIDATE]),
         changed_from_default={side: found.changed for side, found in configuration.items()},
         changed_per_node={side: found.changed_per_node for side, found in configuration.items()},
-        judgements=judgements,
+        judgements=[item.judgement for item in judged],
         distributions=[_distribution_row(metric, side) for metric in catalogue.ordered() for side in (left, right)],
         effect_sizes=_effect_sizes(catalogue, left, right),
         charts=[

@@ -13,12 +13,13 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.wording import counted
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
-from chainmark.stats.bootstrap import IntArray, generator, multiplicities, resampled_centiles
-from chainmark.stats.centiles import FloatArray, centile, finite, is_estimable
+from chainmark.stats.bootstrap import generator, multiplicities, resampled_centiles
+from chainmark.stats.centiles import FloatArray, IntArray, centile, finite, is_estimable
 from chainmark.stats.intervals import Working, welch
-from chainmark.stats.summarise import block_length, column, unit_sums, units_of
+from chainmark.stats.summarise import Units, block_length, column, unit_sums, units_of
 
 BAND_RESAMPLES = 200
+_BAND_CHUNK = 10  # resamples held at a time: bounds the memory
 _TAIL = (0.999, 1.0)
 _POOLED_POINTS = 398  # and the two of the tail
 _RUN_POINTS = 198
@@ -55,6 +56,22 @@ def pooled(runs: Sequence[LoadedRun], metric: Metric) -> FloatArray:
     return np.sort(np.concatenate([np.empty(0), *[_values(run, metric) for run in runs]]))
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One run's finite values, and the units in which they are resampled."""
+
+    values: FloatArray
+    unit_of_value: IntArray
+    units: int
+    block_length: float
+
+
+def _part(values: FloatArray, units: Units) -> _Part:
+    kept = np.isfinite(values)
+    length = block_length([unit_sums(values, units)], ordered=units.ordered)
+    return _Part(values[kept], units.of_row[kept], units.count, length)
+
+
 class Resampler:
     """Quantiles of a side's pooled samples, resampled: runs first, then blocks of time within each run.
 
@@ -67,40 +84,34 @@ class Resampler:
 
     def __init__(self, side: ChartSide, metric: Metric, population: Population, seed: int) -> None:
         self._rng = generator(seed, "charts", side.name, metric.id)
-        self._population = population
-        self._columns = []
+        self._parts: list[_Part] = []
         for run in side.runs:
             frame = run.samples(metric.population)
             values = column(frame, metric.id)
             if values is not None and bool(np.isfinite(values).any()):
-                self._columns.append((frame, values))
-
-    def _weights(self, frame: pl.DataFrame, values: FloatArray) -> IntArray:
-        """Multiplicities of one run's finite values, shape (resamples, n), in the order of the rows."""
-        units = units_of(frame, self._population)
-        length = block_length([unit_sums(values, units)], ordered=units.ordered)
-        drawn = multiplicities(self._rng, units.count, length, BAND_RESAMPLES)
-        kept = units.of_row[np.isfinite(values)]
-        return np.concatenate([np.take(chunk, kept, axis=1).astype(np.int32) for chunk in drawn])
+                self._parts.append(_part(values, units_of(frame, population)))
 
     def quantiles(self, fractions: FloatArray) -> FloatArray:
         """Replicates, shape (resamples, fractions), in the metric's unit."""
-        count = len(self._columns)
-        chosen = self._rng.integers(0, count, size=(BAND_RESAMPLES, count))
-        times_drawn = np.stack([(chosen == index).sum(axis=1) for index in range(count)], axis=1)
-        values = np.concatenate([item[np.isfinite(item)] for _, item in self._columns])
-        weights = np.concatenate(
-            [
-                self._weights(frame, item) * times_drawn[:, index : index + 1].astype(np.int32)
-                for index, (frame, item) in enumerate(self._columns)
-            ],
-            axis=1,
-        )
+        values = np.concatenate([part.values for part in self._parts])
         order = np.argsort(values, kind="stable")
-        ordered = values[order]
         wanted = [float(fraction) for fraction in fractions]
-        rows = [resampled_centiles(row[order][None, :], ordered, wanted) for row in weights]
-        return np.concatenate(rows)
+        chunks = []
+        for _ in range(BAND_RESAMPLES // _BAND_CHUNK):
+            weights = np.take(self._weights(), order, axis=1)
+            chunks.append(resampled_centiles(weights, values[order], wanted))
+        return np.concatenate(chunks)
+
+    def _weights(self) -> IntArray:
+        """Multiplicities of the pooled values for a few resamples, shape (chunk, n): runs drawn, then blocks."""
+        count = len(self._parts)
+        drawn = self._rng.integers(0, count, size=(_BAND_CHUNK, count))
+        weights = []
+        for index, part in enumerate(self._parts):
+            chunks = list(multiplicities(self._rng, part.units, part.block_length, _BAND_CHUNK))
+            times = (drawn == index).sum(axis=1)[:, None]
+            weights.append(np.take(np.concatenate(chunks), part.unit_of_value, axis=1) * times)
+        return np.concatenate(weights, axis=1)
 
 
 def _band(replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -365,7 +376,7 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
             lines.append(Line(side=side.name, run_id=run.run_id, label=label, x=_rounded(times), y=_rounded(values)))
     if not lines:
         return None
-    thinned = f"thinned: every {widest}th sample at least, and the extremes" if widest > 1 else ""
+    thinned = f"thinned to one sample in {widest} at least, and the extremes" if widest > 1 else ""
     return ChartData(
         id=f"{metric.id}-scatter",
         metric_id=metric.id,

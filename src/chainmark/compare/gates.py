@@ -168,7 +168,8 @@ def _file_differences(file: str, left: Configuration, right: Configuration) -> l
 
 
 def _same(left: Setting, right: Setting) -> bool:
-    return type(left) is type(right) and left == right
+    """Equal values; true is not 1, although Python says so."""
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 def configuration_differences(left: Configuration, right: Configuration) -> list[ConfigurationDifference]:

@@ -13,7 +13,16 @@ from chainmark.stats import intervals, power
 from chainmark.stats.intervals import Contrast, Working
 
 LEAST_ASSUMED_NOISE = 0.03
+_LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can hold
 _POOLED = (Kind.COUNT, Kind.PROPORTION)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judgement, and the runs a side that would show an equal release to be within the margin (80 % power)."""
+
+    judgement: Judgement
+    enough_runs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -28,12 +37,15 @@ def working_scale(metric: Metric, baseline: SideEstimates, candidate: SideEstima
     """The scale on which a metric is compared.
 
     Positive metrics by the logarithm of the ratio, counts by the ratio, all others by the difference. Where a ratio
-    does not exist (a positive metric with a value of 0 or below, a count whose baseline is 0) it is the difference.
+    does not exist (a positive metric with a value of 0 or below, a count whose baseline is 0) it is the difference;
+    so it is for counts so rare that the floor is the margin, because the ratio of two rare counts can be anything
+    while their difference is well known.
     """
     if metric.kind is Kind.POSITIVE and min([*baseline.values, *candidate.values]) > 0.0:
         return Working.LOG
     if metric.kind is Kind.COUNT and baseline.total > 0.0:
-        return Working.RATIO
+        is_rare = metric.margin * baseline.total / baseline.exposure < metric.floor
+        return Working.DIFFERENCE if is_rare else Working.RATIO
     return Working.DIFFERENCE
 
 
@@ -82,7 +94,8 @@ def _single_run(
     elif logarithmic:
         change = math.log1p(change / base)
     freedom = found.degrees_of_freedom if found else None
-    return Noted(intervals.from_standard_error(change, error, freedom, working), noise)
+    contrast = intervals.from_standard_error(change, error, freedom, working)
+    return Noted(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise)
 
 
 def _pooled(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates) -> Noted:
@@ -186,12 +199,11 @@ def decide(direction: Direction, *, above_floor: bool) -> Outcome:
     return Outcome.INCONCLUSIVE
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _displayed(value: float, working: Working) -> float | None:
-    return _finite(math.expm1(value) if working is Working.LOG else value)
+    """A working value on the display scale; None where it has no finite one."""
+    if not math.isfinite(value) or (working is Working.LOG and value > _LARGEST_LOG):
+        return None
+    return math.expm1(value) if working is Working.LOG else value
 
 
 def _notes(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates) -> list[str]:
@@ -199,7 +211,8 @@ def _notes(metric: Metric, working: Working, baseline: SideEstimates, candidate:
     if metric.kind is Kind.POSITIVE and working is Working.DIFFERENCE:
         notes.append("a run's value is 0 or below, so the difference is compared instead of the ratio")
     if metric.kind is Kind.COUNT and working is Working.DIFFERENCE:
-        notes.append("the baseline counted none, so the difference is compared instead of the ratio")
+        why = "the floor is its margin" if baseline.total > 0.0 else "the baseline counted none"
+        notes.append(f"{why}, so the difference is compared instead of the ratio")
     for name, side in (("baseline", baseline), ("candidate", candidate)):
         if side.runs < len(side.per_run):
             notes.append(f"estimable in {side.runs} of {len(side.per_run)} runs of the {name}")
@@ -224,9 +237,17 @@ def unjudged(
     )
 
 
+def _outcome(metric: Metric, direction: Direction, base: float, other: float, *, inside: bool) -> Outcome:
+    if metric.better is Better.NEITHER:
+        return Outcome.EQUAL if inside else Outcome.INCONCLUSIVE
+    if direction.margin == 0.0 and base == 0.0 and other == 0.0:
+        return Outcome.EQUAL
+    return decide(direction, above_floor=abs(other - base) >= metric.floor)
+
+
 def judge(
     metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, archive: Archive
-) -> Judgement:
+) -> Judged:
     """Judge one statistic of one metric.
 
     Args:
@@ -241,50 +262,52 @@ def judge(
 
     Source: docs/concepts/verdict.md, "One metric".
     """
-    absent = [
-        f"{name}: {side.absence}" for name, side in (("baseline", baseline), ("candidate", candidate)) if side.absence
-    ]
+    plain = unjudged(metric, statistic, baseline, candidate, outcome=Outcome.NO_DATA, note="")
+    named = (("baseline", baseline), ("candidate", candidate))
+    absent = [f"{name}: {side.absence}" for name, side in named if side.absence]
     if absent:
-        return unjudged(metric, statistic, baseline, candidate, outcome=Outcome.NO_DATA, note="; ".join(absent))
+        return Judged(plain.model_copy(update={"note": "; ".join(absent)}))
     noted = contrast_of(metric, statistic, baseline, candidate, archive)
-    contrast = noted.contrast
-    base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
-    scale = Scale.ABSOLUTE if contrast.working is Working.DIFFERENCE else Scale.RELATIVE
+    return _judged(metric, plain, noted, baseline, candidate)
+
+
+def _judged(
+    metric: Metric, plain: Judgement, noted: Noted, baseline: SideEstimates, candidate: SideEstimates
+) -> Judged:
+    contrast, working = noted.contrast, noted.contrast.working
+    base, other = plain.baseline.value or 0.0, plain.candidate.value or 0.0
+    scale = Scale.ABSOLUTE if working is Working.DIFFERENCE else Scale.RELATIVE
     margin = effective_margin(metric, base, scale)
-    band = _band(margin, contrast.working)
+    band = _band(margin, working)
     direction = towards_worse(metric.better, contrast, band)
     inside = band[0] < contrast.low and contrast.high < band[1]
-    outcome = decide(direction, above_floor=abs(other - base) >= metric.floor)
-    notes = _notes(metric, contrast.working, baseline, candidate)
-    if metric.better is Better.NEITHER:
-        outcome = Outcome.EQUAL if inside else Outcome.INCONCLUSIVE
-    elif margin == 0.0 and base == 0.0 and other == 0.0:
-        outcome = Outcome.EQUAL
+    outcome = _outcome(metric, direction, base, other, inside=inside)
+    notes = _notes(metric, working, baseline, candidate)
+    if margin == 0.0 and outcome is Outcome.EQUAL:
         notes.append("0 on both sides and no floor is set: the interval says how much could have been missed")
-    judged = metric.better is not Better.NEITHER
+    found: dict[str, object] = {
+        "scale": scale,
+        "change": _displayed(contrast.change, working),
+        "low": _displayed(contrast.low, working),
+        "high": _displayed(contrast.high, working),
+        "margin_low": -margin,
+        "margin_high": margin,
+        "outcome": outcome,
+        "equivalent": inside,
+        "noise": noted.noise,
+        "degrees_of_freedom": contrast.degrees_of_freedom,
+        "p_different": contrast.p_different,
+        "note": "; ".join(notes),
+    }
+    if metric.better is Better.NEITHER:
+        return Judged(plain.model_copy(update=found))
     spread = contrast.standard_error / math.sqrt(1.0 / baseline.runs + 1.0 / candidate.runs)
+    enough = power.runs_needed(direction.margin, spread)
     worst = power.detectable_worsening(direction.margin, contrast.standard_error, contrast.degrees_of_freedom)
-    undecided = judged and outcome is Outcome.INCONCLUSIVE
-    return Judgement(
-        metric_id=metric.id,
-        statistic=statistic,
-        gating=metric.gating,
-        baseline=side_value(metric, baseline),
-        candidate=side_value(metric, candidate),
-        scale=scale,
-        change=_displayed(contrast.change, contrast.working),
-        low=_displayed(contrast.low, contrast.working),
-        high=_displayed(contrast.high, contrast.working),
-        margin_low=-margin,
-        margin_high=margin,
-        outcome=outcome,
-        trend=judged and outcome is Outcome.EQUAL and direction.low > 0.0,
-        equivalent=inside,
-        noise=noted.noise,
-        degrees_of_freedom=contrast.degrees_of_freedom,
-        p_worse=direction.p_worse if judged else None,
-        p_different=contrast.p_different,
-        detectable=_displayed(direction.sign * worst, contrast.working) if judged else None,
-        runs_needed=power.runs_needed(direction.margin, spread) if undecided else None,
-        note="; ".join(notes),
-    )
+    found |= {
+        "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
+        "p_worse": direction.p_worse,
+        "detectable": _displayed(direction.sign * worst, working),
+        "runs_needed": enough if outcome is Outcome.INCONCLUSIVE else None,
+    }
+    return Judged(plain.model_copy(update=found), enough)

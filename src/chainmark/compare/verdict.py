@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from chainmark.compare.judge import Judged
 from chainmark.compare.sides import SelectedRuns
 from chainmark.compare.wording import (
     change_with_interval,
@@ -12,10 +14,9 @@ from chainmark.compare.wording import (
     enumerated,
     margin_of,
     name_of,
-    percent,
 )
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Judgement, Outcome, Scale, Verdict
+from chainmark.core.comparison import Judgement, Outcome, Verdict
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.stats.multiple import benjamini_hochberg, holm
 from chainmark.stats.power import LEVEL, MOST_RUNS
@@ -41,27 +42,27 @@ def _beyond_floor(judgement: Judgement, catalogue: Catalogue) -> bool:
     return change >= catalogue.metric(judgement.metric_id).floor and change > LEAST_MOVE * abs(base)
 
 
-def adjust(judgements: Sequence[Judgement], catalogue: Catalogue) -> list[Judgement]:
+def adjust(judged: Sequence[Judged], catalogue: Catalogue) -> list[Judged]:
     """Correct the p-values for the number of metrics: Holm over the gating ones, Benjamini-Hochberg over the others.
 
     A gating metric without data counts in its family with p = 1, so that losing a metric never makes a failure easier.
 
     Args:
-        judgements: of all metrics.
+        judged: of all metrics.
         catalogue: for the floors of the diagnostics.
     """
-    gating = [index for index, item in enumerate(judgements) if item.gating]
-    tested = [index for index, item in enumerate(judgements) if not item.gating and item.p_different is not None]
-    worse = holm([1.0 if (p := judgements[index].p_worse) is None else p for index in gating])
-    different = benjamini_hochberg([judgements[index].p_different or 0.0 for index in tested])
-    result = list(judgements)
+    result = [item.judgement for item in judged]
+    gating = [index for index, item in enumerate(result) if item.gating]
+    tested = [index for index, item in enumerate(result) if not item.gating and item.p_different is not None]
+    worse = holm([1.0 if (p := result[index].p_worse) is None else p for index in gating])
+    different = benjamini_hochberg([result[index].p_different or 0.0 for index in tested])
     for index, adjusted in zip(gating, worse, strict=True):
         if result[index].p_worse is not None:
             result[index] = result[index].model_copy(update={"p_worse_holm": adjusted})
     for index, adjusted in zip(tested, different, strict=True):
         moved = adjusted <= LEVEL and _beyond_floor(result[index], catalogue)
         result[index] = result[index].model_copy(update={"q_different": adjusted, "moved": moved})
-    return result
+    return [replace(item, judgement=judgement) for item, judgement in zip(judged, result, strict=True)]
 
 
 def is_failure(judgement: Judgement) -> bool:
@@ -71,8 +72,24 @@ def is_failure(judgement: Judgement) -> bool:
 
 
 def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
-    texts = list(dict.fromkeys(margin_of(item, catalogue.metric(item.metric_id)) for item in gating))
-    return f"within {texts[0]}" if len(texts) == 1 else f"within their margins ({', '.join(texts)})"
+    """Margins in a sentence: the one margin, or how many of the metrics share the commonest."""
+    texts = [margin_of(item, catalogue.metric(item.metric_id)) for item in gating if item.margin_high is not None]
+    if not texts:
+        return "within their margins"
+    (commonest, count), *others = Counter(texts).most_common()
+    return f"within their margins ({commonest} for {count} of {len(texts)})" if others else f"within {commonest}"
+
+
+def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+    """The margins that a floor or the catalogue makes different from the commonest one."""
+    texts = {
+        name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id))
+        for item in gating
+        if item.margin_high is not None
+    }
+    common = Counter(texts.values()).most_common(1)
+    own = [f"{name} {text}" for name, text in texts.items() if text != common[0][0]]
+    return [f"margins of their own (from the catalogue's margin or floor): {', '.join(own)}"] if own else []
 
 
 def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
@@ -83,9 +100,25 @@ def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
     ]
 
 
+_PROBLEMS = {
+    "workload_equal": "the workloads differ",
+    "window_equal": "the analysis windows differ",
+    "hardware_equal": "the hardware differs",
+    "conditions_equal": "the conditions differ",
+    "one_build_a_side": "a side mixes builds",
+    "baseline_runs_valid": "too few runs of the baseline are valid",
+    "candidate_runs_valid": "too few runs of the candidate are valid",
+}
+
+
+def problem(gate: Gate) -> str:
+    """What a gate of the pair that is not met means, in a few words."""
+    return _PROBLEMS.get(gate.id, f"{gate.label}: not met")
+
+
 def _warnings(gates: Sequence[Gate]) -> list[str]:
     ids = ("conditions_equal", "one_build_a_side")
-    return [f"{gate.label}: {gate.measured}" for gate in gates if gate.status is GateStatus.WARN and gate.id in ids]
+    return [f"{problem(gate)}: {gate.measured}" for gate in gates if gate.status is GateStatus.WARN and gate.id in ids]
 
 
 def _moved(judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
@@ -130,18 +163,20 @@ def _decide_runs(item: Judgement, runs: int, catalogue: Catalogue) -> str:
     )
 
 
-def _power(gating: Sequence[Judgement], catalogue: Catalogue, runs: int) -> list[str]:
-    """What this comparison could have seen, from the weakest of its gating metrics."""
-    relative = [
-        (abs(item.detectable), item) for item in gating if item.detectable is not None and item.scale is Scale.RELATIVE
-    ]
-    if not relative:
+def _power(judged: Sequence[Judged], catalogue: Catalogue) -> list[str]:
+    """How many runs a side would be enough for every gating metric, from the noisiest of them."""
+    gating = [item for item in judged if item.judgement.gating and item.judgement.p_worse is not None]
+    if not gating:
         return []
-    size, weakest = max(relative, key=lambda pair: pair[0])
-    name = name_of(catalogue, weakest)
+    margins = _margin_words([item.judgement for item in gating], catalogue)
+    goal = f"to show with 80 % power that an equal release is {margins} on every gating metric"
+    hopeless = [name_of(catalogue, item.judgement) for item in gating if item.enough_runs is None]
+    if hopeless:
+        return [f"{goal}: {MOST_RUNS} runs a side are not enough for {enumerated(hopeless)}"]
+    most = max(gating, key=lambda item: item.enough_runs or 0)
     return [
-        f"with {counted(runs, 'run')} a side, a worsening of {percent(size, signed=False)} % or more is found with "
-        f"80 % power on every gating metric compared by its ratio (the noisiest is {name})"
+        f"{goal}: {counted(most.enough_runs or 0, 'run')} a side suffice "
+        f"(the noisiest is {name_of(catalogue, most.judgement)})"
     ]
 
 
@@ -155,28 +190,26 @@ def _assumed(gating: Sequence[Judgement]) -> list[str]:
     return ["the noise between runs is assumed, not measured: run at least 3 runs a side, or keep an archive of runs"]
 
 
-def _failed(failures: Sequence[Judgement], catalogue: Catalogue, labels: tuple[str, str]) -> str:
-    return f"{labels[1]} is worse than {labels[0]}: {', '.join(_named_changes(failures, catalogue))}"
+_REMEDIES = {
+    "workload_equal": "repeat one side with the other's workload, then compare again",
+    "window_equal": "analyse both sides over the same window, then compare again",
+    "hardware_equal": "repeat one side on the other's hardware class, then compare again",
+}
 
 
 def _invalid(gates: Sequence[Gate], sides: Sequence[SelectedRuns], labels: tuple[str, str]) -> Finding:
     failed = [gate for gate in gates if gate.status is GateStatus.FAIL]
-    reasons = [f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in failed]
-    advice = {
-        "workload_equal": "repeat one side with the other's workload, then compare again",
-        "window_equal": "analyse both sides over the same window, then compare again",
-        "hardware_equal": "repeat one side on the other's hardware class, then compare again",
-    }
-    default = "repeat the runs that failed a gate, then compare again"
+    problems = [f"{problem(gate)} ({gate.measured})" for gate in failed]
+    remedy = "repeat the runs that failed a gate, then compare again"
     return Finding(
         verdict=Verdict.INVALID,
-        sentence=f"{labels[1]} and {labels[0]} cannot be compared: {enumerated([g.label for g in failed])} not met",
-        reasons=[*reasons, *_excluded(sides)],
-        advice=list(dict.fromkeys(advice.get(gate.id, default) for gate in failed)),
+        sentence=f"{labels[1]} and {labels[0]} cannot be compared: {enumerated(problems)}",
+        reasons=[*(f"{problem(gate)}: {gate.measured}, required {gate.limit}" for gate in failed), *_excluded(sides)],
+        advice=list(dict.fromkeys(_REMEDIES.get(gate.id, remedy) for gate in failed)),
     )
 
 
-def _undecided_reasons(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Catalogue) -> list[str]:
     reasons = []
     for item in gating:
         metric = catalogue.metric(item.metric_id)
@@ -185,7 +218,7 @@ def _undecided_reasons(gating: Sequence[Judgement], catalogue: Catalogue) -> lis
             reasons.append(f"{name} has no data ({item.note}): a missing metric is never a pass")
         elif item.outcome is Outcome.WORSE:
             reasons.append(
-                f"{name} looks worse, {change}, but not when {counted(len(gating), 'gating metric')} are judged "
+                f"{name} looks worse, {change}, but not when {counted(family, 'gating metric')} are judged "
                 f"together (Holm-adjusted p = {item.p_worse_holm or 0.0:.2g}, required 0.05)"
             )
         elif item.outcome is Outcome.INCONCLUSIVE:
@@ -193,22 +226,14 @@ def _undecided_reasons(gating: Sequence[Judgement], catalogue: Catalogue) -> lis
     return reasons
 
 
-def _passed_reasons(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
-    better = [item for item in gating if item.outcome is Outcome.BETTER]
-    return [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
-
-
 def _inconclusive_sentence(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[str, str]) -> str:
+    start = f"{labels[1]} against {labels[0]} is not decided"
     if not gating:
-        return f"{labels[1]} against {labels[0]} is not decided: the catalogue has no gating metric"
+        return f"{start}: the catalogue has no gating metric"
     undecided = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
     names = enumerated([name_of(catalogue, item) for item in undecided])
     return (
-        f"{labels[1]} against {labels[0]} is not decided: {len(undecided)} of {counted(len(gating), 'gating metric')} "
-        f"could not be shown to be {_margin_words(gating, catalogue)} or better, nor worse: {names}"
-        if all(item.margin_high is not None for item in gating)
-        else f"{labels[1]} against {labels[0]} is not decided: {len(undecided)} of "
-        f"{counted(len(gating), 'gating metric')} could not be judged or decided: {names}"
+        f"{start}: of {counted(len(gating), 'gating metric')}, {len(undecided)} could not be judged or decided: {names}"
     )
 
 
@@ -223,7 +248,7 @@ def _gating_advice(gating: Sequence[Judgement], catalogue: Catalogue, runs: int)
 
 
 def find(
-    judgements: Sequence[Judgement],
+    judged: Sequence[Judged],
     gates: Sequence[Gate],
     sides: tuple[SelectedRuns, SelectedRuns],
     labels: tuple[str, str],
@@ -232,7 +257,7 @@ def find(
     """The verdict with its sentence, reasons and advice.
 
     Args:
-        judgements: adjusted by `adjust`.
+        judged: adjusted by `adjust`.
         gates: of the pair.
         sides: baseline and candidate.
         labels: what they are called.
@@ -242,24 +267,54 @@ def find(
     """
     if any(gate.status is GateStatus.FAIL for gate in gates):
         return _invalid(gates, sides, labels)
+    judgements = [item.judgement for item in judged]
     gating = [item for item in judgements if item.gating]
-    runs = _fewest_runs(*sides)
     failures = [item for item in gating if is_failure(item)]
-    common = [*_trends(gating, catalogue), *_excluded(sides), *_warnings(gates), *_moved(judgements, catalogue)]
-    undecided = _undecided_reasons([item for item in gating if item not in failures], catalogue)
-    power = [*_power(gating, catalogue, runs), *_assumed(gating)]
+    rest = [item for item in gating if item not in failures]
+    common = [
+        *_undecided_reasons(rest, len(gating), catalogue),
+        *_trends(gating, catalogue),
+        *_excluded(sides),
+        *_warnings(gates),
+        *_own_margins(gating, catalogue),
+        *_moved(judgements, catalogue),
+    ]
+    power = [*_power(judged, catalogue), *_assumed(gating)]
+    runs = _fewest_runs(*sides)
     if failures:
-        reasons = [f"worse: {text}" for text in _named_changes(failures, catalogue)]
-        advice = ["look at the charts of the worse metrics and at the configuration differences before a repeat"]
-        sentence = _failed(failures, catalogue, labels)
-        return Finding(Verdict.FAIL, sentence, [*reasons, *undecided, *common], [*advice, *power])
+        return _failed(failures, common, [*_gating_advice(rest, catalogue, runs), *power], labels, catalogue)
     if gating and all(item.outcome in {Outcome.EQUAL, Outcome.BETTER} for item in gating):
-        sentence = (
-            f"All {counted(len(gating), 'gating metric')} of {labels[1]} are shown to be "
-            f"{_margin_words(gating, catalogue)} of {labels[0]} or better"
-        )
-        reasons = [f"{counted(len(gating), 'gating metric')} judged by 90 % intervals, none reaches its margin"]
-        return Finding(Verdict.PASS, sentence, [*reasons, *_passed_reasons(gating, catalogue), *common], power)
+        return _passed(gating, common, power, labels, catalogue)
     sentence = _inconclusive_sentence(gating, catalogue, labels)
-    advice = _gating_advice(gating, catalogue, runs)
-    return Finding(Verdict.INCONCLUSIVE, sentence, [*undecided, *common], [*advice, *power])
+    return Finding(Verdict.INCONCLUSIVE, sentence, common, [*_gating_advice(gating, catalogue, runs), *power])
+
+
+def _failed(
+    failures: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
+) -> Finding:
+    changes = _named_changes(failures, catalogue)
+    first = "look at the charts of the worse metrics and at the configuration differences before any repeat"
+    return Finding(
+        verdict=Verdict.FAIL,
+        sentence=f"{labels[1]} is worse than {labels[0]}: {', '.join(changes)}",
+        reasons=[*(f"worse: {text}" for text in changes), *common],
+        advice=[first, *advice],
+    )
+
+
+def _passed(
+    gating: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
+) -> Finding:
+    number = counted(len(gating), "gating metric")
+    subject = f"All {number}" if len(gating) > 1 else "The only gating metric"
+    verb = "are" if len(gating) > 1 else "is"
+    better = [item for item in gating if item.outcome is Outcome.BETTER]
+    reasons = [f"{number} judged by 90 % intervals, none reaches its margin"]
+    reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
+    margins = _margin_words(gating, catalogue)
+    return Finding(
+        verdict=Verdict.PASS,
+        sentence=f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better",
+        reasons=[*reasons, *common],
+        advice=advice,
+    )

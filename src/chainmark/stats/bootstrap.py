@@ -16,12 +16,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from chainmark.stats.centiles import FloatArray, centile_index
+from chainmark.stats.centiles import FloatArray, IntArray, centile_indices
 
 RESAMPLES = 1000
 _CHUNK_ELEMENTS = 2_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
-
-IntArray = npt.NDArray[np.int64]
 
 
 def generator(seed: int, *purpose: str) -> np.random.Generator:
@@ -161,12 +159,12 @@ def resampled_centiles(weights: IntArray, sorted_values: FloatArray, fractions: 
         Shape (rows, fractions), in the metric's unit; NaN where a resample holds no value.
     """
     result = np.full((len(weights), len(fractions)), np.nan)
-    ranks = weights.cumsum(axis=1)
-    for row, cumulative in enumerate(ranks):
-        total = int(cumulative[-1]) if len(cumulative) else 0
-        if total:
-            wanted = [centile_index(total, fraction) for fraction in fractions]
-            result[row] = sorted_values[np.searchsorted(cumulative, wanted, side="right")]
+    if weights.shape[1] == 0:
+        return result
+    cumulative = weights.cumsum(axis=1)
+    wanted = centile_indices(cumulative[:, -1], np.asarray(fractions, dtype=np.float64))
+    for row in np.flatnonzero(cumulative[:, -1]):
+        result[row] = sorted_values[np.searchsorted(cumulative[row], wanted[row], side="right")]
     return result
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from chainmark.core.distribution import STANDARD_CENTILES, Distribution
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 # Fractions are decimals (0.9), products are binary (10 * (1 - 0.9) is 0.9999999999999998): without this allowance the
 # p90 of 10 samples would not be estimable and the p29 of 100 would be the 28th.
@@ -35,6 +36,20 @@ def centile_index(n: int, fraction: float) -> int:
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"the fraction {fraction} lies outside 0 to 1")
     return min(n - 1, math.floor(n * fraction + _ROUNDING))
+
+
+def centile_indices(sizes: IntArray, fractions: FloatArray) -> IntArray:
+    """`centile_index` for many sizes and fractions at once.
+
+    Args:
+        sizes: shape (rows,), numbers of values; 0 gives the index -1.
+        fractions: shape (fractions,), 0 to 1.
+
+    Returns:
+        Shape (rows, fractions).
+    """
+    ranks = np.floor(sizes[:, None] * fractions[None, :] + _ROUNDING).astype(np.int64)
+    return np.minimum(sizes[:, None] - 1, ranks)
 
 
 def is_estimable(n: int, fraction: float) -> bool:

@@ -1,14 +1,14 @@
 """Contrasts: how far a candidate lies from a baseline, with a 90 % interval and one-sided p-values.
 
 Every constructor is a pure function of numbers. A contrast lives on a *working* scale: the logarithm of a ratio,
-a ratio minus one, or a plain difference. A 90 % interval is two one-sided tests at 5 %, which is what the verdict needs.
+a ratio minus one, or a plain difference. A 90 % interval is two one-sided tests at 5 %, which the verdict needs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -159,7 +159,12 @@ def welch_ratio(baseline: Sequence[float], candidate: Sequence[float]) -> Contra
     squared_a = variance_a / len(baseline) * ratio * ratio / (mean_a * mean_a)
     squared_b = variance_b / len(candidate) / (mean_a * mean_a)
     freedom = _welch_freedom(squared_a, len(baseline), squared_b, len(candidate))
-    return from_standard_error(ratio - 1.0, math.sqrt(squared_a + squared_b), freedom, Working.RATIO)
+    return not_below_zero(from_standard_error(ratio - 1.0, math.sqrt(squared_a + squared_b), freedom, Working.RATIO))
+
+
+def not_below_zero(contrast: Contrast) -> Contrast:
+    """A ratio's interval cut at a fall of 100 %: a rate is never negative, whatever a t interval says."""
+    return replace(contrast, low=max(contrast.low, -1.0), high=max(contrast.high, -1.0))
 
 
 def _width_as_standard_error(low: float, high: float) -> float:

@@ -13,7 +13,6 @@ from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.metric import Kind, Metric, Population
 from chainmark.stats.bootstrap import (
     RESAMPLES,
-    IntArray,
     generator,
     multiplicities,
     optimal_block_length,
@@ -21,7 +20,7 @@ from chainmark.stats.bootstrap import (
     resampled_means,
     standard_error,
 )
-from chainmark.stats.centiles import FloatArray, distribution, estimable_centile, fraction_of
+from chainmark.stats.centiles import FloatArray, IntArray, distribution, estimable_centile, fraction_of
 
 
 def in_total_order(frame: pl.DataFrame, population: Population, metric_ids: Sequence[str]) -> pl.DataFrame:

@@ -1,0 +1,275 @@
+"""Whole comparisons of synthetic runs: verdicts, gates, differences, charts, determinism."""
+
+import json
+import math
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, catalogue, run, sides
+
+from chainmark.compare import compare
+from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
+from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
+
+
+def compared(
+    baseline: Sequence[SyntheticRun], candidate: Sequence[SyntheticRun], history: Sequence[SyntheticRun] = ()
+) -> Comparison:
+    return compare(baseline, candidate, history=history, tool_version="test")
+
+
+def judgement(comparison: Comparison, metric_id: str, statistic: str = "mean") -> Judgement:
+    return next(item for item in comparison.judgements if (item.metric_id, item.statistic) == (metric_id, statistic))
+
+
+def failed_gate() -> Gate:
+    return Gate(id="load_met", label="load met", status=GateStatus.FAIL, measured="91 %", limit=">= 98 %")
+
+
+@pytest.fixture(scope="module")
+def equal() -> Comparison:
+    return compared(*sides({"goroutines_count": 0.7}, drawn=True))
+
+
+def test_an_equal_release_passes_and_says_how(equal: Comparison) -> None:
+    assert equal.verdict is Verdict.PASS
+    assert equal.sentence.startswith("All 8 gating metrics of v1.0.1 are shown to be within their margins (10 % for 6")
+    assert equal.sentence.endswith("of v0.38.17 or better")
+    assert equal.title == "CometBFT v1.0.1 against v0.38.17"
+    assert equal.subtitle == "profile cometbft/demo · 3 + 3 runs, interleaved · 2026-11-20"
+    assert (equal.baseline.label, equal.candidate.label) == ("v0.38.17", "v1.0.1")
+    assert any("runs a side suffice (the noisiest is " in text for text in equal.advice)
+    moved = [item.metric_id for item in equal.judgements if item.moved]
+    assert "goroutines_count" in moved
+    assert any(f"{len(moved)} of 15 diagnostic metrics moved (q = 0.05): goroutines" in text for text in equal.reasons)
+
+
+def test_every_judged_statistic_of_every_metric_is_listed_in_the_reports_order(equal: Comparison) -> None:
+    expected = [(metric.id, name) for metric in catalogue().ordered() for name in metric.judged_by]
+    assert [(item.metric_id, item.statistic) for item in equal.judgements] == expected
+    assert len(equal.distributions) == 2 * len(catalogue().metrics)
+
+
+def test_a_regression_fails_and_names_the_metrics() -> None:
+    found = compared(*sides({"tx_latency_s": 1.38, "block_interval_s": 1.37}))
+    assert found.verdict is Verdict.FAIL
+    assert found.sentence.startswith("v1.0.1 is worse than v0.38.17: tx latency p50 +3")
+    assert "block interval +3" in found.sentence
+    assert "90 % interval" in found.sentence
+    assert judgement(found, "tx_latency_s", "p99").outcome is Outcome.WORSE
+
+
+def test_a_gating_metric_without_data_is_never_a_pass() -> None:
+    baseline, candidate = sides()
+    for synthetic in candidate:
+        synthetic.frames["node_second"] = synthetic.frames["node_second"].drop("rss_bytes")
+    found = compared(baseline, candidate)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert judgement(found, "rss_bytes").outcome is Outcome.NO_DATA
+    assert found.reasons[0] == "resident memory has no data (candidate: no samples): a missing metric is never a pass"
+
+
+def test_a_metric_that_vanished_from_the_catalogue_is_still_listed() -> None:
+    baseline, candidate = sides(repetitions=2)
+    for synthetic in candidate:
+        kept = [metric for metric in synthetic.catalogue.metrics if metric.id != "cpu_cores"]
+        synthetic.catalogue = synthetic.catalogue.model_copy(update={"metrics": kept})
+    found = compared(baseline, candidate)
+    assert judgement(found, "cpu_cores").outcome is Outcome.NO_DATA
+    assert judgement(found, "cpu_cores").note == "candidate: not in the catalogue"
+    assert found.catalogue.metric("cpu_cores").label == "CPU"
+    assert found.verdict is not Verdict.PASS
+
+
+def test_a_noisy_lab_is_inconclusive_and_says_how_many_runs_to_add() -> None:
+    found = compared(*sides(run_noise=0.12, repetitions=2))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert any("to decide" in text and "more run" in text for text in found.advice)
+
+
+def test_a_different_workload_is_invalid_and_nothing_is_judged() -> None:
+    baseline, candidate = sides(repetitions=2)
+    for synthetic in candidate:
+        synthetic.manifest.workload["load.rate_tx_per_s"] = 100
+        synthetic.manifest.workload["window.start_s"] = 60
+    found = compared(baseline, candidate)
+    assert found.verdict is Verdict.INVALID
+    assert found.workload_differences == {"load.rate_tx_per_s": [50, 100], "window.start_s": [30, 60]}
+    assert "load.rate_tx_per_s is 50 against 100" in found.sentence
+    failing = {gate.id for gate in found.gates if gate.status is GateStatus.FAIL}
+    assert failing == {"workload_equal", "window_equal"}
+    for item in found.judgements:
+        assert item.outcome is Outcome.INCONCLUSIVE
+        assert item.note.startswith("not judged: the workloads differ")
+        assert (item.change, item.low, item.high, item.p_worse) == (None, None, None, None)
+    assert judgement(found, "cpu_cores").baseline.value is not None
+
+
+def test_other_hardware_is_invalid() -> None:
+    baseline, candidate = sides(repetitions=2)
+    candidate[1].manifest.host = HOST.model_copy(update={"cores": 16})
+    found = compared(baseline, candidate)
+    assert found.verdict is Verdict.INVALID
+    assert "the hardware differs" in found.sentence
+
+
+def test_a_run_with_a_failed_gate_is_listed_and_left_out() -> None:
+    baseline, candidate = sides(repetitions=4)
+    candidate[1].manifest.gates.append(failed_gate())
+    found = compared(baseline, candidate)
+    assert found.verdict is not Verdict.INVALID
+    reasons = [entry.excluded_because for entry in found.candidate.runs]
+    assert reasons == [None, "load met: 91 %, required >= 98 %", None, None]
+    assert any(candidate[1].manifest.run_id in text for text in found.reasons)
+    assert len(judgement(found, "cpu_cores").candidate.per_run) == 3
+    assert judgement(found, "cpu_cores").noise == "between 4 + 3 runs (Welch)"
+
+
+@pytest.mark.parametrize(("failing", "invalid"), [(1, False), (2, True), (3, True)])
+def test_fewer_than_half_of_a_sides_runs_are_not_enough(failing: int, *, invalid: bool) -> None:
+    baseline, candidate = sides()
+    for synthetic in baseline[:failing]:
+        synthetic.manifest.gates.append(failed_gate())
+    assert (compared(baseline, candidate).verdict is Verdict.INVALID) == invalid
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_an_empty_side_is_a_usage_error(side: int) -> None:
+    pair = list(sides(repetitions=1))
+    pair[side] = []
+    with pytest.raises(UsageError, match="has no runs") as caught:
+        compared(*pair)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert caught.value.hint
+
+
+def test_different_systems_mixed_versions_and_shared_runs_are_usage_errors() -> None:
+    baseline, candidate = sides(repetitions=2)
+    with pytest.raises(UsageError, match=r"mixes the versions v0\.38\.17 and v1\.0\.1"):
+        compared([*baseline, candidate[0]], candidate[1:])
+    with pytest.raises(UsageError, match="on both sides"):
+        compared(baseline, baseline)
+    with pytest.raises(UsageError, match="twice"):
+        compared([baseline[0], baseline[0]], candidate)
+    other = candidate[0].manifest.subject.model_copy(update={"system": "mesh"})
+    candidate[0].manifest.subject = other
+    with pytest.raises(UsageError, match="cometbft and mesh") as caught:
+        compared(baseline, candidate)
+    assert caught.value.hint
+
+
+def test_equal_versions_are_told_apart_by_their_role() -> None:
+    baseline = [run("v1.0.1", r, seed=r) for r in (1, 2)]
+    candidate = [run("v1.0.1", r, side="candidate", seed=10 + r) for r in (1, 2)]
+    found = compared(baseline, candidate)
+    assert (found.baseline.label, found.candidate.label) == ("v1.0.1 (baseline)", "v1.0.1 (candidate)")
+
+
+def test_conditions_that_differ_warn_with_the_catalogues_words(equal: Comparison) -> None:
+    (difference,) = equal.condition_differences
+    assert (difference.id, difference.baseline, difference.candidate) == ("time_source", "BFT", "proposer-based")
+    assert "lags the commit" in difference.explanation
+    assert {gate.id: gate.status for gate in equal.gates}["conditions_equal"] is GateStatus.WARN
+
+
+def test_configuration_differences_are_told_from_changes() -> None:
+    baseline, candidate = sides(repetitions=1)
+    baseline[0].manifest.configuration = Configuration(
+        effective={"a.toml": {"same": 1, "default": 1, "set": 1, "gone": True}}, changed={}
+    )
+    candidate[0].manifest.configuration = Configuration(
+        effective={"a.toml": {"same": 1, "default": 2, "set": 9, "new": [1, 2]}},
+        changed={"a.toml": {"set": Change(default=1, used=9)}},
+    )
+    found = compared(baseline, candidate)
+    rows = [(d.key, d.baseline, d.candidate, d.only_in, d.is_default_change) for d in found.configuration_differences]
+    assert rows == [
+        ("default", 1, 2, None, True),
+        ("gone", True, None, "baseline", True),
+        ("new", None, [1, 2], "candidate", True),
+        ("set", 1, 9, None, False),
+    ]
+    assert found.changed_from_default["candidate"]["a.toml"]["set"].used == 9
+
+
+def test_single_runs_use_the_archive_and_the_other_sides_repetitions() -> None:
+    baseline, candidate = sides()
+    history = [run("v0.37.0", r, seed=500 + r) for r in range(1, 5)]
+    assert "history of 7 runs" in judgement(compared(baseline, candidate[:1], history), "cpu_cores").noise
+    assert "history of 4 runs" in judgement(compared(baseline[:1], candidate[:1], history), "cpu_cores").noise
+    alone = compared(baseline[:1], candidate[:1])
+    assert "assumed noise, 3 %" in judgement(alone, "block_interval_s").noise
+    assert any("assumed, not measured" in text for text in alone.advice)
+
+
+def _numbers(value: object) -> list[float]:
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in _numbers(item)]
+    if isinstance(value, list):
+        return [number for item in value for number in _numbers(item)]
+    return [value] if isinstance(value, float) else []
+
+
+def test_the_same_runs_give_the_same_bytes_in_any_order(equal: Comparison) -> None:
+    baseline, candidate = sides({"goroutines_count": 0.7}, drawn=True)
+    for synthetic in [*baseline, *candidate]:
+        for name, frame in synthetic.frames.items():
+            synthetic.frames[name] = frame.sample(fraction=1.0, shuffle=True, seed=3)
+    again = compared(baseline[::-1], candidate[::-1])
+    assert again.model_dump_json() == equal.model_dump_json()
+    assert all(math.isfinite(number) for number in _numbers(json.loads(equal.model_dump_json())))
+    assert Comparison.model_validate_json(equal.model_dump_json()) == equal
+
+
+def test_every_chart_that_a_metric_asks_for_is_there(equal: Comparison) -> None:
+    expected = set()
+    for metric in catalogue().metrics:
+        for kind in metric.charts:
+            expected.add(f"{metric.id}-{kind}")
+            expected |= {f"{metric.id}-shift"} if kind == "cdf" else set()
+    assert {chart.id for chart in equal.charts} == expected
+
+
+def test_charts_are_well_formed(equal: Comparison) -> None:
+    for chart in equal.charts:
+        for line in chart.lines:
+            assert len(line.x) == len(line.y) > 0
+            for edge in (line.low, line.high):
+                assert edge is None or len(edge) == len(line.x)
+            if line.low is not None and line.high is not None and chart.kind is not ChartKind.CDF:
+                assert all(a <= y <= b for a, y, b in zip(line.low, line.y, line.high, strict=True))
+            if chart.kind is ChartKind.CDF:
+                assert len(line.x) <= 400
+                assert line.x == sorted(line.x)
+                assert (line.y[0], line.y[-1]) == (0.0, 1.0)
+                assert 0.999 in line.y
+            if line.low is not None and line.high is not None and chart.kind is ChartKind.CDF:
+                assert all(a <= x <= b for a, x, b in zip(line.low, line.x, line.high, strict=True))
+
+
+def test_a_cdf_has_a_pooled_line_with_a_band_and_one_thin_line_a_run(equal: Comparison) -> None:
+    chart = next(chart for chart in equal.charts if chart.id == "tx_latency_s-cdf")
+    assert [line.run_id is None for line in chart.lines] == [True, False, False, False] * 2
+    assert [line.low is None for line in chart.lines] == [False, True, True, True] * 2
+    assert "runs resampled, then blocks of time" in chart.note
+
+
+def test_long_lines_and_clouds_are_thinned_and_say_so() -> None:
+    baseline, candidate = sides(repetitions=1, drawn=True)
+    for synthetic in (*baseline, *candidate):
+        frame = synthetic.frames["transaction"]
+        copies = [frame.with_columns(due_s=frame["due_s"] + 60.0 * step) for step in range(8)]
+        synthetic.frames["transaction"] = pl.concat(copies)
+        second = synthetic.frames["second"]
+        synthetic.frames["second"] = second[[0] * 2500].with_columns(time_s=pl.Series(range(2500)).cast(pl.Float64))
+    found = {chart.id: chart for chart in compared(baseline, candidate).charts}
+    scatter, series = found["tx_latency_s-scatter"], found["committed_tx_per_s-series"]
+    assert all(len(line.x) <= 20_000 for line in scatter.lines)
+    assert scatter.note == "thinned to one sample in 2 at least, and the extremes"
+    pooled = found["tx_latency_s-cdf"].lines[0]
+    assert (min(scatter.lines[0].y), max(scatter.lines[0].y)) == (pooled.x[0], pooled.x[-1])
+    assert all(len(line.x) <= 1000 for line in series.lines)
+    assert "thinned" in series.note
+    assert "holds no noise between runs" in found["tx_latency_s-cdf"].note

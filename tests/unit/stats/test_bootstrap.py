@@ -1,0 +1,133 @@
+"""The block bootstrap: conservation, determinism, and arch as the oracle."""
+
+import numpy as np
+import pytest
+from arch.bootstrap import StationaryBootstrap
+from arch.bootstrap import optimal_block_length as arch_block_length
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainmark.stats import bootstrap
+from chainmark.stats.bootstrap import (
+    generator,
+    multiplicities,
+    optimal_block_length,
+    resampled_centiles,
+    resampled_means,
+    standard_error,
+)
+from chainmark.stats.centiles import FloatArray, centile
+
+
+def autoregressive(n: int, rho: float, seed: int = 1) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=n)
+    values = np.empty(n)
+    level = 0.0
+    for index in range(n):
+        level = rho * level + noise[index]
+        values[index] = level
+    return values
+
+
+@given(st.integers(1, 60), st.floats(1.0, 20.0), st.integers(1, 30), st.integers(0, 2**64))
+@settings(max_examples=60, deadline=None)
+def test_every_resample_draws_as_many_units_as_there_are(n: int, length: float, resamples: int, seed: int) -> None:
+    drawn = np.concatenate(list(multiplicities(generator(seed, "test"), n, length, resamples)))
+    assert drawn.shape == (resamples, n)
+    assert (drawn >= 0).all()
+    assert (drawn.sum(axis=1) == n).all()
+
+
+@pytest.mark.parametrize("length", [1.0, 7.5])
+def test_every_unit_is_drawn_equally_often_on_average(length: float) -> None:
+    drawn = np.concatenate(list(multiplicities(generator(5, "test"), 40, length, 20_000)))
+    assert drawn.mean(axis=0) == pytest.approx(np.ones(40), abs=0.06)
+
+
+def test_the_same_seed_and_purpose_give_the_same_resamples_and_others_do_not() -> None:
+    first, again, other = (
+        np.concatenate(list(multiplicities(generator(seed, "blocks"), 500, 9.0, 50))) for seed in (3, 3, 4)
+    )
+    elsewhere = np.concatenate(list(multiplicities(generator(3, "transactions"), 500, 9.0, 50)))
+    assert (first == again).all()
+    assert (first != other).any()
+    assert (first != elsewhere).any()
+
+
+def test_a_seed_always_means_the_same_resamples() -> None:
+    drawn = next(iter(multiplicities(generator(7, "block"), 8, 2.0, 2)))
+    assert drawn.tolist() == [[0, 1, 0, 0, 3, 3, 1, 0], [0, 0, 1, 3, 1, 1, 1, 1]]
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 4)), min_size=1, max_size=50))
+def test_weighted_centiles_are_those_of_the_repeated_values(pairs: list[tuple[float, int]]) -> None:
+    ordered = sorted(pairs)
+    values = np.array([value for value, _ in ordered])
+    weights = np.array([[count for _, count in ordered]])
+    found = resampled_centiles(weights, values, [0.0, 0.5, 0.9, 1.0])[0]
+    repeated = np.repeat(values, weights[0])
+    if len(repeated) == 0:
+        assert np.isnan(found).all()
+    else:
+        assert found.tolist() == [centile(repeated, fraction) for fraction in (0.0, 0.5, 0.9, 1.0)]
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.8, 0.9])
+@pytest.mark.parametrize("n", [300, 2300])
+def test_the_block_length_agrees_with_arch(n: int, rho: float) -> None:
+    values = autoregressive(n, rho)
+    expected = float(arch_block_length(values)["stationary"].iloc[0])
+    # arch scales each lag by the norms of its overlap, which at small n can move the cut-off by a lag.
+    assert optimal_block_length(values) == pytest.approx(max(1.0, expected), rel=0.25 if n < 1000 else 0.1, abs=0.5)
+
+
+def test_a_constant_or_short_series_has_blocks_of_one() -> None:
+    assert optimal_block_length(np.full(1000, 200.0)) == 1.0
+    assert optimal_block_length(np.full(1000, 0.1)) == 1.0
+    assert optimal_block_length([1.0, 2.0, 3.0]) == 1.0
+    assert optimal_block_length([]) == 1.0
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+@pytest.mark.parametrize("fraction", [None, 0.5, 0.9])
+def test_standard_errors_agree_with_arch(rho: float, fraction: float | None) -> None:
+    values = np.exp(0.3 * autoregressive(1500, rho))
+    length = optimal_block_length(values)
+
+    def statistic(sample: FloatArray) -> float:
+        return float(sample.mean()) if fraction is None else centile(np.sort(sample), fraction)
+
+    drawn = StationaryBootstrap(round(length), values, seed=2).apply(statistic, 1000)
+    expected = float(np.std(drawn, ddof=1))
+    replicates = []
+    order = np.argsort(values)
+    for weights in multiplicities(generator(1, "oracle"), len(values), length):
+        if fraction is None:
+            replicates.append(resampled_means(weights, values, np.ones(len(values))))
+        else:
+            replicates.append(resampled_centiles(weights[:, order], values[order], [fraction])[:, 0])
+    assert standard_error(np.concatenate(replicates)) == pytest.approx(expected, rel=0.12)
+
+
+def test_the_mean_of_a_correlated_series_has_its_long_run_standard_error() -> None:
+    rho, n = 0.7, 4000
+    found = []
+    for seed in range(12):
+        values = autoregressive(n, rho, seed)
+        length = optimal_block_length(values)
+        means = [resampled_means(w, values, np.ones(n)) for w in multiplicities(generator(seed), n, length, 400)]
+        found.append(standard_error(np.concatenate(means)) or 0.0)
+    assert np.mean(found) == pytest.approx(1.0 / (1.0 - rho) / np.sqrt(n), rel=0.1)
+
+
+def test_the_standard_error_ignores_resamples_without_a_value() -> None:
+    assert standard_error(np.array([np.nan, 1.0, 3.0])) == pytest.approx(np.sqrt(2.0))
+    assert standard_error(np.array([np.nan, 1.0])) is None
+    assert standard_error(np.array([0.1, 0.1, 0.1])) == 0.0
+
+
+def test_the_chunks_do_not_change_with_the_number_of_resamples_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "_CHUNK_ELEMENTS", 1)
+    drawn = list(multiplicities(generator(1), 30, 4.0, 5))
+    assert [len(chunk) for chunk in drawn] == [1] * 5

@@ -1,0 +1,72 @@
+"""Centiles against the definition in exact arithmetic, and distributions against numpy."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.core.distribution import STANDARD_CENTILES
+from chainmark.stats.centiles import centile, centile_index, distribution, estimable_centile, fraction_of, is_estimable
+
+finite_floats = st.floats(-1e9, 1e9, allow_nan=False)
+
+
+@given(st.integers(1, 100_000), st.sampled_from(STANDARD_CENTILES))
+def test_the_index_is_the_definition_in_exact_decimal_arithmetic(n: int, fraction: float) -> None:
+    exact = Fraction(str(fraction))
+    assert centile_index(n, fraction) == min(n - 1, math.floor(n * exact))
+
+
+@given(st.integers(1, 100_000), st.sampled_from(STANDARD_CENTILES))
+def test_a_centile_is_estimable_when_a_sample_is_expected_on_either_side(n: int, fraction: float) -> None:
+    exact = Fraction(str(fraction))
+    expected = exact in {0, 1} or (n * (1 - exact) >= 1 and n * exact >= 1)
+    assert is_estimable(n, fraction) == expected
+
+
+@given(st.lists(finite_floats, min_size=1, max_size=300), st.sampled_from(STANDARD_CENTILES))
+def test_a_centile_is_an_element_with_no_more_than_its_share_below(values: list[float], fraction: float) -> None:
+    found = centile(np.sort(values), fraction)
+    assert found in values
+    assert sum(value < found for value in values) <= len(values) * fraction + 1e-6
+
+
+def test_p99_of_ten_samples_is_not_estimable() -> None:
+    values = np.arange(10.0)
+    assert estimable_centile(values, 0.99) is None
+    assert estimable_centile(values, 0.9) == 9.0
+    assert estimable_centile(values, 1.0) == 9.0
+    assert estimable_centile(np.empty(0), 0.5) is None
+
+
+@pytest.mark.parametrize(("n", "fraction"), [(0, 0.5), (3, -0.1), (3, 1.1)])
+def test_an_undefined_centile_is_refused(n: int, fraction: float) -> None:
+    with pytest.raises(ValueError, match=r"defined|outside"):
+        centile_index(n, fraction)
+
+
+def test_names_of_statistics_are_exact_fractions() -> None:
+    assert fraction_of("mean") is None
+    assert [fraction_of(name) for name in ("min", "p50", "p99", "p99.9", "max")] == [0.0, 0.5, 0.99, 0.999, 1.0]
+
+
+@given(st.lists(finite_floats, min_size=2, max_size=200), st.integers(0, 5))
+def test_a_distribution_agrees_with_numpy(values: list[float], n_null: int) -> None:
+    found = distribution([*values, float("nan")], n_null)
+    assert found is not None
+    assert (found.n, found.n_null) == (len(values), n_null + 1)
+    assert found.mean == pytest.approx(np.mean(values), abs=1e-3, rel=1e-9)
+    assert found.sd == pytest.approx(np.std(values, ddof=1), abs=1e-3, rel=1e-6)
+    assert (found.min, found.max) == (min(values), max(values))
+    assert [fraction for fraction, _ in found.centiles] == list(STANDARD_CENTILES)
+
+
+def test_a_distribution_of_one_sample_has_no_spread_and_of_none_is_none() -> None:
+    one = distribution([3.5])
+    assert one is not None
+    assert (one.mean, one.sd, one.min, one.max) == (3.5, None, 3.5, 3.5)
+    assert dict(one.centiles)[0.5] is None
+    assert distribution([float("nan"), float("inf")]) is None

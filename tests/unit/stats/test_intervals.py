@@ -1,0 +1,179 @@
+"""Intervals against scipy, published values and hand computation; tests and intervals never disagree."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from chainmark.stats.intervals import (
+    Contrast,
+    Working,
+    from_standard_error,
+    newcombe,
+    poisson_difference,
+    poisson_limits,
+    poisson_p_different,
+    poisson_ratio,
+    t_quantile,
+    welch,
+    welch_ratio,
+    wilson_limits,
+)
+from chainmark.stats.multiple import benjamini_hochberg, holm
+from chainmark.stats.power import detectable_worsening, runs_needed
+
+several = st.lists(st.floats(1.0, 1e3), min_size=2, max_size=8)
+
+
+@given(several, several)
+def test_welch_agrees_with_scipy(baseline: list[float], candidate: list[float]) -> None:
+    if np.var(baseline) < 1e-6 or np.var(candidate) < 1e-6:
+        return
+    found = welch(baseline, candidate, Working.DIFFERENCE)
+    oracle = stats.ttest_ind(candidate, baseline, equal_var=False)
+    interval = oracle.confidence_interval(0.90)
+    assert found.low == pytest.approx(interval.low, rel=1e-9, abs=1e-9)
+    assert found.high == pytest.approx(interval.high, rel=1e-9, abs=1e-9)
+    assert found.p_different == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
+    greater = stats.ttest_ind(candidate, np.array(baseline) + 1.5, equal_var=False, alternative="greater")
+    assert found.p_above(1.5) == pytest.approx(greater.pvalue, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_spread_gives_an_interval_of_zero_width() -> None:
+    same = welch([200.0] * 3, [200.0] * 3, Working.DIFFERENCE)
+    assert (same.change, same.low, same.high, same.p_different, same.p_above(0.0)) == (0.0, 0.0, 0.0, 1.0, 1.0)
+    moved = welch([math.log(0.1)] * 3, [math.log(0.2)] * 3, Working.LOG)
+    assert moved.width == 0.0
+    assert (moved.p_above(0.1), moved.p_above(1.0), moved.p_different) == (0.0, 1.0, 0.0)
+    rates = welch_ratio([2.0, 2.0], [3.0, 3.0])
+    assert (rates.change, rates.low, rates.high) == (0.5, 0.5, 0.5)
+
+
+def test_rounding_is_not_a_spread() -> None:
+    values = [0.1 + 0.2, 0.3, 0.3]
+    found = welch(values, [0.3, 0.3, 0.3], Working.DIFFERENCE)
+    assert (found.change, found.width) == (0.0, 0.0)
+
+
+def test_wilson_limits_are_those_of_the_published_example() -> None:
+    # Newcombe (1998), table of single proportions: 81 of 263 at 95 % is 0.2553 to 0.3662.
+    low, high = wilson_limits(81, 263, 1.959964)
+    assert [low, high] == pytest.approx([0.2553, 0.3662], abs=5e-5)
+
+
+def test_newcombe_at_ninety_percent_recovers_its_parts() -> None:
+    z = 1.6448536269514722
+    (la, ua), (lb, ub) = wilson_limits(48, 80, z), wilson_limits(56, 70, z)
+    found = newcombe(48, 80, 56, 70)
+    assert found.change == pytest.approx(0.2)
+    assert found.low == pytest.approx(0.2 - math.sqrt((0.8 - lb) ** 2 + (ua - 0.6) ** 2))
+    assert found.high == pytest.approx(0.2 + math.sqrt((ub - 0.8) ** 2 + (0.6 - la) ** 2))
+
+
+def test_garwood_limits_are_the_exact_ones() -> None:
+    low, high = poisson_limits(10, 2.0, 1.959964)
+    assert [low, high] == pytest.approx([4.795 / 2, 18.390 / 2], abs=1e-3)
+    assert poisson_limits(0, 1.0, 1.6448536)[0] == 0.0
+    assert poisson_limits(0, 1.0, 1.6448536)[1] == pytest.approx(-math.log(0.05), rel=1e-6)
+
+
+def test_the_poisson_ratio_is_the_exact_conditional_interval() -> None:
+    found = poisson_ratio(20, 1000, 30, 1500)
+    limits = stats.binomtest(30, 50).proportion_ci(0.90, method="exact")
+    odds = 1000 / 1500
+    assert found.change == pytest.approx(0.0)
+    assert found.low == pytest.approx(limits.low / (1 - limits.low) * odds - 1)
+    assert found.high == pytest.approx(limits.high / (1 - limits.high) * odds - 1)
+    assert poisson_ratio(20, 1000, 0, 1000).change == -1.0
+
+
+@pytest.mark.parametrize(("a", "b"), [(3, 9), (40, 44), (120, 60), (0, 4)])
+def test_the_conditional_test_is_near_the_e_test(a: int, b: int) -> None:
+    oracle = stats.poisson_means_test(a, 100.0, b, 120.0).pvalue
+    assert poisson_p_different(a, 100.0, b, 120.0) == pytest.approx(oracle)
+
+
+def test_large_counts_need_no_large_table() -> None:
+    assert poisson_p_different(10**7, 1e6, 10**7 + 20_000, 1e6) < 1e-4
+
+
+def contrasts() -> list[Contrast]:
+    return [
+        from_standard_error(0.04, 0.03, 4.0, Working.LOG),
+        from_standard_error(-0.04, 0.03, None, Working.DIFFERENCE),
+        welch([1.0, 1.1, 1.3], [1.2, 1.5, 1.1], Working.DIFFERENCE),
+        poisson_ratio(20, 1000, 31, 900),
+        poisson_difference(0, 1000, 4, 1000),
+        poisson_difference(6, 1000, 4, 800),
+        newcombe(3, 1000, 12, 900),
+        newcombe(1000, 1000, 998, 1000),
+    ]
+
+
+@pytest.mark.parametrize("index", range(8))
+def test_the_interval_is_two_one_sided_tests(index: int) -> None:
+    found = contrasts()[index]
+    assert found.p_above(found.low) == pytest.approx(0.05, abs=1e-6)
+    assert found.p_below(found.high) == pytest.approx(0.05, abs=1e-6)
+    grid = np.linspace(found.low - found.width, found.high + found.width, 25)
+    above = [found.p_above(float(bound)) for bound in grid]
+    assert all(0.0 <= p <= 1.0 for p in above)
+    assert all(left <= right + 1e-9 for left, right in itertools.pairwise(above))
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(50, 5000), st.integers(50, 5000))
+@settings(max_examples=80, deadline=None)
+def test_proportions_and_counts_are_mirrored_when_the_sides_are_swapped(a: int, b: int, n: int, m: int) -> None:
+    for make in (newcombe, poisson_difference):
+        one, other = make(a, n, b, m), make(b, m, a, n)
+        assert one.low == pytest.approx(-other.high, abs=1e-12)
+        assert one.p_above(0.001) == pytest.approx(other.p_below(-0.001), abs=1e-6)
+        assert math.isfinite(one.low)
+        assert math.isfinite(one.high)
+
+
+def test_the_poisson_interval_covers_the_truth_often_enough() -> None:
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(400):
+        a, b = int(rng.poisson(15)), int(rng.poisson(18))
+        found = poisson_ratio(max(a, 1), 1.0, b, 1.0)
+        covered += found.low <= 0.2 <= found.high
+    assert covered / 400 >= 0.89
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01, 0.02, 0.03, 0.04: times 4, 3, 2, 1 gives 0.04, 0.06, 0.06, 0.04, then made monotone.
+    assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_benjamini_hochberg_by_hand() -> None:
+    # Sorted 0.005, 0.02, 0.03, 0.5: times 4/1, 4/2, 4/3, 1 gives 0.02, 0.04, 0.04, 0.5.
+    assert benjamini_hochberg([0.03, 0.005, 0.5, 0.02]) == pytest.approx([0.04, 0.02, 0.5, 0.04])
+    assert benjamini_hochberg([]) == []
+
+
+@pytest.mark.parametrize(("runs", "largest"), [(2, 0.024), (3, 0.038), (4, 0.047), (5, 0.055), (8, 0.072)])
+def test_the_noise_at_which_an_equal_release_still_passes(runs: int, largest: float) -> None:
+    margin = math.log(1.1)
+    assert runs_needed(margin, largest - 0.0015) == runs
+    assert (runs_needed(margin, largest + 0.001) or 51) > runs
+
+
+def test_no_number_of_runs_suffices_for_a_margin_of_zero_or_a_huge_noise() -> None:
+    assert runs_needed(0.0, 0.01) is None
+    assert runs_needed(0.1, 5.0) is None
+    assert runs_needed(0.1, 0.0) == 2
+
+
+def test_the_detectable_worsening_lies_beyond_the_margin() -> None:
+    found = detectable_worsening(0.0953, 0.02, None)
+    assert found == pytest.approx(0.0953 + (1.6449 + 0.8416) * 0.02, abs=1e-4)
+    assert t_quantile(0.95, 4.0) == pytest.approx(2.1318, abs=1e-4)
