@@ -78,7 +78,11 @@ def main() -> None:
         print_error(error)
         code = error.exit_code
     except TyperException as error:
-        print_error(UsageError(error.format_message(), "`chainmark COMMAND --help` shows the options and an example"))
+        print_error(
+            UsageError(
+                error.format_message().rstrip("."), "`chainmark COMMAND --help` shows the options and an example"
+            )
+        )
         code = ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
         err.print("interrupted: every process was stopped")

@@ -38,10 +38,10 @@ def _sides(store: Store, baseline: str, candidate: str | None) -> tuple[list[Sea
     if candidate is not None:
         return store.select(baseline), store.select(candidate)
     runs = store.select(baseline)
-    sides: dict[str, list[SealedRun]] = {"baseline": [], "candidate": []}
-    for run in runs:
-        if run.manifest.experiment is not None:
-            sides[run.manifest.experiment.side].append(run)
+    sides: dict[str, list[SealedRun]] = {
+        side: [run for run in runs if (place := run.manifest.experiment) and place.side == side]
+        for side in ("baseline", "candidate")
+    }
     if not sides["baseline"] or not sides["candidate"]:
         raise UsageError(
             f"`{baseline}` is not an experiment with two sides", "name the candidate, too: `chainmark compare A B`"

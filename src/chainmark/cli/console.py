@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,12 @@ from rich.text import Text
 
 from chainmark.core.errors import ChainmarkError
 from chainmark.store.runs import SealedRun
-from chainmark.systems.runner import Repetition, failed_gates
+from chainmark.systems.runner import LONE_SIDE, Repetition, failed_gates
 
-out = Console(highlight=False, soft_wrap=True)
+# Where nobody looks at a screen, nothing need be cut to its width: ids and paths must stay whole in a pipe.
+PIPE_WIDTH = 200
+_width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+out = Console(highlight=False, soft_wrap=True, width=_width)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -45,7 +49,8 @@ class TerminalProgress:
     def begin(self, repetition: Repetition) -> None:
         """Announce a run."""
         arm = repetition.arm
-        self._heading = f"run {repetition.position + 1} of {repetition.total} · {arm.version} ({arm.side})"
+        side = "" if arm.side == LONE_SIDE else f" ({arm.side})"
+        self._heading = f"run {repetition.position + 1} of {repetition.total} · {arm.version}{side}"
         if self._bars is None:
             err.print(self._heading)
 

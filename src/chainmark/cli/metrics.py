@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.padding import Padding
 
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json
+from chainmark.core.metric import Better, Metric
 from chainmark.systems.base import load_system
 
 
@@ -24,14 +25,19 @@ def metrics(
         print_json(catalogue)
         return
     for group in catalogue.tables:
-        table = Table("metric", "unit", "judged by", "better", "margin", "definition", title=group.title, box=None)
-        table.title_justify = "left"
+        out.print(f"[bold underline]{group.title}[/]\n")
         for metric in catalogue.ordered():
             if metric.table == group.id:
-                name = f"[bold]{metric.id}[/]" if metric.gating else metric.id
-                margin = f"{metric.margin:.0%}" + (f" or {metric.floor:g} {metric.unit}" if metric.floor else "")
-                judged = ", ".join(metric.judged_by)
-                table.add_row(name, metric.unit, judged, metric.better, margin, metric.description)
-        out.print(table, soft_wrap=False)
-        out.print()
-    out.print("Metrics in bold are gating: they make the verdict.")
+                _print(metric, catalogue.population(metric.population).label)
+
+
+def _print(metric: Metric, population: str) -> None:
+    margin = f"{metric.margin:.0%}" + (f", at least {metric.floor:g} {metric.unit}" if metric.floor else "")
+    gating = " · [bold]gating[/]" if metric.gating else ""
+    out.print(f"[bold]{metric.id}[/]  {metric.label}, {metric.unit}{gating}")
+    better = "no direction" if metric.better is Better.NEITHER else f"{metric.better} is better"
+    out.print(
+        f"  {better} · judged by {', '.join(metric.judged_by)} · margin {margin} · over {population}", style="dim"
+    )
+    out.print(Padding(metric.description, (0, 0, 0, 2)), soft_wrap=False)
+    out.print(f"  from {', '.join(metric.source)}\n", style="dim")

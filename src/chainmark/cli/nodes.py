@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import err, out, print_json
@@ -40,7 +40,7 @@ def list_nodes(as_json: AsJson = False) -> None:
     if as_json:
         print_json([{**subject.model_dump(mode="json"), "path": str(path)} for subject, path in found])
         return
-    table = Table("system", "version", "built by", "sha256", "path", box=None)
+    table = Table("system", "version", "built by", "sha256", Column("path", overflow="fold"), box=None)
     for subject, path in found:
         table.add_row(subject.name, subject.version, subject.build or "", (subject.binary_sha256 or "")[:16], str(path))
     out.print(table)

@@ -10,7 +10,7 @@ from chainmark.cli.common import AsJson, KeepHomes, Seed, Settings, open_store, 
 from chainmark.cli.console import err, out, print_json, progress
 from chainmark.core.errors import ExitCode
 from chainmark.core.manifest import Status
-from chainmark.systems.runner import Arm, ExperimentPlan, Lab, failed_gates
+from chainmark.systems.runner import LONE_SIDE, Arm, ExperimentPlan, Lab, failed_gates
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
     system, resolved = resolve_profile(profile, settings or [])
     with err.status(f"installing {system.title} {version}"):
         system.install(version)
-    plan = ExperimentPlan([Arm("baseline", version, resolved)], repeat, seed, keep_homes)
+    plan = ExperimentPlan([Arm(LONE_SIDE, version, resolved)], repeat, seed, keep_homes)
     with progress() as listener:
         made = Lab(open_store(), system).experiment(plan, listener)
     if as_json:

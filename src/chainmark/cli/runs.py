@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from chainmark.cli.common import AsJson, open_store
 from chainmark.cli.console import err, out, print_json
@@ -29,7 +29,7 @@ def list_runs(as_json: AsJson = False) -> None:
         rows = [{"run_id": run.run_id, **_summary(run)} for run in sealed]
         print_json([*rows, *({"run_id": run.run_id, "status": "unfinished"} for run in unfinished)])
         return
-    table = Table("run", "version", "profile", "side", "status", box=None)
+    table = Table(Column("run", no_wrap=True, overflow="fold"), "version", "profile", "side", "status", box=None)
     for run in sealed:
         summary = _summary(run)
         table.add_row(run.run_id, summary["version"], summary["profile"], summary["side"], summary["status"])

@@ -74,7 +74,7 @@ class ExperimentPlace(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
-    side: str  # "baseline" or "candidate"
+    side: str  # "baseline", "candidate"; "subject" where there is only one
     repetition: int
     position: int
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from chainmark.core.errors import UsageError
 
@@ -111,9 +112,11 @@ def _profile_error(model: type[BaseModel], error: ValidationError) -> UsageError
         return UsageError(f"`{key}` is not a key of a profile", hint)
     if first["type"] == "value_error":
         return UsageError(str(first["ctx"]["error"]))
-    default = _default(model, location)
+    field = _field(model, location)
+    default = field.default if field is not None and not field.is_required() else None
     hint_text = f"`--set {key}={default}` is the default" if default is not None else None
-    return UsageError(f"`{key}` is {first['input']!r}, but {_requirement(first['msg'])}", hint_text)
+    unit = f" {field.description}" if field is not None and field.description else ""
+    return UsageError(f"`{key}` is {first['input']!r}, but {_requirement(first['msg'])}{unit}", hint_text)
 
 
 def _requirement(message: str) -> str:
@@ -136,14 +139,14 @@ def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
     return keys
 
 
-def _default(model: type[BaseModel], location: list[str]) -> Any:
-    """The default at a dotted place of a profile model, or None where there is none to show."""
+def _field(model: type[BaseModel], location: list[str]) -> FieldInfo | None:
+    """The field at a dotted place of a profile model, or None where there is no single one."""
     for index, name in enumerate(location):
         field = model.model_fields.get(name)
         if field is None:
             return None
         section = _section(field.annotation)
         if section is None:
-            return field.default if index == len(location) - 1 and not field.is_required() else None
+            return field if index == len(location) - 1 else None
         model = section
     return None

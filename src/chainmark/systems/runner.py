@@ -18,12 +18,15 @@ from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.base import Execution, Order, System
 
+# The side of runs that were made without another subject to compare with.
+LONE_SIDE = "subject"
+
 
 @dataclass(frozen=True)
 class Arm:
     """One side of an experiment: a version and the profile it runs."""
 
-    side: str  # "baseline" or "candidate"
+    side: str  # "baseline", "candidate", or LONE_SIDE
     version: str
     profile: BaseModel
 

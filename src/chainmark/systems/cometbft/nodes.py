@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from itertools import takewhile
 from pathlib import Path
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -127,8 +128,15 @@ def _version_hint(version: str) -> str:
     known = _known_versions()
     if not known:
         return "versions look like `v0.38.17`"
-    close = difflib.get_close_matches(version, known, n=1, cutoff=0.75)
-    return f"did you mean `{close[0]}`?" if close else f"the newest versions are {', '.join(known[-3:])}"
+    # A slip is rather in the last number than in the first: the longest common beginning decides.
+    alike = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
+    if not alike:
+        return f"the newest versions are {', '.join(known[-3:])}"
+    return f"did you mean `{max(alike, key=lambda one: _common_beginning(one, version))}`?"
+
+
+def _common_beginning(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _require_version(binary: Path, version: str) -> None:

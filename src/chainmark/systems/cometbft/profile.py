@@ -41,8 +41,8 @@ class Load(BaseModel):
 
     # Nodes that take transactions, by number; validators come first. One is what the published tests use.
     targets: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
-    connections: Annotated[int, Field(ge=1, le=256, description="connections per target")] = 1
-    rate: Annotated[int, Field(ge=1, le=MAX_RATE, description="transactions per second and connection")] = 200
+    connections: Annotated[int, Field(ge=1, le=256, description="(connections per target)")] = 1
+    rate: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second and connection)")] = 200
     size_bytes: Annotated[int, Field(ge=1)] = 1024
     method: Literal["sync", "async"] = "sync"
     schedule: Literal["even", "poisson", "burst"] = "even"

@@ -1,0 +1,65 @@
+"""CometBFT's own report tool, run on a stopped node's data of one of our runs, must say what we say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.support import Lab
+
+from chainmark.core.manifest import Status
+from chainmark.store.paths import cache_directory
+from chainmark.store.runs import SealedRun
+
+TOOL = "github.com/cometbft/cometbft/test/loadtime/cmd/report@v1.0.1"
+UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
+
+
+@pytest.fixture(scope="session")
+def report_tool() -> Path:
+    """The peer, built once and cached."""
+    folder = cache_directory() / "peers" / "loadtime-v1.0.1"
+    if not (folder / "report").is_file():
+        environment = {**os.environ, "GOBIN": str(folder)}
+        subprocess.run(["go", "install", TOOL], env=environment, check=True, timeout=600, cwd="/")
+    return folder / "report"
+
+
+def _seconds(duration: str) -> float:
+    """Go's way of writing a duration: "1m2.5s", "599.404362ms"."""
+    parts = re.findall(r"([\d.]+)(h|ms|m|s|µs|us|ns)", duration)
+    return sum(float(number) * UNITS_S[unit] for number, unit in parts)
+
+
+def _told(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
+    data = run.path / "homes" / "node0" / "data"
+    command = [str(tool), "--database-type", database, "--data-dir", str(data)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    return dict(re.findall(r"^\s*([A-Z][A-Za-z ]+): (\S+)$", output, re.MULTILINE))
+
+
+@pytest.mark.parametrize(("version", "database"), [("v0.38.17", "goleveldb"), ("v1.0.1", "pebbledb")])
+def test_the_report_tool_agrees(lab: Lab, report_tool: Path, version: str, database: str) -> None:
+    short = ("--set", "load.warm_up_s=0", "--set", "load.duration_s=16")
+    run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes")[0]
+    assert run.manifest.status is Status.VALID
+    told = _told(report_tool, run, database)
+    blocks = run.events("blocks").select(height=pl.col("height") - 1, next_ns="time_ns")
+    # The tool drops the last two blocks; ours are empty by then, because draining waits for two more.
+    joined = run.events("transactions").join(blocks, on="height", how="inner")
+    latency_ns = joined["next_ns"] - joined["due_ns"]
+    assert int(told["Total Valid Tx"]) == latency_ns.len() == 3_200
+    assert int(told["Total Invalid Tx"]) == 0
+    latency_s = latency_ns.to_numpy() / 1e9
+    mean_s = float(latency_s.mean())
+    assert _seconds(told["Average Latency"]) == pytest.approx(mean_s, abs=1e-6)
+    assert _seconds(told["Minimum Latency"]) == pytest.approx(latency_s.min(), abs=1e-6)
+    assert _seconds(told["Maximum Latency"]) == pytest.approx(latency_s.max(), abs=1e-6)
+    # Without a warm-up the window is the whole load, so the run's own metric is the same number again.
+    estimate = run.summaries()["tx_latency_next_header_s"].estimates["mean"].value
+    assert estimate == pytest.approx(mean_s, abs=1e-6)
+    assert (told["Connections"], told["Rate"], told["Size"]) == ("1", "200", "1024")

@@ -1,0 +1,136 @@
+"""What goes wrong in real runs: dead nodes, a killed chainmark, a full disk, a taken port."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support import Lab, wait_until
+
+from chainmark.core.manifest import GateStatus, Status
+
+SHORT = ("cometbft/demo", "--version", "v1.0.1", "--set", "load.warm_up_s=2", "--set", "load.duration_s=8")
+
+
+def _loading(lab: Lab) -> bool:
+    """Whether the load has begun: the first metrics pages are there."""
+    return any(lab.store_path.glob("runs/*/raw/scrapes/*.zst"))
+
+
+def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
+    process = lab.start("run", *SHORT)
+    wait_until(lambda: _loading(lab), "the load")
+    victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node3"))
+    victim.send_signal(signal.SIGKILL)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 4, output + errors
+    assert "no node was lost: node3 was killed by SIGKILL" in errors
+    run = lab.store.sealed()[0]
+    assert run.manifest.status is Status.INVALID
+    assert [gate.status for gate in run.manifest.gates if gate.id == "nodes_alive"] == [GateStatus.FAIL]
+    assert [incident.what for incident in run.manifest.incidents] == ["node3 was killed by SIGKILL"]
+    # Three of four validators go on, and nothing that was offered is unaccounted for.
+    assert run.manifest.counts["transactions"]["offered"] == 2_000
+    assert next(gate for gate in run.manifest.gates if gate.id == "books").status is GateStatus.PASS
+
+
+def test_the_loads_own_node_killed_still_leaves_balanced_books(lab: Lab) -> None:
+    process = lab.start("run", *SHORT)
+    wait_until(lambda: _loading(lab), "the load")
+    victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node0"))
+    victim.send_signal(signal.SIGKILL)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 4, output + errors
+    account = lab.store.sealed()[0].manifest.counts["transactions"]
+    assert account["offered"] == 2_000
+    assert account["unsent"] > 0
+    assert account["offered"] == account["unsent"] + account["rejected"] + account["accepted"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing(lab: Lab, number: signal.Signals) -> None:
+    process = lab.start("run", *SHORT)
+    wait_until(lambda: _loading(lab), "the load")
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, output + errors
+    assert "Traceback" not in errors
+    assert lab.node_processes() == []
+    assert list(lab.store_path.glob("runs/*")) == []
+
+
+def test_a_killed_chainmark_leaves_no_node_and_an_unfinished_run(lab: Lab) -> None:
+    process = lab.start("run", *SHORT)
+    wait_until(lambda: _loading(lab), "the load")
+    assert len(lab.node_processes()) == 4
+    process.kill()
+    process.communicate(timeout=10)
+    wait_until(lambda: not lab.node_processes(), "the kernel to end the nodes", 10)
+    run_id = lab.store.unfinished()[0].run_id
+    assert f"{run_id}" in lab.run("runs", "list").stdout
+    assert "unfinished" in lab.run("runs", "list").stdout
+    refused = lab.run("compare", run_id, run_id, code=4)
+    assert f"run `{run_id}` was not finished" in refused.stderr
+    lab.run("runs", "remove", run_id)
+    assert lab.store.unfinished() == []
+
+
+def test_a_taken_port_is_named(lab: Lab) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.1.0.2", 26657))
+        taken.listen()
+        failed = lab.run("run", *SHORT, code=5)
+    assert "error: 127.1.0.2:26657 is already in use" in failed.stderr
+    assert "hint: " in failed.stderr
+
+
+def test_a_node_that_cannot_start_shows_its_last_words(lab: Lab) -> None:
+    failed = lab.run("run", *SHORT, "--set", "node.app=noop-at-no-address", code=5)
+    assert "while the network started" in failed.stderr or "was not healthy" in failed.stderr
+    assert "node" in failed.stderr
+    assert " | " in failed.stderr
+
+
+def test_a_configuration_key_that_does_not_exist_is_named(lab: Lab) -> None:
+    failed = lab.run("run", *SHORT, "--set", "node.config.consensus.timeout_comit=1s", code=2)
+    assert "`consensus.timeout_comit` is not a key of the config.toml of CometBFT v1.0.1" in failed.stderr
+    assert "did you mean `node.config.consensus.timeout_commit`?" in failed.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 MiB, just enough for a short run."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", str(folder)], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("a file system of its own cannot be mounted here (not root)")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_disk_that_is_too_full_is_said_before_anything_starts(small_disk: Path) -> None:
+    lab = Lab(small_disk / "store")
+    (small_disk / "ballast").write_bytes(b"\0" * (500 << 20))
+    failed = lab.run("run", *SHORT, code=5)
+    assert "error: the disk is too full: the run may need" in failed.stderr
+    assert "hint: " in failed.stderr
+
+
+def test_a_disk_that_fills_up_ends_the_run_in_order(small_disk: Path) -> None:
+    lab = Lab(small_disk / "store")
+    process = lab.start("run", *SHORT)
+    wait_until(lambda: _loading(lab), "the load")
+    with (small_disk / "ballast").open("wb") as ballast:
+        ballast.write(b"\0" * (shutil.disk_usage(small_disk).free - (32 << 20)))
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 5, output + errors
+    assert "error: the disk is full" in errors
+    assert "Traceback" not in errors
+    assert lab.node_processes() == []
+    assert len(lab.store.unfinished()) == 1

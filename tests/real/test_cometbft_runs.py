@@ -1,0 +1,50 @@
+"""Real networks: what a run must hold, on both versions, at the edge and beyond it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support import Lab
+
+from chainmark.core.manifest import GateStatus, Status
+from chainmark.store.runs import SealedRun
+from chainmark.systems.cometbft.profile import Network
+
+SHORT = ("--set", "load.warm_up_s=2", "--set", "load.duration_s=15")
+
+
+def _gate(run: SealedRun, gate_id: str) -> GateStatus:
+    return next(gate.status for gate in run.manifest.gates if gate.id == gate_id)
+
+
+def test_beyond_saturation_the_books_balance(lab: Lab) -> None:
+    """At 3,200 tx/s the mempool is full and most transactions are refused: each must be found in one class."""
+    small = ("--set", "load.warm_up_s=2", "--set", "load.duration_s=8")
+    run = lab.runs("cometbft/saturated", "--version", "v0.38.17", *small, code=None)[0]
+    account, answers = run.manifest.counts["transactions"], run.manifest.counts["answers"]
+    assert account["offered"] == 32_000 == sum(answers.values())
+    assert account["offered"] == account["unsent"] + account["rejected"] + account["accepted"]
+    assert account["accepted"] == account["committed"] + account["pending"] + account["lost"]
+    assert _gate(run, "books") is GateStatus.PASS
+    assert account["rejected"] + account["unsent"] > 0, "the network was not saturated: the test tests nothing"
+    chain = run.manifest.counts["chain"]
+    assert chain["ours"] == account["committed"]
+    assert run.verify() == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("network.validators=3", "network.full_nodes=2", "network.topology=random", "network.peers_per_node=2"),
+        ("load.schedule=poisson", "load.targets=[0, 1]", "load.connections=2", "load.rate=40", "load.method=async"),
+    ],
+    ids=["full nodes, random peers", "poisson, two targets, async"],
+)
+def test_other_shapes_of_network_and_load(lab: Lab, settings: tuple[str, ...]) -> None:
+    changes = [part for setting in settings for part in ("--set", setting)]
+    run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *changes)[0]
+    assert run.manifest.status is Status.VALID
+    account = run.manifest.counts["transactions"]
+    assert account["committed"] == account["offered"] > 0
+    shape = Network.model_validate(run.manifest.profile["network"])
+    assert run.samples("host_second")["host"].n_unique() == shape.nodes
+    assert run.samples("host_second")["node_peers"].drop_nulls().min() is not None

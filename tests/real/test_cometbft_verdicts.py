@@ -1,0 +1,75 @@
+"""The verdict on real nodes: nothing from nothing, a slower commit found, different loads never compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import Lab
+
+SHORT = ("--set", "load.warm_up_s=3", "--set", "load.duration_s=14")
+DEMO = ("cometbft/demo", "--version", "v1.0.1", *SHORT)
+
+
+@pytest.fixture(scope="module")
+def baseline(shared_lab: Lab) -> str:
+    """The experiment id of three runs of v1.0.1."""
+    return _experiment(shared_lab, *DEMO, "--repeat", "3")
+
+
+def _experiment(lab: Lab, *arguments: str) -> str:
+    place = lab.runs(*arguments)[0].manifest.experiment
+    assert place is not None
+    return place.id
+
+
+def _compare(lab: Lab, baseline: str, candidate: str) -> tuple[int, dict[str, Any]]:
+    outcome = lab.run("compare", baseline, candidate, "--json", code=None)
+    comparison: dict[str, Any] = json.loads(outcome.stdout)
+    return outcome.returncode, comparison
+
+
+def _outcomes(comparison: dict[str, Any]) -> dict[str, str]:
+    return {
+        f"{judgement['metric_id']} {judgement['statistic']}": judgement["outcome"]
+        for judgement in comparison["judgements"]
+        if judgement["gating"]
+    }
+
+
+def test_the_same_version_never_fails(shared_lab: Lab, baseline: str) -> None:
+    again = _experiment(shared_lab, *DEMO, "--repeat", "3", "--seed", "50")
+    code, comparison = _compare(shared_lab, baseline, again)
+    assert comparison["verdict"] in ("pass", "inconclusive"), comparison["sentence"]
+    assert code in (0, 3)
+    assert "worse" not in _outcomes(comparison).values()
+
+
+def test_a_longer_timeout_commit_fails_and_names_latency_and_interval(
+    shared_lab: Lab, baseline: str, tmp_path: Path
+) -> None:
+    slower = _experiment(shared_lab, *DEMO, "--repeat", "3", "--set", "node.config.consensus.timeout_commit=1.5s")
+    code, comparison = _compare(shared_lab, baseline, slower)
+    assert (code, comparison["verdict"]) == (1, "fail")
+    outcomes = _outcomes(comparison)
+    assert outcomes["tx_latency_s p50"] == outcomes["block_interval_s mean"] == "worse"
+    assert "tx latency" in comparison["sentence"]
+    assert "block interval" in comparison["sentence"]
+    changed = [difference["key"] for difference in comparison["configuration_differences"]]
+    assert changed == ["consensus.timeout_commit"]
+    reports = [tmp_path / f"report.{kind}" for kind in ("html", "pdf", "md")]
+    options = [part for path in reports for part in (f"--{path.suffix[1:]}", str(path))]
+    told = shared_lab.run("compare", baseline, slower, *options, code=1)
+    assert "FAIL" in told.stdout
+    assert all(path.stat().st_size > 1_000 for path in reports)
+    assert "timeout_commit" in reports[0].read_text(encoding="utf-8")
+
+
+def test_a_different_load_is_invalid(shared_lab: Lab, baseline: str) -> None:
+    halved = _experiment(shared_lab, *DEMO, "--set", "load.rate=100")
+    code, comparison = _compare(shared_lab, baseline, halved)
+    assert (code, comparison["verdict"]) == (4, "invalid")
+    assert comparison["workload_differences"] == {"load.rate": [200, 100]}
+    assert "equal" not in _outcomes(comparison).values()

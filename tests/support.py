@@ -1,0 +1,80 @@
+"""A lab for tests: the command with a store of its own, run to its end or interrupted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from chainmark.store.runs import SealedRun, Store
+
+COMMAND_TIMEOUT_S = 240
+WAIT_TIMEOUT_S = 60
+
+
+@dataclass
+class Lab:
+    """The `chainmark` command with a store of its own."""
+
+    store_path: Path
+
+    @property
+    def store(self) -> Store:
+        """The store that the commands use."""
+        return Store(self.store_path)
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the commands: this store, no colours."""
+        return {**os.environ, "CHAINMARK_STORE": str(self.store_path), "NO_COLOR": "1", "COLUMNS": "160"}
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command in a process group of its own, as a shell would."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "chainmark.cli", *arguments],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; fail unless it exits with ``code`` (None: any)."""
+        process = self.start(*arguments)
+        try:
+            output, errors = process.communicate(timeout=COMMAND_TIMEOUT_S)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        assert code is None or process.returncode == code, f"exit {process.returncode}\n{output}\n{errors}"
+        return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+    def runs(self, *arguments: str, code: int | None = 0) -> list[SealedRun]:
+        """`chainmark run …`; the runs made."""
+        before = {run.run_id for run in self.store.sealed()}
+        self.run("run", *arguments, code=code)
+        return [run for run in self.store.sealed() if run.run_id not in before]
+
+    def node_processes(self) -> list[psutil.Process]:
+        """Nodes whose home lies in this store."""
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            command = process.info["cmdline"] or []
+            if any(str(self.store_path) in part for part in command) and "start" in command:
+                found.append(process)
+        return found
+
+
+def wait_until(condition: Callable[[], object], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> None:
+    """Wait for a condition; fail with ``what`` when it does not come."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
+        time.sleep(0.05)

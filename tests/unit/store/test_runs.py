@@ -1,0 +1,140 @@
+"""Runs on disk: sealed once, verified by their hashes, found by the names that people type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Status, Subject
+from chainmark.core.metric import Metric, Population, Table
+from chainmark.stats.summarise import summarise
+from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+
+HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operating_system="o")
+CATALOGUE = Catalogue(
+    system="toy",
+    title="Toy",
+    populations=[Population(id="request", label="requests", keys=["time_s"], time_key="time_s")],
+    tables=[Table(id="all", title="All")],
+    metrics=[
+        Metric(
+            id="latency_s",
+            label="latency",
+            unit="s",
+            kind="positive",
+            better="lower",
+            statistics=["mean"],
+            judged_by="mean",
+            table="all",
+            order=1,
+            population="request",
+            description="d",
+            source=["s"],
+        )
+    ],
+)
+
+
+def _manifest(run_id: str, version: str, place: ExperimentPlace | None, started_at: str) -> Manifest:
+    return Manifest(
+        run_id=run_id,
+        subject=Subject(system="toy", name="Toy", version=version),
+        profile_name="toy/demo",
+        profile={},
+        workload={},
+        experiment=place,
+        tool_version="0",
+        seed=1,
+        started_at=started_at,
+        ended_at=started_at,
+        host=HOST,
+        status=Status.VALID,
+    )
+
+
+def _sealed(
+    store: Store, version: str = "v1", place: ExperimentPlace | None = None, at: str = "2026-01-01T00:00:00Z"
+) -> SealedRun:
+    run = store.create("toy", "toy/demo", version, {"pid": 1})
+    (run.raw / "log").write_text("line\n")
+    samples = {"request": pl.DataFrame({"time_s": [0.0, 1.0, 2.0], "latency_s": [0.1, 0.2, 0.3]})}
+    run.write_samples("request", samples["request"])
+    return run.seal(_manifest(run.run_id, version, place, at), CATALOGUE, summarise(CATALOGUE, samples, 1))
+
+
+def test_a_sealed_run_reads_back_without_its_system(tmp_path: Path) -> None:
+    run = _sealed(Store(tmp_path))
+    again = Store(tmp_path).select(run.run_id)[0]
+    assert again.manifest.subject.version == "v1"
+    assert again.catalogue == CATALOGUE
+    assert again.summaries()["latency_s"].estimates["mean"].value == pytest.approx(0.2)
+    assert again.samples("request").height == 3
+    assert again.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda run: (run / "metrics.json").write_text("{}"), "metrics.json was changed after sealing"),
+        (lambda run: (run / "raw" / "log").unlink(), "raw/log is missing"),
+        (lambda run: (run / "raw" / "more").write_text(""), "raw/more was added after sealing"),
+    ],
+)
+def test_verify_names_what_is_not_as_it_was_sealed(tmp_path: Path, damage: object, said: str) -> None:
+    run = _sealed(Store(tmp_path))
+    assert callable(damage)
+    damage(run.path)
+    assert run.verify() == [said]
+
+
+def test_the_same_samples_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (_sealed(Store(tmp_path / name)) for name in ("a", "b"))
+    assert (first.path / "metrics.json").read_bytes() == (second.path / "metrics.json").read_bytes()
+
+
+def test_an_unfinished_run_is_listed_and_never_compared(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run = store.create("toy", "toy/demo", "v1", {"pid": 1})
+    assert [left.run_id for left in store.unfinished()] == [run.run_id]
+    assert store.sealed() == []
+    with pytest.raises(InvalidRunError, match="was not finished"):
+        store.select(run.run_id)
+    found = store.find(run.run_id)
+    assert isinstance(found, UnfinishedRun)
+    store.remove(found)
+    assert store.unfinished() == []
+
+
+def test_selectors(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    old = _sealed(store, "v1", at="2026-01-01T00:00:00Z")
+    sides = [
+        _sealed(store, version, ExperimentPlace(id="exp", side=side, repetition=1, position=position), at)
+        for position, (version, side, at) in enumerate(
+            [("v1", "baseline", "2026-01-02T00:00:00Z"), ("v2", "candidate", "2026-01-02T00:01:00Z")]
+        )
+    ]
+    ids = [run.run_id for run in sides]
+    assert [run.run_id for run in store.select("exp")] == ids
+    assert [run.run_id for run in store.select("exp/candidate")] == ids[1:]
+    # A version means the runs made like its newest one: mixing them with an older experiment's would mix conditions.
+    assert [run.run_id for run in store.select("v1")] == ids[:1]
+    assert [run.run_id for run in store.select("version:v2")] == ids[1:]
+    assert [run.run_id for run in store.select(old.run_id)] == [old.run_id]
+    with pytest.raises(UsageError, match="no run of version `v3`"):
+        store.select("version:v3")
+    with pytest.raises(UsageError, match="matches 3 runs"):
+        store.select("toy-demo")
+    with pytest.raises(UsageError, match="no run matches `nothing`"):
+        store.select("nothing")
+
+
+def test_a_damaged_run_is_a_sentence(tmp_path: Path) -> None:
+    run = _sealed(Store(tmp_path))
+    (run.path / "manifest.json").write_text("{")
+    with pytest.raises(InvalidRunError, match=r"is damaged: manifest\.json cannot be read"):
+        _ = SealedRun(run.path).manifest

@@ -1,0 +1,102 @@
+"""The house's own rules: imports point one way, no file is dead, no line is too long, nothing is left open."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "chainmark"
+LINE_LENGTH_MAX = 120
+
+# cli → report, compare, systems → store, stats, network → core
+FLOORS = {"core": 0, "store": 1, "stats": 1, "network": 1, "systems": 2, "compare": 2, "report": 2, "cli": 3}
+# Loaded by name, not by an import: the command, the entry point of a system.
+ENTRANCES = {"chainmark", "chainmark.cli.__main__", "chainmark.cli.reference", "chainmark.systems.cometbft"}
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def _imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] == "chainmark"}
+
+
+def _room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def _tracked(*patterns: str) -> list[Path]:
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in listing.stdout.split("\n") if name and (ROOT / name).is_file()]
+
+
+@pytest.mark.parametrize(("module", "path"), list(_modules()), ids=lambda value: str(value).rpartition("/")[2])
+def test_imports_point_one_way(module: str, path: Path) -> None:
+    """A wall that is crossed once is soon a corridor."""
+    room = _room(module)
+    if room not in FLOORS:
+        return
+    for imported in _imports(path):
+        target = _room(imported)
+        if target in FLOORS and target != room:
+            assert FLOORS[target] < FLOORS[room], f"{module} imports {imported}"
+
+
+def test_no_system_is_named_right_of_the_samples() -> None:
+    """A metric is known by its catalogue; a system's name in common code is a special case in the wrong place."""
+    for room in ("core", "store", "stats", "network", "compare", "report"):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            code = ast.parse(path.read_text(encoding="utf-8"))
+            for node in ast.walk(code):
+                if isinstance(node, ast.Compare):
+                    texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                    assert not {"cometbft", "cardano", "mesh"} & {str(text) for text in texts}, f"{path}:{node.lineno}"
+
+
+def test_no_module_is_dead() -> None:
+    """A module that nothing imports is not part of the product."""
+    used = set(ENTRANCES)
+    for _, path in _modules():
+        used |= _imports(path)
+    dead = [module for module, _ in _modules() if module not in used and not module.endswith("__init__")]
+    assert dead == []
+
+
+def test_no_line_is_too_long() -> None:
+    for path in _tracked("*.py", "*.pyi", "*.rs", "*.toml", "Makefile", "*.css", "*.js", "*.typ"):
+        if path.name == "Cargo.lock":
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            assert len(line) <= LINE_LENGTH_MAX, f"{path.relative_to(ROOT)}:{number} has {len(line)} characters"
+
+
+def test_nothing_is_left_open() -> None:
+    pattern = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError|unimplemented!|todo!)")
+    for path in _tracked("*.py", "*.rs"):
+        if path == Path(__file__):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
