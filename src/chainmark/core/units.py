@@ -107,8 +107,9 @@ def number(value: float | None, decimals: int, *, signed: bool = False) -> str:
         return "∞" if value > 0 else MINUS + "∞"
     size = abs(value)
     if size >= _LARGEST_FIXED or 0.0 < size < _SMALLEST_FIXED:
-        body = f"{size:.2e}".replace("e-", f"e{MINUS}").replace("e+", "e")
-        return _sign(value, signed) + body
+        mantissa, _, exponent = f"{size:.2e}".partition("e")
+        power = int(exponent)
+        return f"{_sign(value, signed)}{mantissa}e{MINUS if power < 0 else ''}{abs(power)}"
     body = f"{size:,.{decimals}f}" if round(size) >= 10_000 else f"{size:.{decimals}f}"
     return body if float(body.replace(",", "")) == 0.0 else _sign(value, signed) + body
 
@@ -159,7 +160,7 @@ def quantity(value: float | None, unit: str, uncertainty: float | None = None) -
 def tidy_quantity(value: float, unit: str) -> str:
     """A chosen value, such as a floor, with its unit and no trailing zeros: ``0.005`` s is "5 ms"."""
     shown = display_unit(unit, [value])
-    text = number(value * shown.factor, 4)
+    text = number(value * shown.factor, decimals_for([value * shown.factor], abs(value * shown.factor) / 10.0))
     text = text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
     return f"{text} {shown.symbol}".rstrip()
 

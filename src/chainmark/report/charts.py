@@ -7,6 +7,7 @@ A specification refers to a data set by name. The HTML report fills it from the 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import vl_convert
 
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line
+from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Scale
 
 Spec = dict[str, Any]
 
@@ -30,6 +31,7 @@ _INK = "#333333"
 
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
 _PRINT_POINTS = {True: 200, False: 80}  # pooled lines; lines of single runs
+_DOT_LOOKS = ((2_000, 14.0, 0.6), (20_000, 9.0, 0.3), (math.inf, 6.0, 0.15))  # up to so many dots: size, opacity
 _PRINT_DOTS = 1500  # of a whole chart
 
 
@@ -53,16 +55,17 @@ def chart_drawing(chart: ChartData, comparison: Comparison, *, interactive: bool
     unit = next(metric.unit for metric in comparison.catalogue.metrics if metric.id == chart.metric_id)
     horizontal = chart.kind is ChartKind.CDF
     values = [value for line in chart.lines for value in (line.x if horizontal else line.y)]
-    if chart.kind is ChartKind.SHIFT:
-        shown = units.DisplayUnit(unit)
-    else:
-        shown = units.display_unit(unit, values)
+    relative = chart.kind is ChartKind.SHIFT and _scale(chart, comparison) is Scale.RELATIVE
+    shown = units.DisplayUnit("%") if relative else units.display_unit(unit, values)
     x_label, y_label = chart.x_label, chart.y_label
     if horizontal:
         x_label = _in_unit(x_label, unit, shown.symbol)
     else:
         y_label = _in_unit(y_label, unit, shown.symbol)
-    axes = _Axes(chart, comparison, x_label, y_label, _is_wide(values), interactive)
+    scale = _value_scale([scaled for value in values if (scaled := shown.of(value)) is not None])
+    axes = _Axes(
+        chart, comparison, labels=(x_label, y_label), factor=shown.factor, value_scale=scale, interactive=interactive
+    )
     layers = {
         ChartKind.CDF: axes.cdf,
         ChartKind.SHIFT: axes.shift,
@@ -80,15 +83,30 @@ def chart_drawing(chart: ChartData, comparison: Comparison, *, interactive: bool
     return ChartDrawing(spec, shown.factor if horizontal else 1.0, 1.0 if horizontal else shown.factor)
 
 
+def _scale(chart: ChartData, comparison: Comparison) -> Scale:
+    """Whether this metric's changes are ratios or differences."""
+    return next((j.scale for j in comparison.judgements if j.metric_id == chart.metric_id), Scale.RELATIVE)
+
+
 def _in_unit(label: str, unit: str, symbol: str) -> str:
     """An axis' label with the unit it is drawn in."""
     suffix = f", {unit}"
-    return f"{label.removesuffix(suffix)}, {symbol}" if unit and label.endswith(suffix) else label
+    if not unit or not label.endswith(suffix):
+        return label
+    return f"{label.removesuffix(suffix)}, {symbol}" if symbol else label.removesuffix(suffix)
 
 
-def _is_wide(values: Sequence[float]) -> bool:
-    finite = [value for value in values if math.isfinite(value)]
-    return bool(finite) and min(finite) > 0.0 and max(finite) / min(finite) > _WIDE_RATIO
+def _value_scale(values: Sequence[float]) -> Spec:
+    """The scale of the axis that carries the metric: logarithmic where wide, with some room where flat."""
+    if not values:
+        return {"zero": False}
+    low, high = min(values), max(values)
+    if low == high:
+        room = abs(low) * 0.1 or 1.0
+        return {"zero": False, "domain": [low - room, high + room]}
+    if low > 0.0 and high / low > _WIDE_RATIO:
+        return {"type": "log"}
+    return {"zero": False}
 
 
 def line_label(line: Line, comparison: Comparison) -> str:
@@ -101,13 +119,20 @@ class _Axes:
     """Builds the layers of one chart."""
 
     def __init__(
-        self, chart: ChartData, comparison: Comparison, x_label: str, y_label: str, wide: bool, interactive: bool
+        self,
+        chart: ChartData,
+        comparison: Comparison,
+        *,
+        labels: tuple[str, str],
+        factor: float,
+        value_scale: Spec,
+        interactive: bool,
     ) -> None:
         self.chart = chart
         self.comparison = comparison
-        self.x_label = x_label
-        self.y_label = y_label
-        self.wide = wide
+        self.x_label, self.y_label = labels
+        self.factor = factor
+        self.value_scale = value_scale
         self.interactive = interactive
         self.labels = self._labels()
 
@@ -155,13 +180,9 @@ class _Axes:
             return {"value": opacity}
         return {"condition": {"param": "side", "value": opacity, "empty": True}, "value": 0.02}
 
-    def _value_scale(self) -> Spec:
-        return {"type": "log"} if self.wide else {"zero": False}
-
     def cdf(self) -> list[Spec]:
         """Pooled curves thick with their band, single runs thin behind them."""
-        scale: Spec = {"type": "log", "nice": False} if self.wide else {"zero": False, "nice": False}
-        x = self._x(scale, format="~g")
+        x = self._x({**self.value_scale, "nice": False})
         y = self._y({"domain": [0, 1]}, format=".0%")
         colour, dash = self._side("color"), self._side("strokeDash")
         return [
@@ -186,7 +207,7 @@ class _Axes:
         width = 0.8 if has_pooled else 1.2
         # A dash on many thin lines is noise; where only single runs are drawn, it is what tells the sides apart.
         single = common if has_pooled else {**common, "strokeDash": dash}
-        layers = [
+        layers: list[Spec] = [
             {
                 "mark": {"type": "line", "strokeWidth": width, "clip": True},
                 "transform": [{"filter": "!datum.pooled"}],
@@ -208,7 +229,8 @@ class _Axes:
         margin = self._margin()
         low, high = self._shift_domain(margin)
         x = self._x({"domain": [0, 1]}, labelExpr="'p' + format(datum.value * 100, '~g')", tickCount=6)
-        y = self._y({"domain": [low, high], "nice": False}, format="+.0%", tickCount=6)
+        ticks = "+.0%" if _scale(self.chart, self.comparison) is Scale.RELATIVE else "+"
+        y = self._y({"domain": [low, high], "nice": False}, format=ticks, tickCount=6)
         colour = self._side("color")
         return [
             {
@@ -239,24 +261,25 @@ class _Axes:
         ]
 
     def _margin(self) -> float:
-        """The metric's own relative margin: the floor has no place on a chart of relative changes."""
-        return next(m.margin for m in self.comparison.catalogue.metrics if m.id == self.chart.metric_id)
+        """Half the height of the band: the widest effective margin among the metric's judgements, in the axis' unit."""
+        metric_id = self.chart.metric_id
+        judged = [j.margin_high for j in self.comparison.judgements if j.metric_id == metric_id and j.margin_high]
+        if judged:
+            return max(judged) * self.factor
+        metric = next(metric for metric in self.comparison.catalogue.metrics if metric.id == metric_id)
+        relative = _scale(self.chart, self.comparison) is Scale.RELATIVE
+        return metric.margin if relative else metric.floor * self.factor
 
     def _shift_domain(self, margin: float) -> tuple[float, float]:
         """Room for the band and for every point; intervals of wild tails may leave the frame."""
-        points = [value for line in self.chart.lines for value in line.y if math.isfinite(value)]
-        ends = [
-            value
-            for line in self.chart.lines
-            for value in [*(line.low or []), *(line.high or [])]
-            if math.isfinite(value) and abs(value) <= 4.0 * margin
-        ]
-        reach = 1.5 * margin
-        return min([-reach, *points, *ends]) * 1.02, max([reach, *points, *ends]) * 1.02
+        points = [value * self.factor for line in self.chart.lines for value in line.y if math.isfinite(value)]
+        reach = max([1.5 * margin, *(1.2 * abs(value) for value in points)])
+        reach = reach or 1.0
+        return -reach, reach
 
     def series(self) -> list[Spec]:
         """One line a run, with its range over what was averaged."""
-        x, y = self._x(), self._y(self._value_scale(), format="~g")
+        x, y = self._x(), self._y(self.value_scale)
         colour = self._side("color")
         band: Spec = {
             "mark": {"type": "area", "clip": True},
@@ -275,15 +298,17 @@ class _Axes:
         return [band, *lines] if has_band else lines
 
     def scatter(self) -> list[Spec]:
-        """One dot a sample."""
+        """One dot a sample; the more there are, the fainter: density shows, and no side covers the other."""
+        dots = sum(len(line.x) for line in self.chart.lines)
+        size, opacity = next((look[1:] for look in _DOT_LOOKS if dots <= look[0]), _DOT_LOOKS[-1][1:])
         encoding = {
             "x": self._x(),
-            "y": self._y(self._value_scale(), format="~g"),
+            "y": self._y(self.value_scale),
             "color": self._side("color"),
             "shape": self._side("shape"),
-            "opacity": self._fade(0.5),
+            "opacity": self._fade(opacity),
         }
-        return [{"mark": {"type": "point", "filled": True, "size": 12, "clip": True}, "encoding": encoding}]
+        return [{"mark": {"type": "point", "filled": True, "size": size, "clip": True}, "encoding": encoding}]
 
     def interactions(self, layers: list[Spec]) -> list[Spec]:
         """Add what only a screen can do to the last layer, and a layer that names the nearest point."""
@@ -336,8 +361,7 @@ def chart_points(chart: ChartData, comparison: Comparison, drawing: ChartDrawing
     for line in chart.lines:
         side = line_label(line, comparison)
         low, high = line.low or [], line.high or []
-        banded = chart.kind is ChartKind.CDF
-        factor = drawing.x_factor if banded else drawing.y_factor
+        factor = drawing.x_factor if chart.kind is ChartKind.CDF else drawing.y_factor
         for index, (x, y) in enumerate(zip(line.x, line.y, strict=False)):
             point: dict[str, object] = {
                 "x": x * drawing.x_factor,
@@ -388,7 +412,13 @@ def chart_svg(chart: ChartData, comparison: Comparison) -> tuple[str, str]:
         "datasets": {DATA_NAME: chart_points(thinned, comparison, drawing)},
     }
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=print_config(), allowed_base_urls=[])
-    return svg, note
+    return _numbered_afresh(svg), note
+
+
+def _numbered_afresh(svg: str) -> str:
+    """Name the clip paths of each drawing from 1: the renderer goes on counting from one drawing to the next."""
+    names: dict[str, str] = {}
+    return re.sub(r"\bclip\d+\b", lambda found: names.setdefault(found[0], f"clip{len(names) + 1}"), svg)
 
 
 def _for_print(chart: ChartData) -> tuple[ChartData, str]:

@@ -21,6 +21,7 @@ from chainmark.core.comparison import (
     Outcome,
     Scale,
     SideValue,
+    Verdict,
 )
 from chainmark.core.metric import Better, Metric
 from chainmark.report.bars import IntervalBar, interval_bar
@@ -31,6 +32,8 @@ BETTER_WORDS = {
     Better.HIGHER: "higher is better",
     Better.NEITHER: "neither direction is better",
 }
+NOT_COMPARED = "not compared"
+NOT_JUDGED = "not judged"
 Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
 
 
@@ -120,7 +123,15 @@ class RowMaker:
         return [self.row(judgement) for judgement in self._comparison.judgements]
 
     def row(self, judgement: Judgement) -> Row:
-        """The row of one judgement."""
+        """The row of one judgement; of an invalid comparison it says that nothing was judged, not that it could not."""
+        row = self._row(judgement)
+        if self._comparison.verdict is not Verdict.INVALID or judgement.change is not None:
+            return row
+        return dataclasses.replace(
+            row, change=NOT_COMPARED, interval=units.UNSET, outcome=NOT_JUDGED, emphasis="quiet", margin=""
+        )
+
+    def _row(self, judgement: Judgement) -> Row:
         metric = self._metrics[judgement.metric_id]
         unit = self._units[metric.id]
         decimals = units.decimals_for(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison, RunEntry, Side
+from chainmark.core.comparison import Comparison, RunEntry, Side, Verdict
 from chainmark.core.manifest import Change, Gate, GateStatus
 from chainmark.core.metric import Metric
 from chainmark.report.content import (
@@ -46,6 +48,8 @@ class GateRow:
     baseline: list[str]  # one "✓ 200.0 tx/s" a run
     candidate: list[str]
     details: list[str]
+    baseline_shown: list[str]  # the same, runs that measured the same taken together
+    candidate_shown: list[str]
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Document:
     baseline: str
     candidate: str
     gating: list[Row]
-    diagnostics: int
+    diagnostics: int  # compared: 0 where nothing may be
     moved: list[Row]
     tables: list[MetricTable]
     validity_summary: list[str]
@@ -202,14 +206,14 @@ def document(comparison: Comparison) -> Document:
         date=comparison.date,
         verdict=comparison.verdict.value,
         verdict_word=VERDICT_WORDS[comparison.verdict.value],
-        sentence=comparison.sentence,
-        reasons=comparison.reasons,
-        advice=comparison.advice,
+        sentence=prose(comparison.sentence),
+        reasons=[prose(text) for text in comparison.reasons],
+        advice=[prose(text) for text in comparison.advice],
         confidence=units.plain_percent(comparison.confidence),
         baseline=labels[0],
         candidate=labels[1],
         gating=aligned([row for row in rows if row.gating]),
-        diagnostics=sum(not row.gating for row in rows),
+        diagnostics=0 if comparison.verdict is Verdict.INVALID else sum(not row.gating for row in rows),
         moved=[row for row in rows if row.moved and not row.gating],
         tables=metric_tables(comparison, rows),
         validity_summary=validity_summary(comparison),
@@ -253,6 +257,11 @@ def document(comparison: Comparison) -> Document:
     )
 
 
+def prose(text: str) -> str:
+    """A sentence with true minus signs before its figures, as the tables have them."""
+    return re.sub(r"(?<![\w.\-])-(?=\d)", units.MINUS, text)
+
+
 def _sides(comparison: Comparison) -> tuple[Side, Side]:
     return comparison.baseline, comparison.candidate
 
@@ -287,7 +296,14 @@ def _worst(statuses: Sequence[GateStatus]) -> GateStatus:
 def _pair_gate(gate: Gate) -> GateRow:
     mark = GATE_MARKS[gate.status]
     details = [gate.detail] if gate.detail else []
-    return GateRow(gate.label, gate.limit, gate.status.value, mark, [f"{mark} {gate.measured}"], [], details)
+    found = [f"{mark} {gate.measured}"]
+    return GateRow(gate.label, gate.limit, gate.status.value, mark, found, [], details, found, [])
+
+
+def _together(texts: Sequence[str]) -> list[str]:
+    """Runs that measured the same, once with their number."""
+    times = Counter(texts)
+    return [text if many == 1 else f"{text} ({many} runs)" for text, many in times.items()]
 
 
 def _run_gates(comparison: Comparison) -> list[GateRow]:
@@ -304,14 +320,18 @@ def _run_gates(comparison: Comparison) -> list[GateRow]:
     for key, by_side in gates.items():
         every = by_side["baseline"] + by_side["candidate"]
         worst = _worst([gate.status for gate in every])
+        baseline = [f"{GATE_MARKS[gate.status]} {gate.measured}" for gate in by_side["baseline"]]
+        candidate = [f"{GATE_MARKS[gate.status]} {gate.measured}" for gate in by_side["candidate"]]
         rows.append(
             GateRow(
                 label=labels[key],
                 limit=key[1],
                 status=worst.value,
                 mark=GATE_MARKS[worst],
-                baseline=[f"{GATE_MARKS[gate.status]} {gate.measured}" for gate in by_side["baseline"]],
-                candidate=[f"{GATE_MARKS[gate.status]} {gate.measured}" for gate in by_side["candidate"]],
+                baseline=baseline,
+                candidate=candidate,
+                baseline_shown=_together(baseline),
+                candidate_shown=_together(candidate),
                 details=list(dict.fromkeys(gate.detail for gate in every if gate.detail)),
             )
         )
@@ -447,7 +467,7 @@ def validity_summary(comparison: Comparison) -> list[str]:
     if excluded:
         lines.append(f"{excluded} of {units.plural(len(runs), 'run')} excluded, by a gate; the reasons are below.")
     elif runs:
-        lines.append(f"All {units.plural(len(runs), 'run')} entered the comparison.")
+        lines.append(f"None of {units.plural(len(runs), 'run')} was excluded.")
     incidents = sum(len(run.incidents) for _, run in runs)
     lines.append(
         f"{units.plural(incidents, 'incident')} during the runs." if incidents else "No incident was recorded."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from importlib import resources
 
 import jinja2
@@ -20,6 +21,8 @@ from chainmark.report.charts import (
 )
 from chainmark.report.document import comparison_json, document
 
+_GLOBALS = "window.vegaEmbed = vegaEmbed;"
+
 
 def template_text(name: str) -> str:
     """A template of this package, wherever the package is installed."""
@@ -35,7 +38,13 @@ def script_json(text: str) -> Markup:
 @functools.cache
 def _vega_bundle() -> Markup:
     # Only ever inlined as it is: it holds no "</script", which a test keeps true.
-    return Markup(vl_convert.javascript_bundle(vl_version=VEGA_LITE_VERSION))  # noqa: S704 - a library, not input
+    bundle = vl_convert.javascript_bundle(snippet=_GLOBALS, vl_version=VEGA_LITE_VERSION)
+    return Markup(bundle)  # noqa: S704 - a library, not input
+
+
+def _unbroken(text: str) -> str:
+    """Keep a figure and its percent sign on one line."""
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
 
 
 @functools.cache
@@ -47,7 +56,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["pc"] = lambda fraction: f"{fraction * 100:.2f}%"
+    environment.filters["unbroken"] = _unbroken
     return environment
 
 

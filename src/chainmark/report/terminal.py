@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from chainmark.core import units
@@ -63,22 +63,27 @@ def _shorten(text: str, width: int) -> str:
 
 
 def _aligned(figures: Sequence[str], suffixes: Sequence[str] | None = None) -> list[str]:
-    """Figures aligned on the decimal point, each followed at once by its unit."""
-    aligned = units.align_on_point(figures)
-    if suffixes is None:
-        return aligned
-    texts = [
-        f"{figure.rstrip()} {suffix}" if suffix else figure for figure, suffix in zip(aligned, suffixes, strict=True)
-    ]
-    width = max((cell_len(text) for text in texts), default=0)
-    return [text + " " * (width - cell_len(text)) for text in texts]
+    """Figures aligned on the decimal point among those of the same unit, each followed at once by its unit."""
+    suffixes = suffixes or [""] * len(figures)
+    texts = list(figures)
+    for suffix in dict.fromkeys(suffixes):
+        members = [index for index, other in enumerate(suffixes) if other == suffix]
+        aligned = units.align_on_point([figures[index] for index in members])
+        joined = [f"{text.rstrip()} {suffix}" if suffix else text for text in aligned]
+        width = max(map(cell_len, joined))
+        for index, text in zip(members, joined, strict=True):
+            texts[index] = text + " " * (width - cell_len(text))
+    return texts
 
 
 def _intervals(rows: Sequence[Row]) -> list[str]:
-    lows = units.align_on_point([row.low for row in rows])
+    unit_of = [row.change_unit if row.low else "-" for row in rows]  # rows without an interval are a group of their own
+    lows = [low.rstrip() for low in _aligned([row.low for row in rows], unit_of)]
+    lows = [low.removesuffix(f" {unit}") if unit else low for low, unit in zip(lows, unit_of, strict=True)]
     highs = _aligned([row.high for row in rows], [row.change_unit if row.low else "" for row in rows])
+    width = max(map(cell_len, highs), default=0)
     return [
-        f"{low} … {high}" if row.low else row.interval.rjust(len(low) + 3 + len(high))
+        f"{low} … {' ' * (width - cell_len(high))}{high}" if row.low else row.interval
         for row, low, high in zip(rows, lows, highs, strict=True)
     ]
 
@@ -88,11 +93,13 @@ def render_terminal(comparison: Comparison, console: Console) -> None:
     report = document(comparison)
     out = _Printer(console)
     out.blank()
-    out.paragraph(Text(report.title, style="bold"))
-    out.paragraph(Text(report.subtitle, style="bright_black"))
+    out.paragraph(report.title, "bold")
+    out.paragraph(report.subtitle, "bright_black")
     out.blank()
-    verdict = Text.assemble((f" {report.verdict_word} ", VERDICT_STYLES[report.verdict]), "  ", report.sentence)
-    out.paragraph(verdict)
+    badge = f" {report.verdict_word} "
+    for index, line in enumerate(_wrapped(report.sentence, console.width - len(badge) - 2)):
+        first = (badge, VERDICT_STYLES[report.verdict]) if index == 0 else " " * len(badge)
+        out.line(Text.assemble(first, "  ", (line, "bold")))
     if report.verdict != "pass":  # the reasons of a pass are the table itself
         for reason in report.reasons:
             out.item(reason)
@@ -100,6 +107,12 @@ def render_terminal(comparison: Comparison, console: Console) -> None:
     _gating_table(report, out)
     _validity(report, out)
     _closing(report, out)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most that width; a figure and its percent sign stay together."""
+    lines = textwrap.wrap(text.replace(" %", "\u00a0%"), max(20, width), break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 class _Printer:
@@ -113,14 +126,14 @@ class _Printer:
         text.rstrip()
         self.console.print(text, no_wrap=True, overflow="ignore", crop=False, highlight=False)
 
-    def paragraph(self, text: Text, indent: int = 0) -> None:
-        self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if indent else text, highlight=False)
+    def paragraph(self, text: str, style: str) -> None:
+        for line in _wrapped(text, self.width):
+            self.line(Text(line, style=style))
 
-    def item(self, text: str | Text, mark: str = "·", style: str = "") -> None:
+    def item(self, text: str, mark: str = "·", style: str = "") -> None:
         """A hanging item: the following lines of a long sentence stand under its first word."""
-        lines = (text if isinstance(text, Text) else Text(text)).wrap(self.console, max(20, self.width - 4))
-        for index, line in enumerate(lines):
-            self.line(Text.assemble(f"  {mark} " if index == 0 else "    ", line, style=style))
+        for index, line in enumerate(_wrapped(text, self.width - 4)):
+            self.line(Text((f"  {mark} " if index == 0 else "    ") + line, style=style))
 
     def blank(self) -> None:
         self.console.print()
@@ -129,7 +142,7 @@ class _Printer:
 def _gating_table(report: Document, out: _Printer) -> None:
     rows = report.gating
     if not rows:
-        out.paragraph(Text("  no gating metric was compared", style="yellow"))
+        out.item("no gating metric was compared", "!", "yellow")
         out.blank()
         return
     left = [
@@ -195,7 +208,8 @@ def _narrow_table(
     bar_width = _odd(max(_NARROWEST_BAR, min(_WIDEST_BAR, out.width - interval.width - 4 - 2 * _GAP)))
     heads = gap.join(column.head() for column in columns)
     out.line(Text(f"  {heads}{gap}{outcome.head()}", style="bright_black"))
-    out.line(Text(f"    {interval.head()}{gap}{_scale(rows, bar_width)}", style="bright_black"))
+    if any(row.low for row in rows):
+        out.line(Text(f"    {interval.head()}{gap}{_scale(rows, bar_width)}", style="bright_black"))
     for index, row in enumerate(rows):
         style = EMPHASIS_STYLES[row.emphasis]
         line = Text("  ")
@@ -204,7 +218,8 @@ def _narrow_table(
             line.append(gap)
         line.append(outcome.cell(index), style=style)
         out.line(line)
-        out.line(Text(f"    {interval.cell(index)}{gap}{text_bar(row.bar, bar_width)}", style=style))
+        if row.low:
+            out.line(Text(f"    {interval.cell(index)}{gap}{text_bar(row.bar, bar_width)}", style=style))
 
 
 def _validity(report: Document, out: _Printer) -> None:

@@ -1,0 +1,76 @@
+"""The geometry of interval bars."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
+from chainmark.report.bars import interval_bar, text_bar, text_scale
+
+change = st.floats(min_value=-1e6, max_value=1e6)
+margin = st.floats(min_value=1e-6, max_value=1e3)
+
+
+def judgement(low: float | None, point: float | None, high: float | None, reach: float | None) -> Judgement:
+    side = SideValue(value=1.0, per_run=[1.0], samples=1)
+    return Judgement(
+        metric_id="m",
+        statistic="mean",
+        gating=True,
+        baseline=side,
+        candidate=side,
+        scale=Scale.RELATIVE,
+        change=point,
+        low=low,
+        high=high,
+        margin_low=None if reach is None else -reach,
+        margin_high=reach,
+        outcome=Outcome.EQUAL,
+    )
+
+
+@given(st.tuples(change, change, change).map(sorted), margin)
+def test_the_point_lies_within_the_interval_and_the_band_within_the_axis(ends: list[float], reach: float) -> None:
+    low, point, high = ends
+    bar = interval_bar(judgement(low, point, high, reach))
+    assert bar is not None
+    assert 0.0 <= bar.low <= bar.high <= 1.0
+    assert (bar.band_low, bar.zero, bar.band_high) == pytest.approx((0.25, 0.5, 0.75))
+    assert bar.beyond_low == (low < -2 * reach)
+    assert bar.beyond_high == (high > 2 * reach)
+    if bar.point is not None:
+        assert bar.low <= bar.point <= bar.high
+
+
+@given(st.tuples(change, change, change).map(sorted), margin, st.integers(9, 60))
+def test_the_text_bar_is_as_wide_as_asked_and_shows_what_goes_on(ends: list[float], reach: float, width: int) -> None:
+    low, point, high = ends
+    bar = interval_bar(judgement(low, point, high, reach))
+    assert bar is not None
+    text = text_bar(bar, width)
+    assert len(text) == width
+    assert ("●" in text) == (bar.point is not None)
+    if bar.point is None and bar.low == bar.high:
+        assert ("◂" in text) != ("▸" in text)
+
+
+def test_without_a_change_or_a_band_there_is_no_bar() -> None:
+    assert interval_bar(judgement(None, None, None, 0.1)) is None
+    assert interval_bar(judgement(0.0, 0.0, 0.0, None)) is None
+    assert interval_bar(judgement(0.0, 0.0, 0.0, 0.0)) is None
+    assert interval_bar(judgement(0.0, 0.0, 0.0, 1e308)) is None
+    assert text_bar(None, 9) == " " * 9
+
+
+def test_a_change_without_an_interval_is_a_point() -> None:
+    bar = interval_bar(judgement(None, 0.05, None, 0.1))
+    assert bar is not None
+    assert bar.low == bar.point == bar.high
+
+
+def test_the_sketch() -> None:
+    assert text_bar(interval_bar(judgement(-0.05, 0.0, 0.05, 0.1)), 17) == "    · ├─●─┤ ·    "
+    assert text_bar(interval_bar(judgement(0.3, 0.4, 0.5, 0.1)), 17) == "    ·   │   ·   ▸"
+    assert text_scale("−10 %", "+10 %", 25) == "    −10 %   0   +10 %    "

@@ -1,0 +1,329 @@
+"""All four renderings: the same input gives the same bytes, says the truth, and survives strange input."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typst
+from rich.console import Console
+from tests.unit.report.samples import sample
+
+from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Outcome, SideValue, Verdict
+from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.charts import chart_drawing, chart_points, chart_svg
+from chainmark.report.content import RowMaker
+from chainmark.report.document import comparison_json, digest, document, prose
+
+VERDICTS = list(Verdict)
+HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
+
+
+def terminal(comparison: Comparison, width: int = 120, *, colour: bool = False) -> str:
+    """What a terminal of that width shows."""
+    file = io.StringIO()
+    console = Console(file=file, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    render_terminal(comparison, console)
+    return file.getvalue()
+
+
+TEXTS: list[Callable[[Comparison], str]] = [terminal, render_markdown, render_html]
+
+
+@pytest.mark.parametrize("render", TEXTS)
+def test_the_same_comparison_gives_the_same_text(render: Callable[[Comparison], str]) -> None:
+    assert render(sample()) == render(sample())
+
+
+def test_the_same_comparison_gives_the_same_pdf() -> None:
+    first = render_pdf(sample())
+    assert first == render_pdf(sample())
+    assert first.startswith(b"%PDF")
+    assert len(first) < 1_000_000
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("render", TEXTS)
+def test_every_rendering_states_the_verdict_and_every_gating_figure(
+    render: Callable[[Comparison], str], verdict: Verdict
+) -> None:
+    comparison = sample(verdict)
+    text = html.unescape(render(comparison)).replace("\u00a0", " ").replace("\u2007", "").replace("\\", "")
+    squeezed = re.sub(r"\s+", " ", text)
+    assert verdict.value.upper() in squeezed
+    assert prose(comparison.sentence) in squeezed
+    for row in RowMaker(comparison).rows():
+        if row.gating:
+            for figure in (row.label, row.unit, row.baseline, row.candidate, row.change_with_unit, row.outcome):
+                assert figure in squeezed
+
+
+def pdf_text(data: bytes, tmp_path: Path) -> str:
+    """The text of a PDF, as a reader's search finds it."""
+    tool = shutil.which("pdftotext")
+    if tool is None:
+        pytest.skip("pdftotext is not installed")
+    path = tmp_path / "report.pdf"
+    path.write_bytes(data)
+    done = subprocess.run([tool, "-layout", str(path), "-"], capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_page_one_of_the_pdf_has_the_verdict_and_every_gating_figure(verdict: Verdict, tmp_path: Path) -> None:
+    comparison = sample(verdict)
+    page = pdf_text(render_pdf(comparison), tmp_path).split("\f")[0].replace("\u200b", "").replace("\u00a0", " ")
+    assert verdict.value.upper() in page
+    assert "Validity" in page
+    assert digest(comparison)[:32] in page
+    for row in RowMaker(comparison).rows():
+        if row.gating:
+            for figure in (row.baseline, row.candidate, row.change, row.outcome):
+                assert figure in page
+
+
+def test_the_html_loads_nothing_from_anywhere() -> None:
+    page = render_html(sample())
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(?:link|iframe|img|object|embed|base)\b", page.split("<script", 1)[0])
+    assert not re.search(r"""<script[^>]+src=""", page)
+    own = page.split('<script type="application/json"', 1)[0]
+    assert not re.search(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//""", own)
+    assert not re.search(r"""@import|url\(""", own)
+    assert page.count("</script>") == 4  # nothing that is inlined ends its element early
+
+
+def test_the_html_has_every_chart_metric_and_run() -> None:
+    comparison = sample()
+    page = render_html(comparison)
+    for chart in comparison.charts:
+        assert f'id="chart-{chart.id}"' in page
+    for metric in comparison.catalogue.metrics:
+        assert f'id="metric-{metric.id}"' in page
+    for run in comparison.baseline.runs + comparison.candidate.runs:
+        assert run.run_id in page
+    for target in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{target}"' in page
+
+
+def test_the_embedded_comparison_is_the_comparison() -> None:
+    comparison = sample()
+    embedded = re.search(r'id="comparison-data">(.*?)</script>', render_html(comparison), re.DOTALL)
+    assert embedded is not None
+    assert Comparison.model_validate_json(embedded[1]) == comparison
+    assert json.loads(embedded[1]) == json.loads(comparison_json(comparison))
+
+
+def hostile() -> Comparison:
+    """A comparison in which everything that a user or a node may name is an attack."""
+    comparison = sample(Verdict.INVALID)
+    side = comparison.candidate.model_copy(
+        update={"label": HOSTILE, "subject": comparison.candidate.subject.model_copy(update={"version": HOSTILE})}
+    )
+    differences = [
+        item.model_copy(update={"key": HOSTILE, "candidate": HOSTILE}) for item in comparison.configuration_differences
+    ]
+    return comparison.model_copy(
+        update={
+            "title": HOSTILE,
+            "sentence": HOSTILE,
+            "reasons": [HOSTILE],
+            "candidate": side,
+            "configuration_differences": differences,
+            "profile": {HOSTILE: HOSTILE},
+        }
+    )
+
+
+def test_hostile_text_stays_text() -> None:
+    page = render_html(hostile())
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert page.count("</script>") == 4
+    markdown = render_markdown(hostile())
+    assert "<script>" not in re.sub(r"`[^`\n]*`", "", markdown).replace("\\<script\\>", "")
+    assert "\n# heading" not in markdown
+    assert render_pdf(hostile()).startswith(b"%PDF")
+    assert "alert(1)" in terminal(hostile())
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_no_line_of_the_terminal_is_too_wide(verdict: Verdict, width: int) -> None:
+    for line in terminal(sample(verdict), width).splitlines():
+        assert len(line) <= width
+        assert line == line.rstrip()
+
+
+def test_nothing_depends_on_colour() -> None:
+    plain, coloured = terminal(sample()), terminal(sample(), colour=True)
+    assert "\x1b[" not in plain
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    file = io.StringIO()
+    render_terminal(sample(Verdict.FAIL), Console(file=file, width=120, force_terminal=True))
+    assert not re.search(r"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|9[0-7])m", file.getvalue())
+
+
+def test_the_terminal_says_what_a_reader_must_know_before_believing_the_table() -> None:
+    text = terminal(sample(Verdict.INVALID), 160)
+    assert "✗ offered load met: 61.2 % in 1 of 3 runs of v1.0; required: at least 98 % (the sender fell behind)" in text
+    assert "is excluded" in text
+    assert "node3 was restarted" in text
+    assert "Indexing costs CPU" in text
+    assert "→ 3 runs a side suffice" in text
+    assert "diagnostic metrics moved" not in text  # nothing may be concluded from runs that cannot be compared
+    assert "2 of 4 diagnostic metrics moved (q = 0.05): p2p bytes sent +14.2 %" in terminal(sample(), 160)
+
+
+def test_a_change_that_means_nothing_is_quiet() -> None:
+    rows = {row.label: row for row in document(sample()).gating}
+    assert rows["committed"].emphasis == "quiet"
+    assert rows["tx latency p50"].emphasis == "better"
+    assert [row.emphasis for row in document(sample()).moved] == ["plain", "better"]
+
+
+def emptied() -> Comparison:
+    """A comparison of which nothing is left but what the schema asks for."""
+    comparison = sample(Verdict.INVALID)
+    side: dict[str, object] = {"runs": [], "conditions": {}}
+    lists = ("reasons", "advice", "gates", "condition_differences", "configuration_differences", "judgements",
+             "distributions", "effect_sizes", "charts")  # fmt: skip
+    empty: dict[str, object] = {name: [] for name in lists}
+    empty |= {name: {} for name in ("profile", "workload", "changed_from_default", "changed_per_node")}
+    return comparison.model_copy(
+        update={
+            **empty,
+            "workload_differences": {},
+            "date": "",
+            "baseline": comparison.baseline.model_copy(update=side),
+            "candidate": comparison.candidate.model_copy(update=side),
+        }
+    )
+
+
+def strange() -> Comparison:
+    """Values that are missing, huge or not finite, and texts that are longer than a page is wide."""
+    comparison = sample(Verdict.INCONCLUSIVE)
+    huge = SideValue(value=1.7e308, per_run=[None, 1.7e308, 5e-324], samples=10**15)
+    judgements = [
+        judgement.model_copy(
+            update={
+                "baseline": huge,
+                "candidate": SideValue(value=None, per_run=[None], samples=3),
+                "change": None if index % 2 else 1e300,
+                "low": None if index % 3 else -1e300,
+                "high": None if index % 3 else 1e305,
+                "outcome": list(Outcome)[index % 5],
+            }
+        )
+        for index, judgement in enumerate(comparison.judgements)
+    ]
+    line = Line(side="baseline", run_id=None, label="x" * 300, x=[], y=[])
+    charts = [
+        ChartData(id=f"empty-{kind}", metric_id="tx_latency_s", kind=kind, title="t" * 400, x_label="", y_label="",
+                  lines=lines)
+        for kind, lines in zip(ChartKind, ([line], [], [line], []), strict=True)
+    ]  # fmt: skip
+    difference = comparison.configuration_differences[0].model_copy(update={"key": "k" * 900, "baseline": "v" * 5000})
+    return comparison.model_copy(
+        update={
+            "judgements": judgements,
+            "charts": charts,
+            "configuration_differences": [difference],
+            "sentence": "word " * 300,
+            "subtitle": "s" * 600,
+            "date": "the day before yesterday",
+        }
+    )
+
+
+@pytest.mark.parametrize("make", [emptied, strange])
+def test_strange_input_is_shown_not_refused(make: Callable[[], Comparison]) -> None:
+    comparison = make()
+    for render in TEXTS:
+        assert render(comparison)
+    for width in (20, 40, 80):
+        assert terminal(comparison, width)
+    assert render_pdf(comparison).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_each_kind_of_chart_is_drawn_with_its_legend_and_units(index: int) -> None:
+    comparison = sample()
+    chart = comparison.charts[index]
+    svg, note = chart_svg(chart, comparison)
+    assert svg.startswith("<svg")
+    assert note == ""
+    assert chart_svg(chart, comparison) == (svg, note)
+    if chart.kind is not ChartKind.SHIFT:
+        assert ">v0.9</text>" in svg
+        assert ">v1.0</text>" in svg
+    if chart.id == "rss_bytes-series":
+        assert ">resident memory, MiB</text>" in svg
+
+
+def test_a_dense_chart_is_thinned_for_paper_but_keeps_its_peaks() -> None:
+    comparison = sample()
+    series = comparison.charts[3]
+    values = [1.0] * 20_000
+    values[12_345] = 99.0
+    line = series.lines[0].model_copy(update={"x": [float(i) for i in range(20_000)], "y": values})
+    svg, _ = chart_svg(series.model_copy(update={"lines": [line]}), comparison)
+    assert len(svg) < 60_000
+    drawing = chart_drawing(series, comparison, interactive=False)
+    assert len(chart_points(series, comparison, drawing)) == 160
+    dots = comparison.charts[2].model_copy(update={"lines": [line]})
+    svg, note = chart_svg(dots, comparison)
+    assert len(svg) < 500_000
+    assert "thinned" in note
+
+
+def test_the_typst_fonts_have_every_sign_that_a_report_uses() -> None:
+    signs = "✓ ✗ − … × – · Δ ≤ ≥ µ ± → — “ ” ’ ∞ é ü ß"
+    template = (
+        f'#set page(height: auto)\n#set text(font: ("Libertinus Serif", "DejaVu Sans Mono"), fallback: false)\n{signs}'
+    )
+    _, warnings = typst.compile_with_warnings(template.encode(), ignore_system_fonts=True)
+    assert [warning.message for warning in warnings] == []
+
+
+def test_the_page_runs_without_console_errors(tmp_path: Path) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    page = tmp_path / "report.html"
+    # The page reports on itself, because the browser's own log mixes in the machine's troubles.
+    probe = (
+        "<script>const tell = (text) => { document.title += text; };"
+        "document.addEventListener('securitypolicyviolation', (e) => tell(' VIOLATION ' + e.blockedURI));"
+        "window.addEventListener('error', (e) => tell(' ERROR ' + e.message));"
+        # Dumping a page paints no frame, so nothing would ever scroll into view.
+        "window.IntersectionObserver = class { constructor(f) { this.f = f; } unobserve() {}"
+        " observe(target) { setTimeout(() => this.f([{ isIntersecting: true, target }])); } };</script>"
+    )
+    page.write_text(render_html(sample()).replace("<style>", probe + "<style>", 1), encoding="utf-8")
+    arguments = [
+        chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,9000", "--virtual-time-budget=20000",
+        "--dump-dom", page.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert title is not None, done.stderr[-2000:]
+    assert "ERROR" not in title[1]
+    assert "VIOLATION" not in title[1]
+    assert "could not be drawn" not in done.stdout.split("<script type=", 1)[0]
+    assert done.stdout.count('data-drawn="yes"') == len(sample().charts)
