@@ -1,5 +1,5 @@
-//! A sink for load generators: answers every broadcast like a node, and writes when each transaction arrived and when it
-//! says it was made. Usage: `sink FILE`; prints its URL, and ends when standard input is closed.
+//! A sink for load generators: answers every broadcast like a node, and writes when each transaction arrived and when
+//! it says it was made. Usage: `sink FILE`; prints its URL, and ends when standard input is closed.
 //!
 //! Each line of FILE: connection, arrival and payload time in wall nanoseconds.
 
@@ -14,7 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 use tokio_tungstenite::tungstenite::Message;
 
-const ANSWER_TAIL: &str = r#","result":{"code":0,"data":"","log":"","codespace":"","hash":"00000000000000000000000000000000000000000000000000000000000000"}}"#;
+/// As long as a node's.
+const HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 type Arrivals = Rc<RefCell<Vec<(usize, i64, i64)>>>;
 
@@ -60,7 +61,8 @@ async fn answer_all(connection: usize, stream: TcpStream, arrivals: Arrivals) {
         let Message::Text(text) = message else { continue };
         let Some((id, payload_ns)) = read_request(text.as_str()) else { continue };
         arrivals.borrow_mut().push((connection, arrived_ns, payload_ns));
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id}{ANSWER_TAIL}"#);
+        let result = format!(r#"{{"code":0,"data":"","log":"","codespace":"","hash":"{HASH}"}}"#);
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
         if socket.send(Message::text(answer)).await.is_err() {
             return;
         }

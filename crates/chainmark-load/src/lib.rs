@@ -1,8 +1,8 @@
-//! Open-loop transaction load for blockchain networks: schedules that are fixed before the load starts, senders that keep
-//! to them whatever the network does, and one record per offered transaction.
+//! Open-loop transaction load for blockchain networks: schedules that are fixed before the load starts, senders that
+//! keep to them whatever the network does, and one record per offered transaction.
 //!
-//! Latency is measured from the schedule: a transaction carries its due time, and one that a blocked connection delays is
-//! recorded as late or unsent, never skipped.
+//! Latency is measured from the schedule: a transaction carries its due time, and one that a blocked connection delays
+//! is recorded as late or unsent, never skipped.
 
 pub mod clock;
 pub mod cometbft;

@@ -21,7 +21,7 @@ impl Timer {
                 descriptor => OwnedFd::from_raw_fd(descriptor),
             }
         };
-        // SAFETY: the descriptor is owned by the AsyncFd and therefore open, and the same, until after its deregistration.
+        // SAFETY: the AsyncFd owns the descriptor, which therefore stays open and the same until it is deregistered.
         let file = unsafe { AsyncFd::register_with_interest(file, Interest::READABLE)? };
         Ok(Self { file })
     }

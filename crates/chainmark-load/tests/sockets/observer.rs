@@ -85,7 +85,7 @@ fn a_refused_subscription_is_a_typed_error() {
     let url = serve(|_, mut socket| {
         async move {
             expect_subscription(&mut socket).await;
-            let text = r#"{"id":0,"error":{"code":-32603,"message":"Internal error","data":"max_subscription_clients 100 reached"}}"#;
+            let text = r#"{"id":0,"error":{"code":-32603,"data":"max_subscription_clients 100 reached"}}"#;
             socket.send(Message::text(text)).await.unwrap();
         }
         .boxed_local()

@@ -98,18 +98,23 @@ fn a_node_that_stops_reading_delays_its_own_connection_only_and_its_answers_are_
         .boxed_local()
     });
     let healthy = serve(|_, socket| answer_all(socket).boxed_local());
-    let load =
-        TransactionLoad::new(LoadConfig { size_bytes: 100_000, ..config(&[&stuck, &healthy], 60, 2000) }).unwrap();
+    // Twice what the kernel buffers at most for a connection; the grace is for the healthy server on a busy machine.
+    let load = TransactionLoad::new(LoadConfig {
+        size_bytes: 100_000,
+        send_grace_ns: 1_500_000_000,
+        answer_timeout_ns: 3_000_000_000,
+        ..config(&[&stuck, &healthy], 60, 1200)
+    })
+    .unwrap();
     load.start(0).unwrap();
-    wait_until("the socket to block", || load.progress().due > load.progress().sent + 5);
-    let answered_before = load.progress().answered;
+    let offered = load.progress().offered;
+    wait_until("the end of the schedule", || load.progress().due == offered);
     blocked.send(()).unwrap();
-    wait_until("answers on the blocked connection", || load.progress().answered >= answered_before + 3);
     let result = load.finish().unwrap();
-    check_sums(&result, 240);
+    check_sums(&result, 144);
     let records = &result.records;
-    let of_stuck = |class: Class| records.class[..120].iter().filter(|&&value| value == class as u8).count();
-    assert!(records.class[120..].iter().all(|&class| class == Class::Accepted as u8), "{:?}", result.errors);
+    let of_stuck = |class: Class| records.class[..72].iter().filter(|&&value| value == class as u8).count();
+    assert!(records.class[72..].iter().all(|&class| class == Class::Accepted as u8), "{:?}", result.errors);
     assert!(of_stuck(Class::Unsent) > 0 && of_stuck(Class::Timeout) > 0);
     assert_eq!(records.class[..3], [Class::Accepted as u8; 3]);
 }
