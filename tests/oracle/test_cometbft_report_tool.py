@@ -9,11 +9,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.support import Lab
 
 from chainmark.core.manifest import Status
 from chainmark.store.paths import cache_directory
 from chainmark.store.runs import SealedRun
+
+from tests.support import Lab
 
 TOOL = "github.com/cometbft/cometbft/test/loadtime/cmd/report@v1.0.1"
 UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}

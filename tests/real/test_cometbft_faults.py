@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import Lab, wait_until
 
 from chainmark.core.manifest import GateStatus, Status
+
+from tests.support import Lab, wait_until
 
 SHORT = ("cometbft/demo", "--version", "v1.0.1", "--set", "load.warm_up_s=2", "--set", "load.duration_s=8")
 

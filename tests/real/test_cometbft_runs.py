@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support import Lab
 
 from chainmark.core.manifest import GateStatus, Status
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cometbft.profile import Network
+
+from tests.support import Lab
 
 SHORT = ("--set", "load.warm_up_s=2", "--set", "load.duration_s=15")
 

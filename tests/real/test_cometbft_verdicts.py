@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support import Lab
 
 SHORT = ("--set", "load.warm_up_s=3", "--set", "load.duration_s=14")

@@ -22,6 +22,11 @@ MODULE = "github.com/cometbft/cometbft"
 BUILD_TIMEOUT_S = 1_800
 VERSION_PATTERN = re.compile(r"^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$")
 
+# How Go and its module proxies say that there is no such version; anything else is the machine's or the network's.
+UNKNOWN_VERSION = re.compile(
+    r"unknown revision|invalid version|no matching versions|not found|not available|\b(404|410)\b", re.IGNORECASE
+)
+
 
 def nodes_directory() -> Path:
     """Where the binaries are cached, a folder per version."""
@@ -107,11 +112,10 @@ def _go(arguments: list[str], **environment: str) -> subprocess.CompletedProcess
 
 def _build_error(version: str, output: str) -> UsageError | EnvironmentFailure:
     """One sentence out of Go's many lines: is it the version, or is it the machine?"""
-    known = _known_versions()
-    if known and version not in known:
+    if UNKNOWN_VERSION.search(output):
         return UsageError(f"CometBFT has no version `{version}`", _version_hint(version))
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    reason = lines[-1] if lines else "no output"
+    reason = lines[-1].rpartition(f"@{version}: ")[2] if lines else "no output"
     return EnvironmentFailure(
         f"CometBFT {version} could not be built: {reason}", f"`go install {MODULE}/cmd/cometbft@{version}` shows more"
     )

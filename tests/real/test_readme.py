@@ -1,0 +1,65 @@
+"""The README's and the guides' commands do what they say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chainmark.cli.app import app
+from chainmark.cli.reference import pages
+
+from tests.support import Lab
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+
+
+def commands(text: str) -> list[str]:
+    """The `$ …` lines of all console blocks, continuation lines joined."""
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    return [line[2:] for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("$ ")]
+
+
+def test_the_five_minute_path_works_as_written(lab: Lab) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    marked = text.partition("<!-- executed by tests/real/test_readme.py -->")[2]
+    path = commands(marked[: marked.index("```\n", marked.index("```console") + 3) + 4])
+    assert len(path) == 6
+    for command in path:
+        program, *arguments = shlex.split(command)
+        assert program == "chainmark"
+        output = lab.run(*arguments)
+        assert output.stdout.strip(), command
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_in_the_documents_exists(document: Path) -> None:
+    """A command that takes minutes is at least parsed: its options and the shipped profile exist."""
+    for command in commands(document.read_text(encoding="utf-8")):
+        program, *arguments = shlex.split(command)
+        if program == "make":
+            subprocess.run(["make", "-n", *arguments], cwd=ROOT, check=True, capture_output=True)
+        elif program == "chainmark":
+            app([*arguments, "--help"], standalone_mode=False)
+
+
+def test_the_demo_is_what_the_readme_says() -> None:
+    recipe = subprocess.run(["make", "-n", "demo"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --repeat 3" in recipe
+
+
+def test_local_links_lead_somewhere() -> None:
+    for document in [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.md"))]:
+        for link in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+            if "://" not in link:
+                assert (document.parent / link).is_file(), f"{document.relative_to(ROOT)} links to {link}"
+
+
+def test_the_generated_reference_is_not_stale() -> None:
+    for name, text in pages().items():
+        path = ROOT / "docs" / "reference" / name
+        assert path.read_text(encoding="utf-8") == text, f"run `make docs`: {name} is stale"
