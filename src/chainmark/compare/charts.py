@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.wording import counted
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
-from chainmark.stats.bootstrap import generator, multiplicities, resampled_centiles
+from chainmark.stats.bootstrap import Multiplicities, generator, multiplicities, resampled_centiles
 from chainmark.stats.centiles import FloatArray, IntArray, centile, finite, is_estimable
 from chainmark.stats.intervals import Working, welch
 from chainmark.stats.summarise import Units, block_length, column, unit_sums, units_of
@@ -102,14 +102,14 @@ class Resampler:
             chunks.append(resampled_centiles(weights, values[order], wanted))
         return np.concatenate(chunks)
 
-    def _weights(self) -> IntArray:
+    def _weights(self) -> Multiplicities:
         """Multiplicities of the pooled values for a few resamples, shape (chunk, n): runs drawn, then blocks."""
         count = len(self._parts)
         drawn = self._rng.integers(0, count, size=(_BAND_CHUNK, count))
         weights = []
         for index, part in enumerate(self._parts):
             chunks = list(multiplicities(self._rng, part.units, part.block_length, _BAND_CHUNK))
-            times = (drawn == index).sum(axis=1)[:, None]
+            times = (drawn == index).sum(axis=1, dtype=np.int32)[:, None]
             weights.append(np.take(np.concatenate(chunks), part.unit_of_value, axis=1) * times)
         return np.concatenate(weights, axis=1)
 
@@ -266,32 +266,51 @@ def shift_chart(sides: Sequence[ChartSide], metric: Metric, population: Populati
     )
 
 
-def _over_time(run: LoadedRun, metric: Metric, population: Population) -> pl.DataFrame | None:
-    """Columns ``time``, ``value``, ``low``, ``high``: one row per time value, averaged over the fixed keys."""
+@dataclass(frozen=True)
+class _Track:
+    """A metric over time: arrays of one length, ascending in time; ``low`` and ``high`` are the range of each value."""
+
+    time: FloatArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def grouped(self, starts: IntArray) -> _Track:
+        """Means and ranges of consecutive groups, given by the index at which each one starts.
+
+        The sums run in the order of the rows: a parallel group-by would make the last bit depend on the threads.
+        """
+        sizes = np.diff(np.append(starts, len(self.time)))
+        return _Track(
+            np.add.reduceat(self.time, starts) / sizes,
+            np.add.reduceat(self.value, starts) / sizes,
+            np.minimum.reduceat(self.low, starts),
+            np.maximum.reduceat(self.high, starts),
+        )
+
+
+def _over_time(run: LoadedRun, metric: Metric, population: Population) -> _Track | None:
+    """One value per time value, averaged over the fixed keys; None without time or samples."""
     frame = run.samples(population.id)
-    if population.time_key is None or metric.id not in frame.columns or frame.height == 0:
+    values = column(frame, metric.id)
+    times = column(frame, population.time_key) if population.time_key else None
+    if values is None or times is None:
         return None
-    value = pl.col(metric.id).cast(pl.Float64)
-    rows = frame.filter(value.is_finite()).select(pl.col(population.time_key).cast(pl.Float64).alias("time"), value)
-    rows = rows.rename({metric.id: "value"}) if metric.id != "value" else rows
-    if rows.height == 0:
+    kept = np.isfinite(values) & np.isfinite(times)
+    values, times = values[kept], times[kept]
+    if len(values) == 0:
         return None
+    track = _Track(times, values, values, values)
     if not population.average_over:
-        return rows.with_columns(low=pl.col("value"), high=pl.col("value"))
-    grouped = rows.group_by("time", maintain_order=True)
-    return grouped.agg(value=pl.col("value").mean(), low=pl.col("value").min(), high=pl.col("value").max()).sort("time")
+        return track
+    averaged = track.grouped(np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0))
+    return replace(averaged, time=np.unique(times))
 
 
-def _thinned(frame: pl.DataFrame, points: int) -> tuple[pl.DataFrame, int]:
+def _thinned(track: _Track, points: int) -> tuple[_Track, int]:
     """Means of k neighbours with the range over them, and k."""
-    step = math.ceil(frame.height / points)
-    if step <= 1:
-        return frame, 1
-    bucket = frame.with_row_index("row").group_by(pl.col("row") // step, maintain_order=True)
-    means = bucket.agg(
-        time=pl.col("time").mean(), value=pl.col("value").mean(), low=pl.col("low").min(), high=pl.col("high").max()
-    )
-    return means.drop("row"), step
+    step = math.ceil(len(track.time) / points)
+    return (track.grouped(np.arange(0, len(track.time), step)), step) if step > 1 else (track, 1)
 
 
 def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
@@ -305,10 +324,10 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
     lines, widest = [], 1
     for side in sides:
         for number, run in enumerate(side.runs, start=1):
-            frame = _over_time(run, metric, population)
-            if frame is None:
+            track = _over_time(run, metric, population)
+            if track is None:
                 continue
-            frame, step = _thinned(frame, _SERIES_POINTS)
+            track, step = _thinned(track, _SERIES_POINTS)
             widest = max(widest, step)
             ranged = bool(population.average_over) or step > 1
             lines.append(
@@ -316,10 +335,10 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
                     side=side.name,
                     run_id=run.run_id,
                     label=f"{side.label} run {number}" if len(side.runs) > 1 else side.label,
-                    x=_rounded(frame["time"].to_list()),
-                    y=_rounded(frame["value"].to_list()),
-                    low=_rounded(frame["low"].to_list()) if ranged else None,
-                    high=_rounded(frame["high"].to_list()) if ranged else None,
+                    x=_rounded(track.time),
+                    y=_rounded(track.value),
+                    low=_rounded(track.low) if ranged else None,
+                    high=_rounded(track.high) if ranged else None,
                 )
             )
     if not lines:

@@ -19,7 +19,9 @@ import numpy.typing as npt
 from chainmark.stats.centiles import FloatArray, IntArray, centile_indices
 
 RESAMPLES = 1000
-_CHUNK_ELEMENTS = 2_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
+_CHUNK_ELEMENTS = 1_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
+
+Multiplicities = npt.NDArray[np.int32]
 
 
 def generator(seed: int, *purpose: str) -> np.random.Generator:
@@ -108,7 +110,7 @@ def _blocks(rng: np.random.Generator, n: int, rows: int, block_length: float) ->
 
 def multiplicities(
     rng: np.random.Generator, n: int, block_length: float, resamples: int = RESAMPLES
-) -> Iterator[IntArray]:
+) -> Iterator[Multiplicities]:
     """How often each unit is drawn, resample by resample.
 
     Args:
@@ -125,10 +127,11 @@ def multiplicities(
     rows = max(1, min(resamples, _CHUNK_ELEMENTS // n))
     for start in range(0, resamples, rows):
         size = min(rows, resamples - start)
-        yield _independent(rng, n, size) if block_length <= 1.0 else _blocks(rng, n, size, block_length)
+        drawn = _independent(rng, n, size) if block_length <= 1.0 else _blocks(rng, n, size, block_length)
+        yield drawn.astype(np.int32)  # half the memory to move, and no sample has 2**31 rows
 
 
-def resampled_means(weights: IntArray, sums: FloatArray, counts: FloatArray) -> FloatArray:
+def resampled_means(weights: Multiplicities, sums: FloatArray, counts: FloatArray) -> FloatArray:
     """Means of resamples.
 
     Args:
@@ -147,7 +150,7 @@ def resampled_means(weights: IntArray, sums: FloatArray, counts: FloatArray) -> 
     return result
 
 
-def resampled_centiles(weights: IntArray, sorted_values: FloatArray, fractions: Sequence[float]) -> FloatArray:
+def resampled_centiles(weights: Multiplicities, sorted_values: FloatArray, fractions: Sequence[float]) -> FloatArray:
     """Nearest-rank centiles of resamples.
 
     Args:
@@ -161,8 +164,8 @@ def resampled_centiles(weights: IntArray, sorted_values: FloatArray, fractions: 
     result = np.full((len(weights), len(fractions)), np.nan)
     if weights.shape[1] == 0:
         return result
-    cumulative = weights.cumsum(axis=1)
-    wanted = centile_indices(cumulative[:, -1], np.asarray(fractions, dtype=np.float64))
+    cumulative = weights.cumsum(axis=1, dtype=np.int32)
+    wanted = centile_indices(cumulative[:, -1].astype(np.int64), np.asarray(fractions, dtype=np.float64))
     for row in np.flatnonzero(cumulative[:, -1]):
         result[row] = sorted_values[np.searchsorted(cumulative[row], wanted[row], side="right")]
     return result

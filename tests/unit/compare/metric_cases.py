@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import polars as pl
-from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
 from chainmark.compare.estimates import SideEstimates
 from chainmark.compare.inputs import LoadedRun
@@ -15,6 +14,8 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Scalar
 from chainmark.core.metric import Better, Kind, Metric
+
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
 NO_ARCHIVE = Archive([], manifest("v1", 1))
 

@@ -2,16 +2,23 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, catalogue, run, sides
 
 from chainmark.compare import compare
 from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
+
+from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, catalogue, run, sides
+
+ROOT = Path(__file__).parents[3]
 
 
 def compared(
@@ -273,3 +280,34 @@ def test_long_lines_and_clouds_are_thinned_and_say_so() -> None:
     assert all(len(line.x) <= 1000 for line in series.lines)
     assert "thinned" in series.note
     assert "holds no noise between runs" in found["tx_latency_s-cdf"].note
+
+
+def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:
+    program = (
+        "import hashlib; from tests.unit.compare.synthetic_runs import sides; from chainmark.compare import compare;"
+        "found = compare(*sides(repetitions=1, drawn=True), tool_version='test').model_dump_json();"
+        "print(hashlib.sha256(found.encode()).hexdigest())"
+    )
+    found = set()
+    for threads in ("1", "7"):
+        limits = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+        paths = {"PYTHONPATH": os.pathsep.join(["src", "."])}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | limits | paths, cwd=ROOT, capture_output=True, check=True
+        )
+        found.add(done.stdout)
+    assert len(found) == 1
+
+
+def test_a_series_averages_the_nodes_and_keeps_their_range(equal: Comparison) -> None:
+    line = next(chart for chart in equal.charts if chart.id == "cpu_cores-series").lines[0]
+    baseline, _ = sides({"goroutines_count": 0.7})
+    frame = baseline[0].frames["node_second"]
+    expected = frame.group_by("time_s").agg(
+        mean=pl.col("cpu_cores").mean(), low=pl.col("cpu_cores").min(), high=pl.col("cpu_cores").max()
+    )
+    expected = expected.sort("time_s")
+    assert line.x == expected["time_s"].to_list()
+    assert line.y == pytest.approx(expected["mean"].to_list(), rel=1e-5)
+    assert line.low == pytest.approx(expected["low"].to_list(), rel=1e-5)
+    assert line.high == pytest.approx(expected["high"].to_list(), rel=1e-5)

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.compare.metric_cases import NO_ARCHIVE, counts, metric, side, spread, stub_run
-from tests.unit.compare.synthetic_runs import manifest
 
 from chainmark.compare.estimates import SideEstimates
 from chainmark.compare.judge import judge
 from chainmark.compare.noise import Archive
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
+
+from tests.unit.compare.metric_cases import NO_ARCHIVE, counts, metric, side, spread, stub_run
+from tests.unit.compare.synthetic_runs import manifest
 
 
 def judged(entry: Metric, left: SideEstimates, right: SideEstimates, archive: Archive = NO_ARCHIVE) -> Judgement:

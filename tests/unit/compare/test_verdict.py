@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.unit.compare.metric_cases import NO_ARCHIVE, metric, side, stub_run
 
 from chainmark.compare.judge import Judged, judge
 from chainmark.compare.sides import SelectedRuns
@@ -13,6 +12,8 @@ from chainmark.compare.wording import percent, quantity
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Outcome, Verdict
 from chainmark.core.metric import Better, Metric, Population, Table
+
+from tests.unit.compare.metric_cases import NO_ARCHIVE, metric, side, stub_run
 
 
 def catalogue(metrics: list[Metric]) -> Catalogue:
