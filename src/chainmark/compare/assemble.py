@@ -18,7 +18,7 @@ from chainmark.compare.noise import Archive
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
 from chainmark.compare.verdict import adjust, find, problem
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Comparison, DistributionRow, EffectSize, Outcome
+from chainmark.core.comparison import ChartData, Comparison, DistributionRow, EffectSize, Outcome
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.metric import Metric
 from chainmark.stats.centiles import distribution
@@ -125,12 +125,17 @@ def _subtitle(baseline: SelectedRuns, candidate: SelectedRuns, date: str) -> str
     return f"{noun} {' and '.join(names)} · {runs}{order} · {date}"
 
 
-def _all_charts(
+def _charts(
     catalogue: Catalogue, baseline: SelectedRuns, candidate: SelectedRuns, names: tuple[str, str]
-) -> list[ChartSide]:
-    return [
+) -> list[ChartData]:
+    sides = [
         ChartSide(side.name, label, side.included or side.runs)
         for side, label in zip((baseline, candidate), names, strict=True)
+    ]
+    return [
+        chart
+        for metric in catalogue.ordered()
+        for chart in charts_of(sides, metric, catalogue.population(metric.population), baseline.first.seed)
     ]
 
 
@@ -168,8 +173,6 @@ def compare(
     judged = adjust(_judgements(catalogue, left, right, archive, gates), catalogue)
     finding = find(judged, gates, (left, right), names, catalogue)
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
-    sides = _all_charts(catalogue, left, right, names)
-    seed = left.first.seed
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
     return Comparison(
         tool_version=tool_version,
@@ -194,10 +197,6 @@ def compare(
         judgements=[item.judgement for item in judged],
         distributions=[_distribution_row(metric, side) for metric in catalogue.ordered() for side in (left, right)],
         effect_sizes=_effect_sizes(catalogue, left, right),
-        charts=[
-            chart
-            for metric in catalogue.ordered()
-            for chart in charts_of(sides, metric, catalogue.population(metric.population), seed)
-        ],
+        charts=_charts(catalogue, left, right, names),
         catalogue=catalogue,
     )

@@ -221,6 +221,14 @@ def _autocorrelated(rng: np.random.Generator, n: int, rho: float) -> np.ndarray:
     return values
 
 
+RESOURCES = {  # metric id: usual value, spread
+    "cpu_cores": (0.8, 0.15), "rss_bytes": (180e6, 0.05), "goroutines_count": (420.0, 0.03),
+    "p2p_sent_bytes_per_s": (310e3, 0.2), "p2p_received_bytes_per_s": (300e3, 0.2),
+    "disk_written_bytes_per_s": (1.4e6, 0.4), "gc_pause_s": (3e-4, 0.3), "mempool_txs_count": (40.0, 0.3),
+    "threads_count": (18.0, 0.02), "open_files_count": (96.0, 0.01),
+}  # fmt: skip
+
+
 def frames(
     rng: np.random.Generator, factors: dict[str, float], run_noise: float, seconds: int
 ) -> dict[str, pl.DataFrame]:
@@ -269,17 +277,11 @@ def frames(
             "node": list(NODES), "clock_offset_s": rng.normal(size=4) * 1e-3, "peer_count": [3.0] * 4,
         }),
     }  # fmt: skip
-    resources = {
-        "cpu_cores": (0.8, 0.15), "rss_bytes": (180e6, 0.05), "goroutines_count": (420.0, 0.03),
-        "p2p_sent_bytes_per_s": (310e3, 0.2), "p2p_received_bytes_per_s": (300e3, 0.2),
-        "disk_written_bytes_per_s": (1.4e6, 0.4), "gc_pause_s": (3e-4, 0.3), "mempool_txs_count": (40.0, 0.3),
-        "threads_count": (18.0, 0.02), "open_files_count": (96.0, 0.01),
-    }  # fmt: skip
     columns: dict[str, object] = {
         "node": np.repeat(NODES, seconds),
         "time_s": np.tile(np.arange(seconds, dtype=float), len(NODES)),
     }
-    for metric_id, (value, spread) in resources.items():
+    for metric_id, (value, spread) in RESOURCES.items():
         shared = level(metric_id, value)
         parts = [shared * np.exp(spread * _autocorrelated(rng, seconds, 0.6)) for _ in NODES]
         columns[metric_id] = np.concatenate(parts)
