@@ -27,7 +27,7 @@ class RunData(Protocol):
         """Per metric id, its distribution and estimates."""
 
     def samples(self, population_id: str) -> pl.DataFrame:
-        """A population's keys and one column per metric; an empty frame when the run has none."""
+        """A population's keys and one column per metric; asked only when some metric of it has a value."""
 
 
 class LoadedRun:
@@ -56,11 +56,12 @@ class LoadedRun:
         return self._summaries.get(metric_id)
 
     def samples(self, population_id: str) -> pl.DataFrame:
-        """A population's rows in total order; an empty frame when the run's catalogue does not know it."""
+        """A population's rows in total order; an empty frame when none of its metrics has a value."""
         if population_id not in self._samples:
-            if all(population.id != population_id for population in self.catalogue.populations):
-                return pl.DataFrame()
             metric_ids = [metric.id for metric in self.catalogue.metrics_of(population_id)]
+            summaries = [self.summary(metric_id) for metric_id in metric_ids]
+            if not any(summary and summary.distribution for summary in summaries):
+                return pl.DataFrame()
             frame = self._run.samples(population_id)
             population = self.catalogue.population(population_id)
             self._samples[population_id] = in_total_order(frame, population, metric_ids)
