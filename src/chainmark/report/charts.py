@@ -6,6 +6,7 @@ A specification refers to a data set by name. The HTML report fills it from the 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -153,7 +154,9 @@ class _Axes:
         legend: Spec | None = None
         if len(self.labels) > 1:
             legend = {"title": None, "orient": "top", "symbolOpacity": 1}
-            if self.chart.kind is not ChartKind.SCATTER:
+            if self.chart.kind is ChartKind.SCATTER:
+                legend |= {"symbolSize": 60}
+            else:
                 legend |= {"symbolType": "stroke", "symbolFillColor": "transparent", "symbolStrokeWidth": 2}
         return {"field": "side", "type": "nominal", "scale": scale, "legend": legend}
 
@@ -310,6 +313,23 @@ class _Axes:
         }
         return [{"mark": {"type": "point", "filled": True, "size": size, "clip": True}, "encoding": encoding}]
 
+    def _tooltip(self) -> str:
+        """What the pointer is told of a point.
+
+        Written out, because the nearest point's own row lies one level deeper than a dot's, and Vega-Lite 6.4 looks
+        for names at one level and for figures at the other.
+        """
+        row = "(datum.datum || datum)"
+        parts = [f"'side': {row}.side", f"'run': {row}.run"]
+        parts += [f"{json.dumps(label)}: format({row}.{axis}, '.4~g')" for axis, label in self._axis_names()]
+        if any(line.low for line in self.chart.lines):
+            interval = f"format({row}.low, '.4~g') + ' … ' + format({row}.high, '.4~g')"
+            parts.append(f"'band': isValid({row}.low) ? {interval} : 'none'")
+        return "{" + ", ".join(parts) + "}"
+
+    def _axis_names(self) -> list[tuple[str, str]]:
+        return [("x", self.x_label or "x"), ("y", self.y_label or "y")]
+
     def interactions(self, layers: list[Spec]) -> list[Spec]:
         """Add what only a screen can do to the last layer, and a layer that names the nearest point."""
         last = dict(layers[-1])
@@ -321,14 +341,7 @@ class _Axes:
             "bind": "scales",
         }
         scatter = self.chart.kind is ChartKind.SCATTER
-        tooltip = [
-            {"field": "side", "title": "side"},
-            {"field": "run", "title": "run"},
-            {"field": "x", "title": self.x_label, "format": ".4~g"},
-            {"field": "y", "title": self.y_label, "format": ".4~g"},
-        ]
-        if any(line.low for line in self.chart.lines):
-            tooltip += [{"field": "low", "title": "low", "format": ".4~g"}, {"field": "high", "format": ".4~g"}]
+        tooltip = {"value": {"expr": self._tooltip()}}
         # A parameter may be declared once only, so it goes with a layer; the others see it by its name.
         last["params"] = [sides, zoom] if len(self.labels) > 1 else [{**sides, "bind": None}, zoom]
         if len(self.labels) == 1:
@@ -358,7 +371,8 @@ class _Axes:
 def chart_points(chart: ChartData, comparison: Comparison, drawing: ChartDrawing) -> list[dict[str, object]]:
     """The rows of the data set ``points``. The HTML report does the same in its script."""
     points: list[dict[str, object]] = []
-    for line in chart.lines:
+    # The dashed baseline goes over the solid candidate, so that both are seen where they coincide.
+    for line in sorted(chart.lines, key=lambda line: line.side != "candidate"):
         side = line_label(line, comparison)
         low, high = line.low or [], line.high or []
         factor = drawing.x_factor if chart.kind is ChartKind.CDF else drawing.y_factor

@@ -179,7 +179,9 @@ class RowMaker:
             CentileRow(name, _figure(unit.of(left.get(name)), decimals), _figure(unit.of(right.get(name)), decimals))
             for name in names
         ]
-        return [CentileRow("samples", _samples(baseline), _samples(candidate)), *rows]
+        nulls = [0 if side is None else side.n_null for side in (baseline, candidate)]
+        absent = [CentileRow("without a value", units.count(nulls[0]), units.count(nulls[1]))] if any(nulls) else []
+        return [CentileRow("samples", _samples(baseline), _samples(candidate)), *absent, *rows]
 
 
 def row_label(metric: Metric, statistic: str) -> str:
@@ -339,7 +341,7 @@ def _statistics(row: DistributionRow | None) -> dict[str, float | None]:
 def _samples(row: DistributionRow | None) -> str:
     if row is None:
         return units.NO_DATA
-    return units.count(row.n) + (f" (and {units.count(row.n_null)} without a value)" if row.n_null else "")
+    return units.count(row.n)
 
 
 def aligned(rows: Sequence[Row]) -> list[Row]:

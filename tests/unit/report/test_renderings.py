@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 import typst
 from rich.console import Console
-from tests.unit.report.samples import sample
 
 from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Outcome, SideValue, Verdict
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.report.charts import chart_drawing, chart_points, chart_svg
 from chainmark.report.content import RowMaker
 from chainmark.report.document import comparison_json, digest, document, prose
+
+from tests.unit.report.samples import sample
 
 VERDICTS = list(Verdict)
 HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"

@@ -13,7 +13,8 @@
   function pointsOf(chart, drawing) {
     const factor = chart.kind === "cdf" ? drawing.x_factor : drawing.y_factor;
     const points = [];
-    for (const line of chart.lines) {
+    const candidateFirst = (line) => (line.side === "candidate" ? 0 : 1); // the dashed baseline is drawn over it
+    for (const line of [...chart.lines].sort((a, b) => candidateFirst(a) - candidateFirst(b))) {
       const side = settings.sides[line.side] ?? line.label;
       const run = line.run_id ?? "all runs";
       const pooled = line.run_id === null;
@@ -49,7 +50,10 @@
     const spec = { ...drawing.spec, width: "container", height: 250,
                    datasets: { [settings.data_name]: pointsOf(chart, drawing) } };
     // The interpreter instead of compiled expressions: the page allows itself no eval.
-    const options = { actions: false, ast: true, config: look(), renderer: place.dataset.kind === "scatter" ? "canvas" : "svg" };
+    const options = {
+      actions: false, ast: true, config: look(), tooltip: { theme: dark.matches ? "dark" : "light" },
+      renderer: place.dataset.kind === "scatter" ? "canvas" : "svg", // thousands of dots would be thousands of elements
+    };
     try {
       await window.vegaEmbed(place, spec, options);
     } catch (error) {
@@ -119,7 +123,8 @@
       head.tabIndex = 0;
       const sort = () => {
         const next = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort")];
-        heads.filter((other) => other.hasAttribute("aria-sort")).forEach((other) => other.setAttribute("aria-sort", "none"));
+        heads.filter((other) => other.hasAttribute("aria-sort"))
+          .forEach((other) => other.setAttribute("aria-sort", "none"));
         head.setAttribute("aria-sort", next);
         const sign = next === "descending" ? -1 : 1;
         const ordered = next === "none" ? original
