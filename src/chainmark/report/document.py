@@ -186,19 +186,6 @@ def document(comparison: Comparison) -> Document:
     """Lay out a comparison as a document."""
     rows = RowMaker(comparison).rows()
     labels = (comparison.baseline.label, comparison.candidate.label)
-    differences = comparison.configuration_differences
-    configuration = [
-        (
-            item.is_default_change,
-            ConfigurationRow(
-                item.file,
-                item.key,
-                _configured(item.baseline, absent=item.only_in == "candidate"),
-                _configured(item.candidate, absent=item.only_in == "baseline"),
-            ),
-        )
-        for item in differences
-    ]
     runs = [(side, run) for side in (comparison.baseline, comparison.candidate) for run in side.runs]
     return Document(
         title=comparison.title,
@@ -222,29 +209,14 @@ def document(comparison: Comparison) -> Document:
         runs=[_run_row(side, run) for side, run in runs],
         book_runs=[_short_name(side, run, index) for side in _sides(comparison) for index, run in enumerate(side.runs)],
         books=_books([run for _, run in runs]),
-        conditions=[
-            Pair(item.label, item.baseline, item.candidate, True, item.explanation)
-            for item in comparison.condition_differences
-        ],
+        conditions=_condition_differences(comparison),
         all_conditions=_all_conditions(comparison),
-        workload_differences=[
-            Pair(key, units.scalar(_at(values, 0)), units.scalar(_at(values, 1)), True)
-            for key, values in sorted(comparison.workload_differences.items())
-        ],
+        workload_differences=_workload_differences(comparison),
         machine=_machine(comparison),
-        default_changes=[row for is_default, row in configuration if is_default],
-        made_changes=[row for is_default, row in configuration if not is_default],
-        changed=[
-            row
-            for side, files in sorted(comparison.changed_from_default.items())
-            for row in _changes(_label(comparison, side), "", files)
-        ],
-        changed_per_node=[
-            row
-            for side, nodes in sorted(comparison.changed_per_node.items())
-            for node, files in sorted(nodes.items())
-            for row in _changes(_label(comparison, side), node, files)
-        ],
+        default_changes=_configuration(comparison, defaults=True),
+        made_changes=_configuration(comparison, defaults=False),
+        changed=_changed(comparison),
+        changed_per_node=_changed_per_node(comparison),
         subjects=_subjects(comparison),
         workload=[(key, units.scalar(value)) for key, value in sorted(comparison.workload.items())],
         profile=flatten(comparison.profile),
@@ -255,6 +227,51 @@ def document(comparison: Comparison) -> Document:
         charts=[ChartEntry(c.id, c.metric_id, c.kind.value, c.title, c.note) for c in comparison.charts],
         digest=digest(comparison),
     )
+
+
+def _condition_differences(comparison: Comparison) -> list[Pair]:
+    return [
+        Pair(item.label, item.baseline, item.candidate, True, item.explanation)
+        for item in comparison.condition_differences
+    ]
+
+
+def _workload_differences(comparison: Comparison) -> list[Pair]:
+    return [
+        Pair(key, units.scalar(_at(values, 0)), units.scalar(_at(values, 1)), True)
+        for key, values in sorted(comparison.workload_differences.items())
+    ]
+
+
+def _configuration(comparison: Comparison, *, defaults: bool) -> list[ConfigurationRow]:
+    """The differences that the versions' own defaults make, or those that a profile or the command line made."""
+    return [
+        ConfigurationRow(
+            item.file,
+            item.key,
+            _configured(item.baseline, absent=item.only_in == "candidate"),
+            _configured(item.candidate, absent=item.only_in == "baseline"),
+        )
+        for item in comparison.configuration_differences
+        if item.is_default_change is defaults
+    ]
+
+
+def _changed(comparison: Comparison) -> list[ChangeRow]:
+    return [
+        row
+        for side, files in sorted(comparison.changed_from_default.items())
+        for row in _changes(_label(comparison, side), "", files)
+    ]
+
+
+def _changed_per_node(comparison: Comparison) -> list[ChangeRow]:
+    return [
+        row
+        for side, nodes in sorted(comparison.changed_per_node.items())
+        for node, files in sorted(nodes.items())
+        for row in _changes(_label(comparison, side), node, files)
+    ]
 
 
 def prose(text: str) -> str:
