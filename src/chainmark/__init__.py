@@ -1,0 +1,66 @@
+"""chainmark's public Python API: what a notebook imports.
+
+    import chainmark
+
+    store = chainmark.Store(chainmark.data_directory())
+    comparison = chainmark.compare_runs(store.select("v0.38.17"), store.select("v1.0.1"), tool_version="notebook")
+    print(comparison.verdict, comparison.sentence)
+
+The names are loaded on first use, so that importing one room does not load the others.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chainmark.compare import compare as compare_runs
+    from chainmark.core.catalogue import Catalogue
+    from chainmark.core.comparison import Comparison, Outcome, Verdict
+    from chainmark.core.errors import ChainmarkError
+    from chainmark.core.manifest import Manifest
+    from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+    from chainmark.stats.summarise import summarise
+    from chainmark.store.paths import data_directory
+    from chainmark.store.runs import SealedRun, Store
+
+__all__ = [
+    "Catalogue",
+    "ChainmarkError",
+    "Comparison",
+    "Manifest",
+    "Outcome",
+    "SealedRun",
+    "Store",
+    "Verdict",
+    "compare_runs",
+    "data_directory",
+    "render_html",
+    "render_markdown",
+    "render_pdf",
+    "render_terminal",
+    "summarise",
+]
+
+_HOMES = {
+    "chainmark.core.catalogue": ["Catalogue"],
+    "chainmark.core.comparison": ["Comparison", "Outcome", "Verdict"],
+    "chainmark.core.errors": ["ChainmarkError"],
+    "chainmark.core.manifest": ["Manifest"],
+    "chainmark.report": ["render_html", "render_markdown", "render_pdf", "render_terminal"],
+    "chainmark.stats.summarise": ["summarise"],
+    "chainmark.store.paths": ["data_directory"],
+    "chainmark.store.runs": ["SealedRun", "Store"],
+}
+# The package `chainmark.compare` already has the function's own name here.
+_HOME_OF = {"compare_runs": ("chainmark.compare", "compare")} | {
+    name: (module, name) for module, names in _HOMES.items() for name in names
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'chainmark' has no attribute {name!r}")
+    module, attribute = _HOME_OF[name]
+    return getattr(import_module(module), attribute)

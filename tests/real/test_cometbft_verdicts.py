@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import Lab
 
-SHORT = ("--set", "load.warm_up_s=3", "--set", "load.duration_s=14")
+SHORT = ("--set", "load.warm_up_s=3", "--set", "load.duration_s=14", "--set", "gates.blocks_min=5")
 DEMO = ("cometbft/demo", "--version", "v1.0.1", *SHORT)
 
 

@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
+import chainmark
 from chainmark.cli.console import err, out, print_json
-from chainmark.compare import compare
 from chainmark.core.comparison import Comparison, Verdict
 from chainmark.core.errors import ExitCode
-from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -51,9 +50,9 @@ class Reports(BaseModel):
     def write(self, comparison: Comparison) -> list[Path]:
         """Write what was asked for; the paths written."""
         contents: list[tuple[Path | None, Callable[[], bytes]]] = [
-            (self.html, lambda: render_html(comparison).encode()),
-            (self.pdf, lambda: render_pdf(comparison)),
-            (self.markdown, lambda: render_markdown(comparison).encode()),
+            (self.html, lambda: chainmark.render_html(comparison).encode()),
+            (self.pdf, lambda: chainmark.render_pdf(comparison)),
+            (self.markdown, lambda: chainmark.render_markdown(comparison).encode()),
             (self.json_file, lambda: json_bytes(comparison)),
         ]
         written = []
@@ -80,11 +79,12 @@ def compare_and_report(
     baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], reports: Reports, as_json: bool
 ) -> ExitCode:
     """Compare two sides, print the result, write the reports; the exit code of the verdict."""
-    comparison = compare(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
+    # Through the public API, which loads scipy and the renderers only when they are needed: 2 s of every other start.
+    comparison = chainmark.compare_runs(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
     if as_json:
         print_json(comparison)
     else:
-        render_terminal(comparison, out)
+        chainmark.render_terminal(comparison, out)
     written = reports.write(comparison)
     if written:
         err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)

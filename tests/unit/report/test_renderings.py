@@ -84,10 +84,17 @@ def test_page_one_of_the_pdf_has_the_verdict_and_every_gating_figure(verdict: Ve
     assert verdict.value.upper() in page
     assert "Validity" in page
     assert digest(comparison)[:32] in page
+    assert prose(comparison.sentence).split()[0] in page
     for row in RowMaker(comparison).rows():
         if row.gating:
             for figure in (row.baseline, row.candidate, row.change, row.outcome):
                 assert figure in page
+
+
+def test_names_and_figures_can_be_copied_from_the_pdf(tmp_path: Path) -> None:
+    text = pdf_text(render_pdf(sample()), tmp_path)
+    assert sample().baseline.runs[0].run_id in text
+    assert "+14.2\u00a0%" in text or "+14.2 %" in text
 
 
 def test_the_html_loads_nothing_from_anywhere() -> None:
