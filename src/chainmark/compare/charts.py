@@ -201,8 +201,11 @@ def _shift_by_runs(left: list[FloatArray], right: list[FloatArray], fraction: fl
     sides = [[transform(centile(values, fraction)) for values in side] for side in (left, right)]
     contrast = welch(sides[0], sides[1], Working.LOG if ratio else Working.DIFFERENCE)
     found = (contrast.change, contrast.low, contrast.high)
+    if not ratio:
+        return found
     # Two runs a side can have an interval that no axis can hold; beyond e^20 it says "anything".
-    return tuple(math.expm1(min(max(value, -20.0), 20.0)) for value in found) if ratio else found  # type: ignore[return-value]
+    change, low, high = (math.expm1(min(max(value, -20.0), 20.0)) for value in found)
+    return change, low, high
 
 
 def _shift_by_bootstrap(
