@@ -168,7 +168,7 @@ def compare(
     names = labels(left, right)
     workload = workload_differences(left, right)
     conditions = condition_differences(catalogue, left, right)
-    gates = pair_gates(left, right, workload, conditions)
+    gates = pair_gates(left, right, workload)
     archive = Archive([*map(LoadedRun, history), *left.included, *right.included], left.first)
     judged = adjust(_judgements(catalogue, left, right, archive, gates), catalogue)
     finding = find(judged, gates, (left, right), names, catalogue)

@@ -187,7 +187,7 @@ def cdf_chart(sides: Sequence[ChartSide], metric: Metric, population: Population
         kind=ChartKind.CDF,
         title=f"{metric.label}: distribution",
         x_label=_unit_label(metric),
-        y_label=f"share of {population.label} at or below",
+        y_label="cumulative share",
         lines=lines,
         note=_band_note(sides) + thinned,
     )

@@ -86,22 +86,10 @@ def _remaining(side: SelectedRuns) -> Gate:
     )
 
 
-def _conditions(differences: list[ConditionDifference]) -> Gate:
-    return Gate(
-        id="conditions_equal",
-        label="same conditions",
-        status=GateStatus.WARN if differences else GateStatus.PASS,
-        measured="; ".join(f"{item.label}: {item.baseline} against {item.candidate}" for item in differences)
-        or "equal",
-        limit="equal",
-    )
-
-
 def pair_gates(
     baseline: SelectedRuns,
     candidate: SelectedRuns,
     workload: dict[str, list[Setting]],
-    conditions: list[ConditionDifference],
 ) -> list[Gate]:
     """The gates of the pair; a failed one makes the verdict invalid.
 
@@ -109,7 +97,6 @@ def pair_gates(
         baseline: one side.
         candidate: the other.
         workload: from `workload_differences`.
-        conditions: from `condition_differences`.
     """
     window = {key: values for key, values in workload.items() if _is_window(key)}
     load = {key: values for key, values in workload.items() if not _is_window(key)}
@@ -120,7 +107,6 @@ def pair_gates(
         _equality("window_equal", "same analysis window", window),
         _hardware(baseline, candidate),
         _builds(baseline, candidate),
-        _conditions(conditions),
     ]
 
 

@@ -104,7 +104,6 @@ _PROBLEMS = {
     "workload_equal": "the workloads differ",
     "window_equal": "the analysis windows differ",
     "hardware_equal": "the hardware differs",
-    "conditions_equal": "the conditions differ",
     "one_build_a_side": "a side mixes builds",
     "baseline_runs_valid": "too few runs of the baseline are valid",
     "candidate_runs_valid": "too few runs of the candidate are valid",
@@ -117,22 +116,8 @@ def problem(gate: Gate) -> str:
 
 
 def _warnings(gates: Sequence[Gate]) -> list[str]:
-    ids = ("conditions_equal", "one_build_a_side")
-    return [f"{problem(gate)}: {gate.measured}" for gate in gates if gate.status is GateStatus.WARN and gate.id in ids]
-
-
-def _moved(judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
-    diagnostics = [item for item in judgements if not item.gating]
-    moved = [item for item in diagnostics if item.moved]
-    if not moved:
-        return []
-    shown = [
-        f"{name_of(catalogue, item)} {change_with_interval(item, catalogue.metric(item.metric_id))}"
-        for item in sorted(moved, key=lambda item: (item.q_different or 0.0, item.metric_id))[:5]
-    ]
-    rest = f", and {counted(len(moved) - 5, 'other')}" if len(moved) > 5 else ""
-    share = f"{len(moved)} of {counted(len(diagnostics), 'diagnostic metric')} moved (q = 0.05)"
-    return [f"{share}: {', '.join(shown)}{rest}"]
+    mixed = [gate for gate in gates if gate.status is GateStatus.WARN and gate.id == "one_build_a_side"]
+    return [f"{problem(gate)}: {gate.measured}" for gate in mixed]
 
 
 def _trends(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
@@ -277,7 +262,6 @@ def find(
         *_excluded(sides),
         *_warnings(gates),
         *_own_margins(gating, catalogue),
-        *_moved(judgements, catalogue),
     ]
     power = [*_power(judged, catalogue), *_assumed(gating)]
     runs = _fewest_runs(*sides)

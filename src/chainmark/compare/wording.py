@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Scale
 from chainmark.core.metric import Metric
@@ -19,39 +20,27 @@ def name_of(catalogue: Catalogue, judgement: Judgement) -> str:
     return judged_name(catalogue.metric(judgement.metric_id), judgement.statistic)
 
 
-def percent(fraction: float, *, signed: bool = True) -> str:
-    """A fraction in percent: one decimal below 10 %, none above."""
-    value = 100.0 * fraction
-    digits = 1 if abs(value) < 9.95 and abs(value - round(value)) >= 0.05 else 0
-    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
-    return text if float(text) != 0.0 else "0"
-
-
-def quantity(value: float, unit: str, *, signed: bool = True) -> str:
-    """A value to three significant digits with its unit; a unit of 1 or none is not written."""
-    text = f"{value:+.3g}" if signed else f"{value:.3g}"
-    return text if unit in {"", "1"} else f"{text} {unit}"
-
-
-def amount(value: float, judgement: Judgement, metric: Metric) -> str:
-    """A change on the judgement's scale, signed, with its unit."""
-    return f"{percent(value)} %" if judgement.scale is Scale.RELATIVE else quantity(value, metric.unit)
-
-
 def change_with_interval(judgement: Judgement, metric: Metric) -> str:
-    """For instance "+38 % (90 % interval +35 … +41 %)"."""
+    """For instance "+38.0 % (90 % interval +35.1 … +41.2 %)", or in the metric's unit where changes are absolute."""
     if judgement.change is None or judgement.low is None or judgement.high is None:
         return judgement.note
-    low, high = amount(judgement.low, judgement, metric), amount(judgement.high, judgement, metric)
-    return f"{amount(judgement.change, judgement, metric)} (90 % interval {low.split(' ')[0]} … {high})"
+    if judgement.scale is Scale.RELATIVE:
+        interval = units.percent_interval(judgement.low, judgement.high)
+        return f"{units.percent(judgement.change)} (90 % interval {interval})"
+    shown = units.display_unit(metric.unit, [judgement.baseline.value, judgement.candidate.value])
+    values = [value * shown.factor for value in (judgement.change, judgement.low, judgement.high)]
+    decimals = units.decimals_for(values, (values[2] - values[1]) / 2.0)
+    change, low, high = (units.number(value, decimals, signed=True) for value in values)
+    symbol = units.symbol_of_change(shown)
+    return f"{change} {symbol} (90 % interval {low} … {high} {symbol})"
 
 
 def margin_of(judgement: Judgement, metric: Metric) -> str:
     """The accepted change without a sign, with its unit."""
     margin = judgement.margin_high or 0.0
     if judgement.scale is Scale.RELATIVE:
-        return f"{percent(margin, signed=False)} %"
-    return quantity(margin, metric.unit, signed=False)
+        return units.plain_percent(margin)
+    return units.tidy_quantity(margin, metric.unit, is_change=True)
 
 
 def enumerated(items: Sequence[str]) -> str:

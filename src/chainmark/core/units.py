@@ -39,6 +39,11 @@ class DisplayUnit:
         return scaled if math.isfinite(scaled) else None
 
 
+def symbol_of_change(unit: DisplayUnit) -> str:
+    """The unit of a difference: a change of a percentage is in percentage points."""
+    return "pp" if unit.symbol == "%" else unit.symbol
+
+
 def _largest(values: Iterable[float | None]) -> float:
     return max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
 
@@ -56,6 +61,8 @@ def display_unit(unit: str, values: Iterable[float | None]) -> DisplayUnit:
     base, slash, per = unit.partition("/")
     if base in _BYTE_UNITS:
         return _bytes(largest, _BYTE_UNITS[base], slash + per)
+    if unit == "fraction":
+        return DisplayUnit("%", 100.0)
     return DisplayUnit("" if unit == "1" else unit)
 
 
@@ -157,12 +164,12 @@ def quantity(value: float | None, unit: str, uncertainty: float | None = None) -
     return f"{text} {shown.symbol}".rstrip()
 
 
-def tidy_quantity(value: float, unit: str) -> str:
+def tidy_quantity(value: float, unit: str, *, is_change: bool = False) -> str:
     """A chosen value, such as a floor, with its unit and no trailing zeros: ``0.005`` s is "5 ms"."""
     shown = display_unit(unit, [value])
     text = number(value * shown.factor, decimals_for([value * shown.factor], abs(value * shown.factor) / 10.0))
     text = text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
-    return f"{text} {shown.symbol}".rstrip()
+    return f"{text} {symbol_of_change(shown) if is_change else shown.symbol}".rstrip()
 
 
 def count(value: int) -> str:
@@ -197,9 +204,7 @@ def utc(text: str) -> str:
 
 
 def utc_of_nanoseconds(time_ns: int) -> str:
-    """Nanoseconds since 1970 as a UTC time to the second; a small number counts from the run's start instead."""
-    if 0 <= time_ns < 10**15:  # 11 days: no run is from January 1970, and none lasts as long
-        return f"{time_ns / 1e9:.0f} s after the start"
+    """Nanoseconds since 1970 as a UTC time to the second."""
     try:
         time = datetime.datetime.fromtimestamp(time_ns // 1_000_000_000, tz=datetime.UTC)
     except (OverflowError, ValueError, OSError):

@@ -232,7 +232,7 @@ class _Axes:
         margin = self._margin()
         low, high = self._shift_domain(margin)
         x = self._x({"domain": [0, 1]}, labelExpr="'p' + format(datum.value * 100, '~g')", tickCount=6)
-        ticks = "+.0%" if _scale(self.chart, self.comparison) is Scale.RELATIVE else "+"
+        ticks = "+.0%" if _scale(self.chart, self.comparison) is Scale.RELATIVE else "+,.12~r"
         y = self._y({"domain": [low, high], "nice": False}, format=ticks, tickCount=6)
         colour = self._side("color")
         return [

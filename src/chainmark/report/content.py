@@ -209,10 +209,6 @@ def _figure(value: float | None, decimals: int) -> str:
     return units.NOT_ESTIMABLE if value is None else units.number(value, decimals)
 
 
-def _absolute_unit(unit: units.DisplayUnit) -> str:
-    return "pp" if unit.symbol == "%" else unit.symbol  # a change of a percentage is in percentage points
-
-
 def _change_texts(judgement: Judgement, metric: Metric, unit: units.DisplayUnit) -> tuple[str, str, str, str]:
     """Sign and figure of the change, its unit, and the ends of its interval."""
     raw = (judgement.change, judgement.low, judgement.high)
@@ -227,7 +223,7 @@ def _change_texts(judgement: Judgement, metric: Metric, unit: units.DisplayUnit)
     half = _uncertainty(judgement, unit)
     decimals = units.decimals_for([unit.of(judgement.baseline.value), unit.of(judgement.candidate.value), *shown], half)
     change, low, high = (_signed(value, decimals) for value in shown)
-    return change, _absolute_unit(unit), low, high
+    return change, units.symbol_of_change(unit), low, high
 
 
 def _signed(value: float | None, decimals: int) -> str:
@@ -241,7 +237,10 @@ def _margin(judgement: Judgement, metric: Metric) -> str:
     if judgement.scale is Scale.RELATIVE:
         texts = (units.plain_percent(-low), units.plain_percent(high))
     else:
-        texts = (units.tidy_quantity(-low, metric.unit), units.tidy_quantity(high, metric.unit))
+        texts = (
+            units.tidy_quantity(-low, metric.unit, is_change=True),
+            units.tidy_quantity(high, metric.unit, is_change=True),
+        )
     return f"±{texts[1]}" if texts[0] == texts[1] else f"{units.MINUS}{texts[0]}, +{texts[1]}"
 
 

@@ -346,7 +346,9 @@ def sample_comparisons() -> dict[str, Comparison]:
     baseline, candidate = sides(
         {**moved, "cpu_cores": 0.9, "rounds_extra_count": 0.5}, seconds=LONG_SECONDS, drawn=True
     )
-    candidate[1].manifest.incidents.append(Incident(time_ns=61_000_000_000, what="node2 restarted its RPC server"))
+    candidate[1].manifest.incidents.append(
+        Incident(time_ns=1_795_168_861_000_000_000, what="node2 restarted its RPC server")
+    )
     candidate[1].manifest.warnings.append("the machine was 71 % busy, of which the load generator used 4 %")
     made["pass"] = compare(baseline, candidate, tool_version="0.1.0")
     worse = {**moved, "tx_latency_s": 1.38, "block_interval_s": 1.37, "rss_bytes": 1.06}

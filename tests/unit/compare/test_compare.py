@@ -50,7 +50,6 @@ def test_an_equal_release_passes_and_says_how(equal: Comparison) -> None:
     assert any("runs a side suffice (the noisiest is " in text for text in equal.advice)
     moved = [item.metric_id for item in equal.judgements if item.moved]
     assert "goroutines_count" in moved
-    assert any(f"{len(moved)} of 15 diagnostic metrics moved (q = 0.05): goroutines" in text for text in equal.reasons)
 
 
 def test_every_judged_statistic_of_every_metric_is_listed_in_the_reports_order(equal: Comparison) -> None:
@@ -178,7 +177,6 @@ def test_conditions_that_differ_warn_with_the_catalogues_words(equal: Comparison
     (difference,) = equal.condition_differences
     assert (difference.id, difference.baseline, difference.candidate) == ("time_source", "BFT", "proposer-based")
     assert "lags the commit" in difference.explanation
-    assert {gate.id: gate.status for gate in equal.gates}["conditions_equal"] is GateStatus.WARN
 
 
 def test_configuration_differences_are_told_from_changes() -> None:

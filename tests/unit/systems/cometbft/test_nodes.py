@@ -1,0 +1,56 @@
+"""Node binaries: what Go says is told in one sentence, and a binary that was changed is not run."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Subject
+from chainmark.store.files import json_bytes
+from chainmark.systems.cometbft import nodes
+
+PACKAGE = "go: github.com/cometbft/cometbft/cmd/cometbft@v9.9.9: "
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        PACKAGE + "invalid version: unknown revision v9.9.9",
+        PACKAGE + "reading …/v9.9.9.info: 404 Not Found\n\tserver response: not found: v9.9.9",
+        PACKAGE + "reading …/v9.9.9.info: 403 Forbidden\n\tserver response: This module version is not available.",
+    ],
+)
+def test_an_unknown_version_is_the_users_slip(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "_known_versions", lambda: ["v0.38.17", "v1.0.0", "v1.0.1"])
+    error = nodes._build_error("v9.9.9", output)
+    assert isinstance(error, UsageError)
+    assert error.message == "CometBFT has no version `v9.9.9`"
+    assert error.hint == "the newest versions are v0.38.17, v1.0.0, v1.0.1"
+    assert nodes._build_error("v1.0.2", output).hint == "did you mean `v1.0.1`?"
+
+
+def test_a_broken_network_is_not_the_users_slip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "_known_versions", list)
+    output = PACKAGE.replace("v9.9.9", "v1.0.1") + "dial tcp 127.0.0.1:1: connect: connection refused"
+    error = nodes._build_error("v1.0.1", output)
+    assert isinstance(error, EnvironmentFailure)
+    assert error.message == "CometBFT v1.0.1 could not be built: dial tcp 127.0.0.1:1: connect: connection refused"
+
+
+def test_a_binary_that_was_changed_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a report would name a version that was not measured."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    binary = nodes.binary_path("v1.0.1")
+    binary.parent.mkdir(parents=True)
+    binary.write_bytes(b"as built")
+    digest = hashlib.sha256(b"as built").hexdigest()
+    subject = Subject(system="cometbft", name="CometBFT", version="v1.0.1", binary_sha256=digest)
+    binary.with_name("binary.json").write_bytes(json_bytes({"subject": subject.model_dump(mode="json")}))
+    assert nodes.install("v1.0.1") == subject
+    assert nodes.installed() == [(subject, binary)]
+    binary.write_bytes(b"changed")
+    with pytest.raises(EnvironmentFailure, match="is not the one that was built"):
+        nodes.install("v1.0.1")
