@@ -80,12 +80,12 @@ def _print_metrics(run: SealedRun) -> None:
     for metric in run.catalogue.ordered():
         summary = summaries[metric.id]
         size = f"{summary.distribution.n:,}" if summary.distribution else "0"
-        for name, estimate in summary.estimates.items():
-            value = "not estimable" if estimate.value is None else f"{estimate.value:.6g}"
+        for name in metric.statistics:
+            estimate = summary.estimates[name]
+            absent = "not estimable" if summary.distribution else "no data"
+            value = absent if estimate.value is None else f"{estimate.value:.6g}"
             error = "" if estimate.standard_error is None else f"{estimate.standard_error:.2g}"
             table.add_row(metric.id, metric.unit, size, name, value, error)
-        if not summary.estimates:
-            table.add_row(metric.id, metric.unit, size, "", "no data", "")
     out.print()
     out.print(table)
 

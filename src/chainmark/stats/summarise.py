@@ -154,7 +154,7 @@ def _prepare(metric: Metric, values: FloatArray, units: Units) -> _Column:
     sums, counts = unit_sums(values, units)
     valid = np.flatnonzero(np.isfinite(values))
     order = valid[np.argsort(values[valid], kind="stable")]
-    wanted = {fraction_of(name) for name in metric.statistics} - {None}
+    wanted = {fraction_of(name) for name in metric.statistics} - {None, 0.0, 1.0}
     fractions = sorted(fraction for fraction in wanted if fraction is not None)
     return _Column(metric, values, sums, counts, values[order], units.of_row[order], fractions)
 
@@ -181,9 +181,12 @@ def _estimate(prepared: _Column, statistic: str, replicates: FloatArray | None, 
         position = 0
     else:
         value = estimable_centile(prepared.sorted_values, fraction)
-        position = 1 + prepared.fractions.index(fraction)
+        position = 1 + prepared.fractions.index(fraction) if fraction in prepared.fractions else 0
     if value is None:
         return Estimate(value=None, standard_error=None, method="not estimable: too few samples")
+    if fraction in {0.0, 1.0}:
+        # A resample never reaches beyond the sample's own extreme, so its spread says nothing of the extreme's error.
+        return Estimate(value=value, standard_error=None, method="an extreme: resampling cannot estimate its error")
     if replicates is None:
         return Estimate(value=value, standard_error=None, method=method)
     drawn = replicates[:, position]
