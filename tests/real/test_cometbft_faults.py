@@ -31,6 +31,7 @@ def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 4, output + errors
     assert "no node was lost: node3 was killed by SIGKILL" in errors
+    assert "hint: " in errors
     run = lab.store.sealed()[0]
     assert run.manifest.status is Status.INVALID
     assert [gate.status for gate in run.manifest.gates if gate.id == "nodes_alive"] == [GateStatus.FAIL]
@@ -95,6 +96,12 @@ def test_a_node_that_cannot_start_shows_its_last_words(lab: Lab) -> None:
     assert "while the network started" in failed.stderr or "was not healthy" in failed.stderr
     assert "node" in failed.stderr
     assert " | " in failed.stderr
+
+
+def test_a_network_that_does_not_start_in_time_shows_a_nodes_last_words(lab: Lab) -> None:
+    failed = lab.run("run", *SHORT, "--set", "network.start_timeout_s=0.2", code=5)
+    assert "was not healthy within 0.2 s of its start" in failed.stderr
+    assert "its last log lines:" in failed.stderr
 
 
 def test_a_configuration_key_that_does_not_exist_is_named(lab: Lab) -> None:

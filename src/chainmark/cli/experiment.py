@@ -21,6 +21,7 @@ from chainmark.cli.common import (
     resolve_profile,
 )
 from chainmark.cli.console import err, progress
+from chainmark.core.manifest import Scalar
 from chainmark.systems.runner import Arm, ExperimentPlan, Lab
 
 SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
@@ -52,6 +53,7 @@ def experiment(
     common = settings or []
     system, baseline_profile = resolve_profile(profile, [*common, *(set_baseline or [])])
     _, candidate_profile = resolve_profile(profile, [*common, *(set_candidate or [])])
+    _warn_of_different_workloads(system.workload(baseline_profile), system.workload(candidate_profile))
     for version in dict.fromkeys((baseline, candidate)):
         with err.status(f"installing {system.title} {version}"):
             system.install(version)
@@ -61,3 +63,14 @@ def experiment(
     sides = [[run for run in runs if (place := run.manifest.experiment) and place.side == arm.side] for arm in arms]
     reports = Reports(html=html, pdf=pdf, markdown=md, json_file=json_file)
     raise typer.Exit(compare_and_report(sides[0], sides[1], reports, as_json))
+
+
+def _warn_of_different_workloads(
+    baseline: dict[str, Scalar | list[Scalar]], candidate: dict[str, Scalar | list[Scalar]]
+) -> None:
+    """Say before the runs what the comparison will say after them."""
+    for key in sorted(baseline.keys() | candidate.keys()):
+        left, right = baseline.get(key), candidate.get(key)
+        if left != right:
+            text = f"warning: the workloads differ ({key} is {left} against {right}): the comparison will be invalid"
+            err.print(text, markup=False)

@@ -42,4 +42,5 @@ def run(
             for gate in failed_gates(run_made):
                 line = f"{run_made.run_id} is invalid: {gate.label}: {gate.measured}, but {gate.limit} is required"
                 err.print(line, markup=False)
+        err.print("hint: an invalid run is never compared; `chainmark runs show RUN` shows what was measured")
         raise typer.Exit(ExitCode.INVALID)

@@ -10,7 +10,7 @@ import psutil
 
 from chainmark.core.manifest import HostFacts
 
-PRESSURE_CPU = Path("/proc/pressure/cpu")
+PRESSURE = Path("/proc/pressure")
 
 
 def host_facts() -> HostFacts:
@@ -24,10 +24,10 @@ def host_facts() -> HostFacts:
     )
 
 
-def cpu_pressure_total_us() -> int | None:
-    """Microseconds since boot in which some task waited for a processor; None where the kernel does not say."""
+def pressure_total_us(resource: str) -> int | None:
+    """Microseconds since boot in which some task waited for "cpu", "io" or "memory"; None if it is not told."""
     try:
-        first = PRESSURE_CPU.read_text(encoding="ascii").splitlines()[0]
+        first = (PRESSURE / resource).read_text(encoding="ascii").splitlines()[0]
         return int(first.rsplit("total=", 1)[1])
     except (OSError, IndexError, ValueError):
         return None

@@ -20,7 +20,7 @@ import zstandard
 
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
-from chainmark.network.host import cpu_pressure_total_us
+from chainmark.network.host import pressure_total_us
 
 INTERVAL_S = 1.0
 SCRAPE_TIMEOUT_S = 0.9
@@ -39,6 +39,8 @@ PROCESS_SCHEMA: dict[str, type[pl.DataType]] = {
 PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
     "time_ns": pl.Int64,
     "cpu_pressure_us": pl.Int64,
+    "io_pressure_us": pl.Int64,
+    "memory_pressure_us": pl.Int64,
     "load1": pl.Float64,
     "cpu_busy_s": pl.Float64,
     "cpu_steal_s": pl.Float64,
@@ -108,7 +110,7 @@ class ResourceSampler:
         self._pressure_rows.append(
             (
                 now_ns,
-                cpu_pressure_total_us(),
+                *(pressure_total_us(resource) for resource in ("cpu", "io", "memory")),
                 psutil.getloadavg()[0],
                 busy_s,
                 times.steal,

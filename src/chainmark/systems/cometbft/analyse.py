@@ -170,6 +170,8 @@ def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
     rates = pressure.sort("time_ns").select(
         "time_ns",
         machine_cpu_pressure=_rate("cpu_pressure_us", []) / 1e6,
+        machine_io_pressure=_rate("io_pressure_us", []) / 1e6,
+        machine_memory_pressure=_rate("memory_pressure_us", []) / 1e6,
         machine_cpu_cores=_rate("cpu_busy_s", []),
         machine_cpu_steal_cores=_rate("cpu_steal_s", []),
         machine_load1=pl.col("load1"),

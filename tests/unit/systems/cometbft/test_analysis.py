@@ -17,6 +17,7 @@ from chainmark.systems.cometbft.analyse import (
     host_second_samples,
     transaction_samples,
 )
+from chainmark.systems.cometbft.gates import restarted_nodes
 from chainmark.systems.cometbft.ingest import Events, _places, observed_commits, read_page
 from chainmark.systems.cometbft.launch import peer_choice
 from chainmark.systems.cometbft.profile import Network
@@ -116,6 +117,13 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
     assert samples["node_cpu_cores"].to_list() == [0.5, None, pytest.approx(0.2), None]
     assert samples["node_peers"].to_list() == [2.0, None, None, None]
     assert samples["node_goroutines"].to_list() == [None] * 4
+
+
+def test_a_node_that_started_anew_is_found_by_its_start_time() -> None:
+    rows = [("node0", 1.0), ("node0", 1.0), ("node1", 1.0), ("node1", 7.0)]
+    scrapes = pl.DataFrame(rows, schema=["host", "value"], orient="row")
+    assert restarted_nodes(scrapes.with_columns(metric=pl.lit("process_start_time_seconds"))) == ["node1"]
+    assert restarted_nodes(scrapes.with_columns(metric=pl.lit("go_goroutines"))) == []
 
 
 def test_a_metrics_page_is_summed_over_its_labels_and_counted() -> None:
