@@ -56,8 +56,9 @@ def test_a_longer_timeout_commit_fails_and_names_latency_and_interval(
     assert (code, comparison["verdict"]) == (1, "fail")
     outcomes = _outcomes(comparison)
     assert outcomes["tx_latency_s p50"] == outcomes["block_interval_s mean"] == "worse"
-    assert "tx latency" in comparison["sentence"]
     assert "block interval" in comparison["sentence"]
+    # Judged together with six others, three runs may not be enough for latency; then the reasons say so by name.
+    assert "tx latency" in " ".join([comparison["sentence"], *comparison["reasons"]])
     changed = [difference["key"] for difference in comparison["configuration_differences"]]
     assert changed == ["consensus.timeout_commit"]
     reports = [tmp_path / f"report.{kind}" for kind in ("html", "pdf", "md")]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison, RunEntry, Side, Verdict
+from chainmark.core.comparison import ChartData, Comparison, RunEntry, Side, Verdict
 from chainmark.core.manifest import Change, Gate, GateStatus
 from chainmark.core.metric import Metric
 from chainmark.report.content import (
@@ -224,7 +224,10 @@ def document(comparison: Comparison) -> Document:
         tool_version=comparison.tool_version,
         schema_version=comparison.schema_version,
         dictionary=[_entry(comparison, metric) for metric in comparison.catalogue.ordered()],
-        charts=[ChartEntry(c.id, c.metric_id, c.kind.value, c.title, c.note) for c in comparison.charts],
+        charts=[
+            ChartEntry(chart.id, chart.metric_id, chart.kind.value, chart.title, _chart_note(comparison, chart))
+            for chart in comparison.charts
+        ],
         digest=digest(comparison),
     )
 
@@ -505,3 +508,10 @@ def _difference_lines(comparison: Comparison) -> list[str]:
     if count:
         lines.append(f"The effective configurations differ in {units.plural(count, 'place')}.")
     return lines
+
+
+def _chart_note(comparison: Comparison, chart: ChartData) -> str:
+    """What was thinned or pooled, and where the samples stand: every figure can be followed to its samples."""
+    population = comparison.catalogue.metric(chart.metric_id).population
+    samples = f"samples: column {chart.metric_id} of samples/{population}.parquet in each run"
+    return f"{chart.note}; {samples}" if chart.note else samples
