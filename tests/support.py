@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,32 @@ from chainmark.store.runs import SealedRun, Store
 
 COMMAND_TIMEOUT_S = 240
 WAIT_TIMEOUT_S = 60
+
+
+@dataclass
+class Started:
+    """A command that was started and not yet waited for."""
+
+    process: subprocess.Popen[str]
+    errors_path: Path
+
+    def errors(self) -> str:
+        """What it wrote to stderr so far."""
+        return self.errors_path.read_text(encoding="utf-8")
+
+    def wait_for_load(self) -> None:
+        """Wait until transactions are being offered."""
+        wait_until(lambda: "offering" in self.errors(), "the load")
+
+    def finish(self, timeout_s: float = COMMAND_TIMEOUT_S) -> subprocess.CompletedProcess[str]:
+        """Wait for its end; kill it when it takes too long."""
+        try:
+            output, _ = self.process.communicate(timeout=timeout_s)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+        return subprocess.CompletedProcess(self.process.args, self.process.returncode, output, self.errors())
 
 
 @dataclass
@@ -33,28 +60,25 @@ class Lab:
         """The environment of the commands: this store, no colours."""
         return {**os.environ, "CHAINMARK_STORE": str(self.store_path), "NO_COLOR": "1", "COLUMNS": "160"}
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Started:
         """Start a command in a process group of its own, as a shell would."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "chainmark.cli", *arguments],
-            env=self.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        number, errors_path = tempfile.mkstemp(prefix="chainmark-stderr-", text=True)
+        with open(number, "w", encoding="utf-8") as errors:  # noqa: PTH123 - a descriptor, not a path
+            process = subprocess.Popen(
+                [sys.executable, "-m", "chainmark.cli", *arguments],
+                env=self.environment(),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+        return Started(process, Path(errors_path))
 
     def run(self, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a command to its end; fail unless it exits with ``code`` (None: any)."""
-        process = self.start(*arguments)
-        try:
-            output, errors = process.communicate(timeout=COMMAND_TIMEOUT_S)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        assert code is None or process.returncode == code, f"exit {process.returncode}\n{output}\n{errors}"
-        return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+        ended = self.start(*arguments).finish()
+        assert code is None or ended.returncode == code, f"exit {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+        return ended
 
     def runs(self, *arguments: str, code: int | None = 0) -> list[SealedRun]:
         """`chainmark run …`; the runs made."""

@@ -18,20 +18,15 @@ from tests.support import Lab, wait_until
 SHORT = ("cometbft/demo", "--version", "v1.0.1", "--set", "load.warm_up_s=2", "--set", "load.duration_s=8")
 
 
-def _loading(lab: Lab) -> bool:
-    """Whether the load has begun: the first metrics pages are there."""
-    return any(lab.store_path.glob("runs/*/raw/scrapes/*.zst"))
-
-
 def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
-    process = lab.start("run", *SHORT)
-    wait_until(lambda: _loading(lab), "the load")
+    started = lab.start("run", *SHORT)
+    started.wait_for_load()
     victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node3"))
     victim.send_signal(signal.SIGKILL)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 4, output + errors
-    assert "no node was lost: node3 was killed by SIGKILL" in errors
-    assert "hint: " in errors
+    ended = started.finish(120)
+    assert ended.returncode == 4, ended.stdout + ended.stderr
+    assert "no node was lost: node3 was killed by SIGKILL" in ended.stderr
+    assert "hint: " in ended.stderr
     run = lab.store.sealed()[0]
     assert run.manifest.status is Status.INVALID
     assert [gate.status for gate in run.manifest.gates if gate.id == "nodes_alive"] == [GateStatus.FAIL]
@@ -42,12 +37,12 @@ def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
 
 
 def test_the_loads_own_node_killed_still_leaves_balanced_books(lab: Lab) -> None:
-    process = lab.start("run", *SHORT)
-    wait_until(lambda: _loading(lab), "the load")
+    started = lab.start("run", *SHORT)
+    started.wait_for_load()
     victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node0"))
     victim.send_signal(signal.SIGKILL)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 4, output + errors
+    ended = started.finish(120)
+    assert ended.returncode == 4, ended.stdout + ended.stderr
     account = lab.store.sealed()[0].manifest.counts["transactions"]
     assert account["offered"] == 2_000
     assert account["unsent"] > 0
@@ -56,22 +51,22 @@ def test_the_loads_own_node_killed_still_leaves_balanced_books(lab: Lab) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_nothing(lab: Lab, number: signal.Signals) -> None:
-    process = lab.start("run", *SHORT)
-    wait_until(lambda: _loading(lab), "the load")
-    process.send_signal(number)
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, output + errors
-    assert "Traceback" not in errors
+    started = lab.start("run", *SHORT)
+    started.wait_for_load()
+    started.process.send_signal(number)
+    ended = started.finish(60)
+    assert ended.returncode == 130, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
     assert lab.node_processes() == []
     assert list(lab.store_path.glob("runs/*")) == []
 
 
 def test_a_killed_chainmark_leaves_no_node_and_an_unfinished_run(lab: Lab) -> None:
-    process = lab.start("run", *SHORT)
-    wait_until(lambda: _loading(lab), "the load")
+    started = lab.start("run", *SHORT)
+    started.wait_for_load()
     assert len(lab.node_processes()) == 4
-    process.kill()
-    process.communicate(timeout=10)
+    started.process.kill()
+    started.finish(10)
     wait_until(lambda: not lab.node_processes(), "the kernel to end the nodes", 10)
     run_id = lab.store.unfinished()[0].run_id
     assert f"{run_id}" in lab.run("runs", "list").stdout
@@ -84,6 +79,8 @@ def test_a_killed_chainmark_leaves_no_node_and_an_unfinished_run(lab: Lab) -> No
 
 def test_a_taken_port_is_named(lab: Lab) -> None:
     with socket.socket() as taken:
+        # Connections of an earlier test's node may linger there.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.1.0.2", 26657))
         taken.listen()
         failed = lab.run("run", *SHORT, code=5)
@@ -132,13 +129,13 @@ def test_a_disk_that_is_too_full_is_said_before_anything_starts(small_disk: Path
 
 def test_a_disk_that_fills_up_ends_the_run_in_order(small_disk: Path) -> None:
     lab = Lab(small_disk / "store")
-    process = lab.start("run", *SHORT)
-    wait_until(lambda: _loading(lab), "the load")
+    started = lab.start("run", *SHORT)
+    started.wait_for_load()
     with (small_disk / "ballast").open("wb") as ballast:
         ballast.write(b"\0" * (shutil.disk_usage(small_disk).free - (32 << 20)))
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 5, output + errors
-    assert "error: the disk is full" in errors
-    assert "Traceback" not in errors
+    ended = started.finish(120)
+    assert ended.returncode == 5, ended.stdout + ended.stderr
+    assert "error: the disk is full" in ended.stderr
+    assert "Traceback" not in ended.stderr
     assert lab.node_processes() == []
     assert len(lab.store.unfinished()) == 1

@@ -71,6 +71,24 @@ def test_a_profile_of_ones_own(tmp_path: Path) -> None:
         read_profile(str(path))
 
 
+def test_changing_one_key_of_the_nodes_leaves_the_others(tmp_path: Path) -> None:
+    """Otherwise judging a longer timeout would silently judge a smaller cache as well."""
+
+    def config(*settings: str) -> object:
+        profile = load_system("cometbft").profile(read_profile("cometbft/demo", settings))
+        return profile.model_dump()["node"]["config"]
+
+    assert config() == {"mempool": {"cache_size": 200_000}}
+    assert config("node.config.consensus.timeout_commit=1.5s") == {
+        "mempool": {"cache_size": 200_000},
+        "consensus": {"timeout_commit": "1.5s"},
+    }
+    assert config("node.config.mempool.cache_size=10000", "node.config.moniker=m") == {
+        "mempool": {"cache_size": 10_000},
+        "moniker": "m",
+    }
+
+
 def test_an_unknown_system_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no system `bitcoin`"):
         load_system("bitcoin")

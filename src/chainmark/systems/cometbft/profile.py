@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from chainmark.core.manifest import Scalar
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 # A mempool of one node takes 5,000 transactions; beyond some 50,000/s no generator thread of this design keeps up.
 MAX_RATE = 50_000
+# The node's default cache (10,000 transactions) lets old transactions come back under load.
+CONFIG: Mapping[str, Mapping[str, Any]] = {"mempool": {"cache_size": 200_000}}
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
+
+
+def _on_top_of_our_own(changes: dict[str, Any]) -> dict[str, Any]:
+    """Changing one key must not undo what every profile changes; naming that key does."""
+    merged = {section: dict(keys) for section, keys in CONFIG.items()}
+    for section, keys in changes.items():
+        merged[section] = {**merged.get(section, {}), **keys} if isinstance(keys, dict) else keys
+    return merged
 
 
 class Network(BaseModel):
@@ -71,8 +82,8 @@ class Node(BaseModel):
     model_config = _SECTION
 
     app: str = "kvstore"
-    # config.toml by section and key. The default cache (10,000) lets old transactions come back under load.
-    config: dict[str, Any] = {"mempool": {"cache_size": 200_000}}
+    # config.toml by section and key, on top of CONFIG.
+    config: Annotated[dict[str, Any], AfterValidator(_on_top_of_our_own)] = Field(default={}, validate_default=True)
     # genesis.json below its root, e.g. consensus_params.feature.pbts_enable_height = "1".
     genesis: dict[str, Any] = {}
 
