@@ -86,6 +86,7 @@ def test_a_taken_port_is_named(lab: Lab) -> None:
         failed = lab.run("run", *SHORT, code=5)
     assert "error: 127.1.0.2:26657 is already in use" in failed.stderr
     assert "hint: " in failed.stderr
+    assert lab.store.unfinished() == []
 
 
 def test_a_node_that_cannot_start_shows_its_last_words(lab: Lab) -> None:
@@ -105,6 +106,7 @@ def test_a_configuration_key_that_does_not_exist_is_named(lab: Lab) -> None:
     failed = lab.run("run", *SHORT, "--set", "node.config.consensus.timeout_comit=1s", code=2)
     assert "`consensus.timeout_comit` is not a key of the config.toml of CometBFT v1.0.1" in failed.stderr
     assert "did you mean `node.config.consensus.timeout_commit`?" in failed.stderr
+    assert lab.store.unfinished() == []
 
 
 @pytest.fixture

@@ -40,6 +40,10 @@ class UnfinishedRun:
             folder.mkdir(exist_ok=True)
         return folder
 
+    def is_empty(self) -> bool:
+        """Whether nothing was collected yet, so that nothing is lost with it."""
+        return {path.name for path in self.path.iterdir()} <= {STATE}
+
     def write_events(self, name: str, frame: pl.DataFrame) -> None:
         """Store typed events as ``events/<name>.parquet``."""
         self._write_frame(self.path / "events" / f"{name}.parquet", frame)

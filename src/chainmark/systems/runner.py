@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
+from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.manifest import ExperimentPlace, Gate, GateStatus, Manifest, Status
 from chainmark.core.progress import Progress
 from chainmark.network.host import host_facts
@@ -83,8 +84,9 @@ class Lab:
     ) -> SealedRun:
         """Make one run and seal it; whether it is valid stands in its manifest.
 
-        An interruption (Ctrl-C) removes the unfinished run. Any other failure leaves it, with all that was collected:
-        it is listed as unfinished, never compared, and removed on request.
+        An interruption (Ctrl-C) and a mistake of the user remove the unfinished run, and so does a failure before
+        anything was collected. Any other failure leaves it, with all that was collected: it is listed as unfinished,
+        never compared, and removed on request.
         """
         started_at = utc_now()
         state = {"pid": os.getpid(), "started_at": started_at, "version": order.version, "profile": _name(profile)}
@@ -97,8 +99,12 @@ class Lab:
             catalogue = self.system.catalogue()
             summaries = summarise(catalogue, execution.samples, order.seed)
             return unfinished.seal(manifest.model_copy(update={"experiment": place}), catalogue, summaries)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, UsageError):
             self.store.remove(unfinished)
+            raise
+        except ChainmarkError:
+            if unfinished.is_empty():
+                self.store.remove(unfinished)
             raise
 
     def _manifest(
