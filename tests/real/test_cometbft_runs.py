@@ -51,4 +51,5 @@ def test_other_shapes_of_network_and_load(lab: Lab, settings: tuple[str, ...]) -
     assert account["committed"] == account["offered"] > 0
     shape = Network.model_validate(run.manifest.profile["network"])
     assert run.samples("host_second")["host"].n_unique() == shape.nodes
-    assert run.samples("host_second")["node_peers"].drop_nulls().min() is not None
+    # Whoever dials two, or everybody, is connected to at least two others all the time.
+    assert run.samples("host_second")["node_peers"].drop_nulls().to_numpy().min() >= 2

@@ -11,7 +11,7 @@ from chainmark.cli.common import AsJson
 from chainmark.cli.console import err, out, print_json
 from chainmark.systems.base import load_system, system_names
 
-app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.")
+app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
 
 
 @app.command("install", epilog="Example: `chainmark nodes install cometbft v0.38.17 v1.0.1`")

@@ -61,6 +61,11 @@ def _walk(path: str, command: Any) -> list[tuple[str, Any]]:
     return found
 
 
+def commands_of(group: Any) -> list[tuple[str, str]]:
+    """Every command's path and the text of its help."""
+    return [(path, f"{command.help or ''}\n{command.epilog or ''}") for path, command in _walk("chainmark", group)]
+
+
 def pages() -> dict[str, str]:
     """All generated pages by file name."""
     metrics = {f"metrics-{name}.md": metrics_page(load_system(name).catalogue()) for name in system_names()}

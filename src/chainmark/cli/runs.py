@@ -16,7 +16,9 @@ from chainmark.core.errors import ExitCode, InvalidRunError, UsageError
 from chainmark.core.storage import storage_errors
 from chainmark.store.runs import SealedRun, UnfinishedRun
 
-app = typer.Typer(no_args_is_help=True, help="Runs: list, show, verify, export, remove.")
+app = typer.Typer(
+    no_args_is_help=True, help="Runs: list, show, verify, export, remove.", epilog="Example: `chainmark runs list`"
+)
 RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it.")]
 
 
