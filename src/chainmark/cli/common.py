@@ -16,7 +16,7 @@ from chainmark.core.errors import ExitCode
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import System, load_system
+from chainmark.systems.base import LaunchableSystem, System, launchable, load_system
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
@@ -73,6 +73,16 @@ def resolve_profile(reference: str, settings: Sequence[str]) -> tuple[System, Ba
     content = read_profile(reference, settings)
     system = load_system(str(content["system"]))
     return system, system.profile(content)
+
+
+def resolve_launchable(reference: str, settings: Sequence[str]) -> tuple[LaunchableSystem, BaseModel]:
+    """The same for a command that runs nodes.
+
+    Raises:
+        UsageError: chainmark cannot run nodes of the profile's system.
+    """
+    system, profile = resolve_profile(reference, settings)
+    return launchable(system), profile
 
 
 def compare_and_report(

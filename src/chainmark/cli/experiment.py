@@ -18,7 +18,7 @@ from chainmark.cli.common import (
     Settings,
     compare_and_report,
     open_store,
-    resolve_profile,
+    resolve_launchable,
 )
 from chainmark.cli.console import err, progress
 from chainmark.core.manifest import Scalar
@@ -51,8 +51,8 @@ def experiment(
     --set-candidate node.config.consensus.timeout_commit=1.5s`
     """
     common = settings or []
-    system, baseline_profile = resolve_profile(profile, [*common, *(set_baseline or [])])
-    _, candidate_profile = resolve_profile(profile, [*common, *(set_candidate or [])])
+    system, baseline_profile = resolve_launchable(profile, [*common, *(set_baseline or [])])
+    _, candidate_profile = resolve_launchable(profile, [*common, *(set_candidate or [])])
     _warn_of_different_workloads(system.workload(baseline_profile), system.workload(candidate_profile))
     for version in dict.fromkeys((baseline, candidate)):
         with err.status(f"installing {system.title} {version}"):

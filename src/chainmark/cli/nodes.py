@@ -9,7 +9,7 @@ from rich.table import Column, Table
 
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import err, out, print_json
-from chainmark.systems.base import load_system, system_names
+from chainmark.systems.base import LaunchableSystem, launchable, load_system, system_names
 
 app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
 
@@ -21,7 +21,7 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Build node binaries from the Go module proxy and cache them, each checked and hashed."""
-    loaded = load_system(system)
+    loaded = launchable(load_system(system))
     subjects = []
     for version in versions:
         with err.status(f"installing {loaded.title} {version} (a first build takes a minute or two)"):
@@ -36,7 +36,8 @@ def install(
 @app.command("list", epilog="Example: `chainmark nodes list`")
 def list_nodes(as_json: AsJson = False) -> None:
     """List the cached node binaries."""
-    found = [pair for name in system_names() for pair in load_system(name).installed()]
+    systems = [load_system(name) for name in system_names()]
+    found = [pair for system in systems if isinstance(system, LaunchableSystem) for pair in system.installed()]
     if as_json:
         print_json([{**subject.model_dump(mode="json"), "path": str(path)} for subject, path in found])
         return

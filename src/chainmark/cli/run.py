@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chainmark.cli.common import AsJson, KeepHomes, Seed, Settings, open_store, resolve_profile
+from chainmark.cli.common import AsJson, KeepHomes, Seed, Settings, open_store, resolve_launchable
 from chainmark.cli.console import err, out, print_json, progress
 from chainmark.core.errors import ExitCode
 from chainmark.core.manifest import Status
@@ -26,7 +26,7 @@ def run(
 
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
     """
-    system, resolved = resolve_profile(profile, settings or [])
+    system, resolved = resolve_launchable(profile, settings or [])
     with err.status(f"installing {system.title} {version}"):
         system.install(version)
     plan = ExperimentPlan([Arm(LONE_SIDE, version, resolved)], repeat, seed, keep_homes)

@@ -1,12 +1,16 @@
-"""What a system gives the rest of the house, and how systems are found."""
+"""What a system gives the rest of the house, and how systems are found.
+
+Every system has metrics and profiles (:class:`System`). What else it can do stands in capabilities of their own: run
+real nodes (:class:`LaunchableSystem`), predict and explain by a model (:class:`ModelledSystem`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import polars as pl
 from pydantic import BaseModel
@@ -14,8 +18,9 @@ from pydantic import BaseModel
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Configuration, Gate, Incident, Scalar, Subject
+from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.progress import Progress
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.runs import SealedRun, UnfinishedRun
 
 ENTRY_POINT_GROUP = "chainmark.systems"
 
@@ -43,6 +48,56 @@ class Order:
     keep_homes: bool
 
 
+@dataclass(frozen=True)
+class Change:
+    """One what-if as the user wrote it: ``("rtt", "EU-AP=+20ms")``, ``("no-pipelining", "")``."""
+
+    key: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.value}".strip()
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """What a model is fitted to: a published report, a run, or a profile; exactly one of the three.
+
+    Attributes:
+        label: how it is called in the results.
+        version: the column of a published report; None takes its last one.
+    """
+
+    label: str
+    document: Path | None = None
+    run: SealedRun | None = None
+    profile: BaseModel | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [part for part in (self.document, self.run, self.profile) if part is not None]
+        if len(given) != 1:
+            raise ValueError(f"a model needs one source, but {len(given)} were given")
+
+
+@dataclass(frozen=True)
+class ModelOrder:
+    """How a model is to be asked.
+
+    Attributes:
+        changes: the what-ifs.
+        together: all changes as one scenario, instead of each alone and then all.
+        blocks: how many blocks to simulate per scenario; None leaves it to the system.
+        threads: 0 means all cores. The results do not depend on it.
+    """
+
+    changes: tuple[Change, ...] = ()
+    together: bool = False
+    blocks: int | None = None
+    seed: int = 1
+    threads: int = 0
+
+
 class System(Protocol):
     """A kind of thing under test. Its folder under ``systems/`` is all that knows what it is."""
 
@@ -58,6 +113,11 @@ class System(Protocol):
         Raises:
             UsageError: a key is unknown or a value impossible; the hint says what to write.
         """
+
+
+@runtime_checkable
+class LaunchableSystem(System, Protocol):
+    """A system whose nodes chainmark can install, run and load on this machine."""
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """What two runs of it must share to be comparable, flattened to dotted keys."""
@@ -75,6 +135,41 @@ class System(Protocol):
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Run the profile once: raw material and events go into ``run``, samples are returned."""
+
+
+@runtime_checkable
+class ModelledSystem(System, Protocol):
+    """A system of which there is a model that predicts its metrics.
+
+    All three raise UsageError for a source or a change that cannot be used.
+    """
+
+    def recognises_document(self, path: Path) -> bool:
+        """Whether a file is a published report of this system; false also for what cannot be read."""
+
+    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Prediction:
+        """The source's network and every what-if, side by side."""
+
+    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Explanation:
+        """Whether the stages that a run or report tells explain the whole that it tells."""
+
+    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Evidence:
+        """The model's record against many published reports."""
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Something that only some systems can do."""
+
+    protocol: type
+    verb: str
+    commands: str
+
+
+CAPABILITIES = (
+    Capability(LaunchableSystem, "run {} nodes itself", "`chainmark run` and `chainmark experiment`"),
+    Capability(ModelledSystem, "predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"),
+)
 
 
 def system_names() -> list[str]:
@@ -99,3 +194,34 @@ def load_system(name: str) -> System:
             f"the system `{name}` is registered, but its code cannot be loaded ({error})", "reinstall its package"
         ) from error
     return system
+
+
+def launchable(system: System) -> LaunchableSystem:
+    """The same system as one whose nodes can be run.
+
+    Raises:
+        UsageError: it is none; the hint names the commands that work.
+    """
+    if isinstance(system, LaunchableSystem):
+        return system
+    raise _cannot(system, LaunchableSystem)
+
+
+def modelled(system: System) -> ModelledSystem:
+    """The same system as one that has a model.
+
+    Raises:
+        UsageError: it has none; the hint names the commands that work.
+    """
+    if isinstance(system, ModelledSystem):
+        return system
+    raise _cannot(system, ModelledSystem)
+
+
+def _cannot(system: System, protocol: type) -> UsageError:
+    verb = next(capability.verb for capability in CAPABILITIES if capability.protocol is protocol)
+    works = [capability.commands for capability in CAPABILITIES if isinstance(system, capability.protocol)]
+    return UsageError(
+        f"chainmark cannot {verb.format(f'`{system.name}`')}",
+        f"for `{system.name}` there are {', '.join([*works, f'`chainmark metrics {system.name}`'])}",
+    )

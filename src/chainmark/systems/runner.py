@@ -17,7 +17,7 @@ from chainmark.core.progress import Progress
 from chainmark.network.host import host_facts
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
-from chainmark.systems.base import Execution, Order, System
+from chainmark.systems.base import Execution, LaunchableSystem, Order, System
 
 # The side of runs that were made without another subject to compare with.
 LONE_SIDE = "subject"
@@ -77,7 +77,7 @@ class Lab:
     """Makes runs of one system into one store."""
 
     store: Store
-    system: System
+    system: LaunchableSystem
 
     def run(
         self, profile: BaseModel, order: Order, progress: Progress, place: ExperimentPlace | None = None
