@@ -1,0 +1,167 @@
+"""The profile of a Cardano network: its hosts and distances, the chain, the workload, the stages' durations."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.scenario import (
+    PINGS_S,
+    PINGS_SPREAD_S,
+    REGIONS,
+    ClusterOrder,
+    Parameters,
+    Region,
+    Scenario,
+    Stages,
+)
+from chainmark.systems.cardano.topology import TORUS_DENSE, Listed, parse_topology
+
+_SECTION = ConfigDict(extra="forbid", frozen=True)
+# A round trip longer than this is no network.
+ROUND_TRIP_MAX_S = 60.0
+
+
+class Network(BaseModel):
+    """The hosts, who fetches from whom, and how far they are apart."""
+
+    model_config = _SECTION
+
+    # The number of the published benchmarks' cluster.
+    hosts: Annotated[int, Field(ge=2, le=1_000_000)] = 52
+    # "torus-dense", "random:4+1", or the path of a topology file, whose hosts then count.
+    topology: str = TORUS_DENSE
+    regions: Annotated[list[Region], Field(min_length=1)] = REGIONS
+    # Mean round trips in the order of the regions, and their standard deviation from link to link.
+    rtt_s: list[list[float]] = PINGS_S
+    rtt_spread_s: list[list[float]] = PINGS_SPREAD_S
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Network:
+        names = [name for region in self.regions for name in (region.name, *region.aliases)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(
+                f"`network.regions` names `{twice}` twice", "every name and alias belongs to one region alone"
+            )
+        self._check_matrix("rtt_s", self.rtt_s, exclusive=True)
+        self._check_matrix("rtt_spread_s", self.rtt_spread_s, exclusive=False)
+        topology = parse_topology(self.topology)
+        if isinstance(topology, Listed):
+            self._check_listed(topology, set(names))
+        return self
+
+    def _check_matrix(self, key: str, matrix: list[list[float]], *, exclusive: bool) -> None:
+        n = len(self.regions)
+        if len(matrix) != n or any(len(row) != n for row in matrix):
+            raise UsageError(
+                f"`network.{key}` must hold {n} rows of {n} values, one for each pair of regions",
+                f"rows and columns stand in the order of the regions: {', '.join(one.name for one in self.regions)}",
+            )
+        low = "more than 0" if exclusive else "at least 0"
+        for a, row in enumerate(matrix):
+            for b, value in enumerate(row):
+                if not math.isfinite(value) or value < 0 or (exclusive and value == 0) or value > ROUND_TRIP_MAX_S:
+                    link = f"{self.regions[a].name}–{self.regions[b].name}"
+                    raise UsageError(
+                        f"`network.{key}` is {value} s for {link}",
+                        f"it must be {low} and at most {ROUND_TRIP_MAX_S:g} s",
+                    )
+
+    def _check_listed(self, topology: Listed, regions: set[str]) -> None:
+        stranger = next((host for host in topology.hosts if host.region not in regions), None)
+        if stranger is not None:
+            raise UsageError(
+                f"the topology's {stranger.name} is in the unknown region `{stranger.region}`",
+                f"`network.regions` knows {', '.join(sorted(regions))}; add an alias there",
+            )
+        if "hosts" in self.model_fields_set and self.hosts != len(topology.hosts):
+            raise UsageError(
+                f"`network.hosts` is {self.hosts}, but the topology file lists {len(topology.hosts)}",
+                "leave `network.hosts` out: the file's hosts count",
+            )
+
+    def cluster(self) -> ClusterOrder:
+        """The cluster to simulate."""
+        topology = parse_topology(self.topology)
+        return ClusterOrder(
+            hosts=len(topology.hosts) if isinstance(topology, Listed) else self.hosts,
+            topology=topology,
+            regions=self.regions,
+            rtt_s=self.rtt_s,
+            rtt_spread_s=self.rtt_spread_s,
+        )
+
+
+class Chain(BaseModel):
+    """The protocol's constants."""
+
+    model_config = _SECTION
+
+    slot_length_s: Annotated[float, Field(gt=0, le=3600, description="(seconds)")] = 1.0
+    # The share of slots that have a leader: one block per 20 s.
+    active_slots_coefficient: Annotated[float, Field(gt=0, le=1)] = 0.05
+    epoch_slots: Annotated[int, Field(ge=1)] = 8000
+    # Blocks behind the tip that can no longer change; an epoch is 10 of them long, in mean blocks.
+    security_parameter: Annotated[int, Field(ge=1)] = 40
+
+    @property
+    def block_interval_s(self) -> float:
+        """Mean time between blocks."""
+        return self.slot_length_s / self.active_slots_coefficient
+
+
+class Workload(BaseModel):
+    """What fills the blocks. The defaults are full blocks of simple payments."""
+
+    model_config = _SECTION
+
+    name: str = "value-only"
+    tps: Annotated[float, Field(ge=0, description="(transactions per second)")] = 12.0
+    block_bytes: Annotated[float, Field(ge=1, le=1e9, description="(bytes)")] = 88_963.0
+    # Standard deviation of the sizes over their mean.
+    block_bytes_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class Profile(BaseModel):
+    """A Cardano profile, resolved and whole."""
+
+    model_config = _SECTION
+
+    system: Literal["cardano"]
+    name: str
+    description: str = ""
+    network: Network = Network()
+    chain: Chain = Chain()
+    workload: Workload = Workload()
+    stages: Stages = Stages()
+    parameters: Parameters = Parameters()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Profile:
+        limit, initial = self.parameters.window_limit_segments, self.parameters.initial_window_segments
+        if limit < initial:
+            raise UsageError(
+                f"`parameters.window_limit_segments` is {limit:g}, less than the initial window of {initial:g}",
+                "a window starts at its initial size and never grows beyond its limit",
+            )
+        return self
+
+    def scenario(self, seed: int) -> Scenario:
+        """What the simulator reads.
+
+        Raises:
+            UsageError: the topology file is gone, or is not one any more.
+        """
+        return Scenario(
+            seed=seed,
+            cluster=self.network.cluster(),
+            stages=self.stages,
+            parameters=self.parameters,
+            block_bytes=self.workload.block_bytes,
+            block_bytes_variation=self.workload.block_bytes_variation,
+            block_interval_s=self.chain.block_interval_s,
+        )

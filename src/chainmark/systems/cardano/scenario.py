@@ -1,0 +1,148 @@
+"""What is simulated: the cluster, how long each stage takes, the constants of transport and scheduling.
+
+This mirrors, field by field, what the simulator in Rust reads.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from chainmark.systems.cardano.topology import Topology, TorusDense
+
+_FROZEN = ConfigDict(frozen=True, extra="forbid")
+Seconds = Annotated[float, Field(ge=0, le=600, description="(seconds)")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Variation = Annotated[float, Field(ge=0, le=600, description="(standard deviation / mean)")]
+SegmentBytes = Annotated[float, Field(ge=100, le=1e6, description="(bytes)")]
+
+
+class Region(BaseModel):
+    """A region and the names that topology files use for it."""
+
+    model_config = _FROZEN
+
+    name: str
+    aliases: list[str] = []
+
+
+# A 52-node benchmark cluster on AWS: the published matrix of pings of 64 bytes between its hosts, averaged over the
+# links of each pair of regions, with the standard deviation from link to link.
+REGIONS = [
+    Region(name="EU", aliases=["eu-central-1"]),
+    Region(name="US", aliases=["us-east-1"]),
+    Region(name="AP", aliases=["ap-southeast-2"]),
+]
+PINGS_S = [
+    [0.000198, 0.09017, 0.27288],
+    [0.09017, 0.000254, 0.19999],
+    [0.27288, 0.19999, 0.000149],
+]
+PINGS_SPREAD_S = [
+    [0.000022, 0.00031, 0.00327],
+    [0.00031, 0.000032, 0.00075],
+    [0.00327, 0.00075, 0.000013],
+]
+
+
+class Stages(BaseModel):
+    """Mean durations of the stages in seconds, by what each is measured from.
+
+    The defaults are those of release 10.6.2 under full blocks of simple payments, from its published report.
+    """
+
+    model_config = _FROZEN
+
+    started_s: Seconds = 0.00142  # slot start to the iteration of the forge loop
+    block_context_s: Seconds = 6.6e-05  # … to the block context
+    ledger_state_s: Seconds = 0.00012  # … to the ledger state
+    ledger_view_s: Seconds = 2.9e-05  # … to the ledger view
+    leadership_s: Seconds = 0.00041  # … to the decision who leads
+    ticked_s: Seconds = 0.02142  # … to the ticked ledger state
+    snapshot_s: Seconds = 0.04687  # … to the mempool's snapshot
+    forged_s: Seconds = 0.00077  # … to the forged block
+    announced_s: Seconds = 0.00072  # forged to announced
+    self_adopted_s: Seconds = 0.06822  # forged to adopted by the forger
+    request_s: Seconds = 0.00143  # header noticed to body requested
+    fetched_to_announced_s: Seconds = 0.00103
+    adopted_s: Seconds = 0.07194  # body fetched to adopted
+
+
+class Parameters(BaseModel):
+    """The constants of the model; docs/concepts/simulation.md says where each comes from."""
+
+    model_config = _FROZEN
+
+    # Serving and validating a header; reading, sending and receiving a body; besides the round trips.
+    header_service_s: Seconds = 0.0025
+    body_service_s: Seconds = 0.0115
+    # The part of the body's service that the server spends before it sends.
+    server_share: Share = 0.25
+    segment_bytes: SegmentBytes = 1448.0
+    segment_bytes_in_region: SegmentBytes = 8949.0
+    initial_window_segments: Annotated[float, Field(ge=1, le=1e6)] = 10.0
+    window_limit_segments: Annotated[float, Field(ge=1, le=1e9)] = 400.0
+    # Time in which a grown congestion window shrinks by half while idle.
+    window_memory_s: Annotated[float, Field(ge=0, description="(seconds)")] = 2.0
+    bandwidth_bytes_per_s: Annotated[float, Field(ge=1)] = 280e6
+    fetch_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
+    decision_interval_s: Seconds = 0.010
+    # Announce a body before it is validated.
+    pipelining: bool = True
+    fast_block_probability: Share = 0.2
+    # The part of the mean ledger ticking that fast blocks are spared, before the mean is restored.
+    fast_block_share: Share = 0.75
+    slow_block_probability: Share = 0.01
+    slow_forging_s: Seconds = 0.5
+    slow_adoption_s: Seconds = 1.0
+    straggler_probability: Share = 0.003
+    straggler_s: Seconds = 0.15
+    forging_variation: Variation = 0.12
+    header_variation: Variation = 0.6
+    body_variation: Variation = 0.7
+    request_variation: Variation = 0.6
+    announcement_variation: Variation = 0.5
+    adoption_variation: Variation = 0.10
+
+
+class ClusterOrder(BaseModel):
+    """A cluster as it is ordered.
+
+    Attributes:
+        rtt_s: mean round trip from region a to region b.
+        rtt_spread_s: standard deviation of that mean from link to link.
+        lost_regions: regions whose hosts do not take part.
+    """
+
+    model_config = _FROZEN
+
+    hosts: int = 52
+    topology: Topology = TorusDense()
+    regions: list[Region] = REGIONS
+    rtt_s: list[list[float]] = PINGS_S
+    rtt_spread_s: list[list[float]] | None = PINGS_SPREAD_S
+    lost_regions: list[str] = []
+
+
+class Scenario(BaseModel):
+    """A network under a workload.
+
+    Attributes:
+        block_bytes: mean size of a block; ``block_bytes_variation`` its coefficient of variation.
+        block_interval_s: mean time between blocks.
+    """
+
+    model_config = _FROZEN
+
+    seed: int
+    cluster: ClusterOrder = ClusterOrder()
+    stages: Stages
+    parameters: Parameters = Parameters()
+    block_bytes: float
+    block_bytes_variation: float = 0.0
+    block_interval_s: float = 20.0
+
+    def json_text(self) -> str:
+        """The form in which the simulator reads it."""
+        return self.model_dump_json(exclude_none=True)

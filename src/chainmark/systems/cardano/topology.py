@@ -1,0 +1,108 @@
+"""Who fetches from whom: a rule by its name, or a benchmark's topology file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from chainmark.core.errors import UsageError
+
+_FROZEN = ConfigDict(frozen=True, extra="forbid")
+TORUS_DENSE = "torus-dense"
+TOPOLOGY_HINT = f'a topology is "{TORUS_DENSE}", "random:4+1" (peers in the own region + in each other), or a file'
+
+
+class TorusDense(BaseModel):
+    """Per region a ring with two chords, and one host of every other region."""
+
+    model_config = _FROZEN
+
+    kind: Literal["torus-dense"] = "torus-dense"
+
+
+class RandomPeers(BaseModel):
+    """So many random hosts of the own region and of every other one."""
+
+    model_config = _FROZEN
+
+    kind: Literal["random"] = "random"
+    in_region: int
+    per_other_region: int
+
+
+class ListedHost(BaseModel):
+    """One host of a file; ``producers`` are the hosts that it fetches from."""
+
+    model_config = _FROZEN
+
+    name: str
+    region: str
+    producers: list[str]
+
+
+class Listed(BaseModel):
+    """As a file lists it."""
+
+    model_config = _FROZEN
+
+    kind: Literal["listed"] = "listed"
+    hosts: list[ListedHost]
+
+
+Topology = Annotated[TorusDense | RandomPeers | Listed, Field(discriminator="kind")]
+
+
+class _CoreNode(BaseModel):
+    name: str
+    region: str
+    producers: list[str]
+
+
+class _TopologyFile(BaseModel):
+    """The part of a benchmark's topology file that matters here; an explorer is no host of the cluster."""
+
+    coreNodes: list[_CoreNode]  # noqa: N815 - the file's own key
+
+
+def parse_topology(text: str) -> TorusDense | RandomPeers | Listed:
+    """A topology from its name ("torus-dense", "random:4+1") or the path of a topology file.
+
+    Raises:
+        UsageError: it is neither, or the file is not a topology.
+    """
+    if text == TORUS_DENSE:
+        return TorusDense()
+    if rule := re.fullmatch(r"random:(\d{1,3})\+(\d{1,3})", text):
+        return RandomPeers(in_region=int(rule[1]), per_other_region=int(rule[2]))
+    return _read(Path(text))
+
+
+def _read(path: Path) -> Listed:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"the topology `{path}` is no rule and cannot be read as a file: {error.strerror}", TOPOLOGY_HINT
+        ) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the topology file {path} is not JSON: {error}", TOPOLOGY_HINT) from error
+    try:
+        nodes = _TopologyFile.model_validate(content).coreNodes
+    except ValidationError as error:
+        raise UsageError(
+            f"the file {path} is not a topology",
+            "it has `coreNodes`, each with a `name`, a `region` and a list of `producers`",
+        ) from error
+    if not nodes:
+        raise UsageError(f"the topology file {path} lists no hosts", "`coreNodes` names the hosts of the cluster")
+    return Listed(hosts=[ListedHost(**node.model_dump()) for node in sorted(nodes, key=_number)])
+
+
+def _number(node: _CoreNode) -> tuple[int, str]:
+    """Files list hosts by region; numbers follow the names, as they do in the generated topologies."""
+    digits = node.name.rpartition("-")[2]
+    return (int(digits) if digits.isascii() and digits.isdigit() else 2**63, node.name)
