@@ -30,15 +30,26 @@ class IntervalBar:
 
 def interval_bar(judgement: Judgement) -> IntervalBar | None:
     """The bar of one judgement; None where it has no change or no band."""
-    change = _finite(judgement.change)
-    margin_low, margin_high = _finite(judgement.margin_low), _finite(judgement.margin_high)
+    return bar_between(
+        judgement.change,
+        interval=(judgement.low, judgement.high),
+        margin=(judgement.margin_low, judgement.margin_high),
+    )
+
+
+def bar_between(
+    change: float | None, *, interval: tuple[float | None, float | None], margin: tuple[float | None, float | None]
+) -> IntervalBar | None:
+    """The bar of a change with its interval against a band, all on one scale; None without a change or a band."""
+    change = _finite(change)
+    margin_low, margin_high = _finite(margin[0]), _finite(margin[1])
     if change is None or margin_low is None or margin_high is None or not margin_low < 0.0 < margin_high:
         return None
     left, right = SPAN_IN_MARGINS * margin_low, SPAN_IN_MARGINS * margin_high
     if not math.isfinite(right - left):
         return None
-    low = min(change, judgement.low if judgement.low is not None else change)
-    high = max(change, judgement.high if judgement.high is not None else change)
+    low = min(change, interval[0] if interval[0] is not None else change)
+    high = max(change, interval[1] if interval[1] is not None else change)
 
     def place(value: float) -> float:
         return (min(max(value, left), right) - left) / (right - left)

@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import vl_convert
-
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Scale
+from chainmark.report.vega import Spec, svg_of
 
-Spec = dict[str, Any]
-
-VEGA_LITE_VERSION = "6.4"
 DATA_NAME = "points"
 # Okabe and Ito's blue and vermilion: told apart with every kind of colour blindness, and dark enough on white.
 SIDE_COLOURS = ("#0072b2", "#d55e00")
 SIDE_COLOURS_ON_DARK = ("#56b4e9", "#e69f00")
+OTHER_COLOURS = ("#009e73", "#cc79a7", "#888888")  # of lines that belong to no side
 _DASHES = ([5, 3], [1, 0])
 _SHAPES = ("circle", "triangle-up")
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
-_INK = "#333333"
 
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
 _PRINT_POINTS = {True: 200, False: 80}  # pooled lines; lines of single runs
@@ -390,28 +385,6 @@ def chart_points(chart: ChartData, comparison: Comparison, drawing: ChartDrawing
     return points
 
 
-def print_config() -> Spec:
-    """The look on white paper."""
-    font = "Libertinus Serif"
-    return {
-        "font": font,
-        "background": "transparent",
-        "range": {"category": [*SIDE_COLOURS, "#009e73", "#cc79a7", "#555555"]},
-        "axis": {
-            "labelFontSize": 11,
-            "titleFontSize": 11,
-            "titleFontWeight": "normal",
-            "labelColor": _INK,
-            "titleColor": _INK,
-            "gridColor": "#e4e4e4",
-            "domainColor": "#999999",
-            "tickColor": "#999999",
-        },
-        "legend": {"labelFontSize": 11, "labelColor": _INK, "symbolStrokeWidth": 2, "symbolSize": 200},
-        "view": {"stroke": None},
-    }
-
-
 def chart_svg(chart: ChartData, comparison: Comparison) -> tuple[str, str]:
     """One chart as SVG for paper, thinned to what paper can show.
 
@@ -425,14 +398,7 @@ def chart_svg(chart: ChartData, comparison: Comparison) -> tuple[str, str]:
         "height": 185,
         "datasets": {DATA_NAME: chart_points(thinned, comparison, drawing)},
     }
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=print_config(), allowed_base_urls=[])
-    return _numbered_afresh(svg), note
-
-
-def _numbered_afresh(svg: str) -> str:
-    """Name the clip paths of each drawing from 1: the renderer goes on counting from one drawing to the next."""
-    names: dict[str, str] = {}
-    return re.sub(r"\bclip\d+\b", lambda found: names.setdefault(found[0], f"clip{len(names) + 1}"), svg)
+    return svg_of(spec, [*SIDE_COLOURS, "#009e73", "#cc79a7", "#555555"]), note
 
 
 def _for_print(chart: ChartData) -> tuple[ChartData, str]:

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison
 from chainmark.report.content import Row
 from chainmark.report.document import Document, GateRow, document
+from chainmark.report.markup import bullets, code, escaped, folded, plain, table
 
 VERDICT_SIGNS = {"pass": "🟢", "fail": "🔴", "inconclusive": "🟡", "invalid": "⚪"}
-# Everything that Markdown or the HTML inside it could take for markup in a version, a key or a note.
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
-
-
-def _code(text: str) -> str:
-    """A key or a value in code type; a table's bar inside it must be escaped as well."""
-    body = " ".join(text.split()).replace("`", "'").replace("|", "\\|")
-    return f"`{body}`" if body else ""
-
-
-def _table(headings: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table. ``align`` holds one letter a column: l or r."""
-    rules = [{"l": ":--", "r": "--:"}[letter] for letter in align]
-    body = [f"| {' | '.join(cells)} |" for cells in rows]
-    return [f"| {' | '.join(headings)} |", f"| {' | '.join(rules)} |", *body, ""] if body else []
-
-
-def _folded(summary: str, lines: Sequence[str]) -> list[str]:
-    # Without the blank lines GitHub takes what is inside for HTML, not for Markdown.
-    return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""] if lines else []
 
 
 def _metric_rows(report: Document, rows: Sequence[Row]) -> list[str]:
     def cells(row: Row) -> list[str]:
         loud = row.emphasis in ("worse", "caution") and row.gating
-        outcome = _plain(row.outcome)
+        outcome = plain(row.outcome)
         return [
-            _plain(row.label_with_unit),
+            plain(row.label_with_unit),
             row.baseline,
             row.candidate,
             row.change_with_unit,
@@ -52,33 +27,29 @@ def _metric_rows(report: Document, rows: Sequence[Row]) -> list[str]:
             f"**{outcome}**" if loud else outcome,
         ]
 
-    names = ["metric", _plain(report.baseline), _plain(report.candidate), "change", f"{report.confidence} interval"]
-    return _table([*names, "margin", "outcome"], "lrrrrrl", [cells(row) for row in rows])
+    names = ["metric", plain(report.baseline), plain(report.candidate), "change", f"{report.confidence} interval"]
+    return table([*names, "margin", "outcome"], "lrrrrrl", [cells(row) for row in rows])
 
 
 def render_markdown(comparison: Comparison) -> str:
     """The comparison as GitHub-flavoured Markdown; the same comparison gives the same text."""
     report = document(comparison)
     lines = [
-        f"## {_plain(report.title)}",
+        f"## {plain(report.title)}",
         "",
-        f"{VERDICT_SIGNS[report.verdict]} **{report.verdict_word}**: {_plain(report.sentence)}",
+        f"{VERDICT_SIGNS[report.verdict]} **{report.verdict_word}**: {plain(report.sentence)}",
         "",
-        _plain(report.subtitle),
+        plain(report.subtitle),
         "",
         *_metric_rows(report, report.gating),
-        *_bullets("Why", report.reasons),
+        *bullets("Why", report.reasons),
         *_warnings(report),
         *_moved(report),
-        *_bullets("Next", report.advice),
+        *bullets("Next", report.advice),
         *_details(report),
-        f"<sub>chainmark {_plain(report.tool_version)} · comparison SHA-256 <code>{report.digest}</code></sub>",
+        f"<sub>chainmark {plain(report.tool_version)} · comparison SHA-256 <code>{report.digest}</code></sub>",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _bullets(heading: str, items: Sequence[str]) -> list[str]:
-    return [f"**{heading}**", "", *(f"- {_plain(item)}" for item in items), ""] if items else []
 
 
 def _warnings(report: Document) -> list[str]:
@@ -93,7 +64,7 @@ def _warnings(report: Document) -> list[str]:
         items += [f"! {run.run_id}: {text}" for text in [*run.incidents, *run.warnings]]
     items += [f"! {p.label}: {p.baseline} against {p.candidate}. {p.detail}" for p in report.conditions]
     items += [f"✗ workload {p.label}: {p.baseline} against {p.candidate}" for p in report.workload_differences]
-    return _bullets("Validity", [*report.validity_summary, *items])
+    return bullets("Validity", [*report.validity_summary, *items])
 
 
 def _measured(gate: GateRow) -> str:
@@ -112,33 +83,29 @@ def _moved(report: Document) -> list[str]:
 
 def _details(report: Document) -> list[str]:
     lines: list[str] = []
-    for table in report.tables:
-        lines += _folded(f"{_html(table.title)}: all {len(table.rows)} rows", _metric_rows(report, table.rows))
-    runs = _table(
+    for group in report.tables:
+        lines += folded(f"{escaped(group.title)}: all {len(group.rows)} rows", _metric_rows(report, group.rows))
+    runs = table(
         ["run", "side", "started", "gates", "included"],
         "lllll",
         [
-            [_code(r.run_id), _plain(r.side), r.started, _plain(r.gates), _plain(r.excluded_because and "no") or "yes"]
+            [code(r.run_id), plain(r.side), r.started, plain(r.gates), plain(r.excluded_because and "no") or "yes"]
             for r in report.runs
         ],
     )
-    lines += _folded(f"Runs ({len(report.runs)})", runs)
+    lines += folded(f"Runs ({len(report.runs)})", runs)
     differences = [*report.default_changes, *report.made_changes]
-    configuration = _table(
-        ["file", "key", _plain(report.baseline), _plain(report.candidate)],
+    configuration = table(
+        ["file", "key", plain(report.baseline), plain(report.candidate)],
         "llll",
-        [[_plain(d.file), _code(d.key), _code(d.baseline), _code(d.candidate)] for d in differences],
+        [[plain(d.file), code(d.key), code(d.baseline), code(d.candidate)] for d in differences],
     )
-    lines += _folded(f"Configuration differences ({len(differences)})", configuration)
-    facts = [[_plain(p.label), _plain(p.baseline), _plain(p.candidate)] for p in report.subjects + report.machine]
-    sides = ["fact", _plain(report.baseline), _plain(report.candidate)]
-    lines += _folded("Manifest", _table(sides, "lll", facts) + _workload(report))
+    lines += folded(f"Configuration differences ({len(differences)})", configuration)
+    facts = [[plain(p.label), plain(p.baseline), plain(p.candidate)] for p in report.subjects + report.machine]
+    sides = ["fact", plain(report.baseline), plain(report.candidate)]
+    lines += folded("Manifest", table(sides, "lll", facts) + _workload(report))
     return lines
 
 
 def _workload(report: Document) -> list[str]:
-    return _table(["workload", "value"], "ll", [[_code(key), _code(value)] for key, value in report.workload])
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return table(["workload", "value"], "ll", [[code(key), code(value)] for key, value in report.workload])

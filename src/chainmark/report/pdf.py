@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
-from functools import cache
-from importlib import resources
 from typing import Any
-
-import typst
 
 from chainmark.core.comparison import Comparison
 from chainmark.report.charts import chart_svg
 from chainmark.report.document import document
-
-
-@cache
-def _template() -> bytes:
-    return (resources.files("chainmark.report") / "templates" / "report.typ").read_bytes()
+from chainmark.report.typeset import typeset
 
 
 def render_pdf(comparison: Comparison) -> bytes:
@@ -27,16 +18,7 @@ def render_pdf(comparison: Comparison) -> bytes:
     for chart, entry in zip(comparison.charts, data["charts"], strict=True):
         entry["svg"], thinned = chart_svg(chart, comparison)
         entry["note"] = "; ".join(text for text in (chart.note, thinned) if text)
-    compiled = typst.compile(
-        _template(),
-        format="pdf",
-        sys_inputs={"report": json.dumps(data, ensure_ascii=False, sort_keys=True)},
-        ignore_system_fonts=True,
-        timestamp=_timestamp(comparison.date),
-    )
-    if not isinstance(compiled, bytes):  # a list of pages is returned for images only
-        raise TypeError("the PDF was not compiled into one file")
-    return compiled
+    return typeset("report.typ", data, _timestamp(comparison.date))
 
 
 def _timestamp(date: str) -> datetime.datetime:

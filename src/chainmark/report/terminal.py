@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from chainmark.core.comparison import Comparison
 from chainmark.report.bars import text_bar, text_scale
 from chainmark.report.content import Row, moved_text
 from chainmark.report.document import Document, GateRow, document
+from chainmark.report.lines import Printer, shorten, wrapped
 
 VERDICT_STYLES = {
     "pass": "bold white on green",
@@ -49,17 +49,9 @@ class _Column:
 
 
 def _column(heading: str, cells: Sequence[str], *, flush_right: bool = True) -> _Column:
-    heading = _shorten(heading, max(14, *(cell_len(cell) for cell in cells)) if cells else 14)
+    heading = shorten(heading, max(14, *(cell_len(cell) for cell in cells)) if cells else 14)
     width = max([cell_len(heading), *(cell_len(cell) for cell in cells)])
     return _Column(heading, list(cells), width, flush_right)
-
-
-def _shorten(text: str, width: int) -> str:
-    """Cut in the middle: the beginning says what it is and the end holds the statistic and the unit."""
-    if cell_len(text) <= width:
-        return text
-    head = (width - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
 def _aligned(figures: Sequence[str], suffixes: Sequence[str] | None = None) -> list[str]:
@@ -91,13 +83,13 @@ def _intervals(rows: Sequence[Row]) -> list[str]:
 def render_terminal(comparison: Comparison, console: Console) -> None:
     """Print the comparison. Colour only underlines what the words say, so nothing is lost without it."""
     report = document(comparison)
-    out = _Printer(console)
+    out = Printer(console)
     out.blank()
     out.paragraph(report.title, "bold")
     out.paragraph(report.subtitle, "bright_black")
     out.blank()
     badge = f" {report.verdict_word} "
-    for index, line in enumerate(_wrapped(report.sentence, console.width - len(badge) - 2)):
+    for index, line in enumerate(wrapped(report.sentence, console.width - len(badge) - 2)):
         first = (badge, VERDICT_STYLES[report.verdict]) if index == 0 else " " * len(badge)
         out.line(Text.assemble(first, "  ", (line, "bold")))
     if report.verdict != "pass":  # the reasons of a pass are the table itself
@@ -109,37 +101,7 @@ def render_terminal(comparison: Comparison, console: Console) -> None:
     _closing(report, out)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most that width; a figure and its percent sign stay together."""
-    lines = textwrap.wrap(text.replace(" %", "\u00a0%"), max(20, width), break_on_hyphens=False)
-    return [line.replace("\u00a0", " ") for line in lines]
-
-
-class _Printer:
-    """Paragraphs wrap at the console's width; table lines are never broken."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.width = console.width
-
-    def line(self, text: Text) -> None:
-        text.rstrip()
-        self.console.print(text, no_wrap=True, overflow="ignore", crop=False, highlight=False)
-
-    def paragraph(self, text: str, style: str) -> None:
-        for line in _wrapped(text, self.width):
-            self.line(Text(line, style=style))
-
-    def item(self, text: str, mark: str = "·", style: str = "") -> None:
-        """A hanging item: the following lines of a long sentence stand under its first word."""
-        for index, line in enumerate(_wrapped(text, self.width - 4)):
-            self.line(Text((f"  {mark} " if index == 0 else "    ") + line, style=style))
-
-    def blank(self) -> None:
-        self.console.print()
-
-
-def _gating_table(report: Document, out: _Printer) -> None:
+def _gating_table(report: Document, out: Printer) -> None:
     rows = report.gating
     if not rows:
         out.item("no gating metric was compared", "!", "yellow")
@@ -160,7 +122,7 @@ def _gating_table(report: Document, out: _Printer) -> None:
         _wide_table(rows, [label, *left, interval], outcome, _odd(min(_WIDEST_BAR, spare - _GAP)), out)
     else:
         width = max(_NARROWEST_LABEL, min(label.width, out.width - taken))
-        label = _Column(label.heading, [_shorten(cell, width) for cell in label.cells], width, flush_right=False)
+        label = _Column(label.heading, [shorten(cell, width) for cell in label.cells], width, flush_right=False)
         _narrow_table(rows, [label, *left], interval, outcome, out)
     out.blank()
 
@@ -182,7 +144,7 @@ def _styled(row: Row, text: str) -> tuple[str, str]:
     return (text, EMPHASIS_STYLES[row.emphasis])
 
 
-def _wide_table(rows: Sequence[Row], columns: list[_Column], outcome: _Column, bar_width: int, out: _Printer) -> None:
+def _wide_table(rows: Sequence[Row], columns: list[_Column], outcome: _Column, bar_width: int, out: Printer) -> None:
     gap = " " * _GAP
     heads = gap.join(column.head() for column in columns)
     out.line(Text(f"  {heads}{gap}{_scale(rows, bar_width)}{gap}{outcome.head()}", style="bright_black"))
@@ -201,7 +163,7 @@ def _wide_table(rows: Sequence[Row], columns: list[_Column], outcome: _Column, b
 
 
 def _narrow_table(
-    rows: Sequence[Row], columns: list[_Column], interval: _Column, outcome: _Column, out: _Printer
+    rows: Sequence[Row], columns: list[_Column], interval: _Column, outcome: _Column, out: Printer
 ) -> None:
     """Two lines a metric: where the whole does not fit, the interval and its bar go below the figures."""
     gap = " " * _GAP
@@ -222,7 +184,7 @@ def _narrow_table(
             out.line(Text(f"    {interval.cell(index)}{gap}{text_bar(row.bar, bar_width)}", style=style))
 
 
-def _validity(report: Document, out: _Printer) -> None:
+def _validity(report: Document, out: Printer) -> None:
     """Only what a reader must know before believing the table: what failed, what was left out, what differs."""
     printed = False
     for status, mark, style in (("fail", "✗", "red"), ("warn", "!", "yellow")):
@@ -263,7 +225,7 @@ def _not_met(name: str, runs: Sequence[str]) -> str:
     return f"{', '.join(dict.fromkeys(missed))} in {len(missed)} of {units.plural(len(runs), 'run')} of {name}"
 
 
-def _closing(report: Document, out: _Printer) -> None:
+def _closing(report: Document, out: Printer) -> None:
     lines: list[str] = []
     if report.diagnostics:
         lines.append(_moved_sentence(report))

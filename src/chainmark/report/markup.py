@@ -1,0 +1,43 @@
+"""Markdown as GitHub reads it: text that stays text, tables, folded parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+# Everything that Markdown or the HTML inside it could take for markup in a version, a key or a note.
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """A key or a value in code type; a table's bar inside it must be escaped as well."""
+    body = " ".join(text.split()).replace("`", "'").replace("|", "\\|")
+    return f"`{body}`" if body else ""
+
+
+def table(headings: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table. ``align`` holds one letter a column: l or r."""
+    rules = [{"l": ":--", "r": "--:"}[letter] for letter in align]
+    body = [f"| {' | '.join(cells)} |" for cells in rows]
+    return [f"| {' | '.join(headings)} |", f"| {' | '.join(rules)} |", *body, ""] if body else []
+
+
+def folded(summary: str, lines: Sequence[str]) -> list[str]:
+    """Lines behind a summary that opens them."""
+    # Without the blank lines GitHub takes what is inside for HTML, not for Markdown.
+    return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""] if lines else []
+
+
+def bullets(heading: str, items: Sequence[str]) -> list[str]:
+    """A list under a heading; nothing for no items."""
+    return [f"**{heading}**", "", *(f"- {plain(item)}" for item in items), ""] if items else []
+
+
+def escaped(text: str) -> str:
+    """Text inside HTML inside Markdown."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
