@@ -116,3 +116,33 @@ class EventObserver:
 
     def reconnects(self) -> int:
         """How often the subscription was lost and made again."""
+
+@final
+class SimulatedBatches:
+    """Averages over batches of simulated blocks; the columns are named by `figures`, times are in seconds."""
+
+    @property
+    def figures(self) -> list[str]: ...
+    @property
+    def normal(self) -> list[list[float]]:
+        """[batch][figure]: means over the ordinary blocks."""
+    @property
+    def slow(self) -> list[list[float]]:
+        """[batch][figure]: means over the slow blocks, a quarter as many."""
+    @property
+    def events(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+
+def simulate_batches(
+    scenario_json: str, blocks_per_batch: int, first_batch: int, batches: int, threads: int
+) -> SimulatedBatches:
+    """Simulate batches of blocks; a batch depends on the scenario, its number and its size alone.
+
+    Args:
+        scenario_json: what is simulated, as crates/chainmark-sim/src/model.rs describes it.
+        blocks_per_batch: ordinary blocks of a batch.
+        first_batch: number of the first batch.
+        batches: how many.
+        threads: 0 for all cores; the result does not depend on it.
+    """

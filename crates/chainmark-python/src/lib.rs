@@ -1,6 +1,7 @@
 //! Python bindings: argument conversion, release of the interpreter lock, errors. No logic.
 
 mod load;
+mod simulation;
 
 use pyo3::prelude::*;
 
@@ -9,4 +10,6 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::load::{EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction};
+    #[pymodule_export]
+    use super::simulation::{SimulatedBatches, simulate_batches};
 }

@@ -1,0 +1,381 @@
+//! Who is connected to whom, and how far away.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, SimulationError};
+use crate::random::{Draws, Purpose, normal_quantile};
+
+/// Upstream peers are remembered as bits of a word.
+pub const UPSTREAM_MAX: usize = 64;
+
+/// A region and the names that topology files use for it.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    pub name: String,
+    #[serde(default)]
+    pub aliases: Vec<String>,
+}
+
+/// One host of a listed topology.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct ListedHost {
+    pub name: String,
+    pub region: String,
+    /// The hosts it fetches from.
+    pub producers: Vec<String>,
+}
+
+/// The rule by which hosts choose their upstream peers.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Topology {
+    /// Per region a ring with two chords, and one host of every other region.
+    TorusDense,
+    /// So many random hosts of the own region and of every other one.
+    Random { in_region: usize, per_other_region: usize },
+    /// As a file lists it.
+    Listed { hosts: Vec<ListedHost> },
+}
+
+/// A cluster as it is ordered.
+///
+/// `rtt_s[a][b]` is the mean round trip in seconds from region a to region b; `rtt_spread_s` the standard deviation
+/// of that mean from link to link.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterOrder {
+    pub hosts: usize,
+    pub topology: Topology,
+    pub regions: Vec<Region>,
+    pub rtt_s: Vec<Vec<f64>>,
+    #[serde(default)]
+    pub rtt_spread_s: Option<Vec<Vec<f64>>>,
+    /// Regions whose hosts do not take part.
+    #[serde(default)]
+    pub lost_regions: Vec<String>,
+}
+
+/// One direction of a connection: bodies flow from `upstream` to the host that owns the list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Upstream {
+    pub host: u32,
+    pub rtt_s: f64,
+    /// Number of the link, for its window memory.
+    pub link: u32,
+    pub in_region: bool,
+}
+
+/// One host that fetches from the owner of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Downstream {
+    pub host: u32,
+    /// Place of the owner in that host's list of upstream peers.
+    pub place: u32,
+}
+
+/// A cluster as it is simulated. All lists are indexed by host number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cluster {
+    pub names: Vec<String>,
+    /// The numbers that random draws are keyed by: they stay when a region is lost.
+    pub numbers: Vec<u32>,
+    pub regions: Vec<Region>,
+    pub region_of: Vec<usize>,
+    /// Ascending by round trip: the order in which a host asks.
+    pub upstream: Vec<Vec<Upstream>>,
+    pub downstream: Vec<Vec<Downstream>>,
+    /// As the topology lists them, for files that describe it.
+    pub producers: Vec<Vec<u32>>,
+    pub links: usize,
+}
+
+impl Cluster {
+    /// Build the cluster.
+    ///
+    /// # Errors
+    /// No hosts, an unknown region, a negative or missing round trip, a host that knows itself or a stranger, more
+    /// than 64 upstream peers, or a host that blocks cannot reach.
+    pub fn build(order: &ClusterOrder, seed: u64) -> Result<Self> {
+        check_regions(order)?;
+        let places = match &order.topology {
+            Topology::Listed { hosts } => listed(hosts, &order.regions)?,
+            rule => by_rule(order.hosts, order.regions.len(), rule, seed)?,
+        };
+        let places = without_lost_regions(places, order)?;
+        Self::connect(places, order, seed)
+    }
+
+    pub fn hosts(&self) -> usize {
+        self.names.len()
+    }
+
+    fn connect(places: Places, order: &ClusterOrder, seed: u64) -> Result<Self> {
+        let n = places.names.len();
+        if n < 2 {
+            return Err(SimulationError::impossible(
+                format!("a cluster of {n} hosts has nobody to send a block to"),
+                "at least 2 hosts are needed",
+            ));
+        }
+        let mut links = 0;
+        let mut upstream: Vec<Vec<Upstream>> = Vec::with_capacity(n);
+        for (host, producers) in places.producers.iter().enumerate() {
+            if producers.len() > UPSTREAM_MAX {
+                return Err(SimulationError::impossible(
+                    format!("{} has {} upstream peers", places.names[host], producers.len()),
+                    format!("at most {UPSTREAM_MAX} are simulated"),
+                ));
+            }
+            let mut list: Vec<Upstream> = Vec::with_capacity(producers.len());
+            for &peer in producers {
+                let regions = (places.region_of[peer as usize], places.region_of[host]);
+                let numbers = (places.numbers[peer as usize], places.numbers[host]);
+                let rtt_s = link_rtt_s(order, regions, numbers, seed);
+                list.push(Upstream { host: peer, rtt_s, link: 0, in_region: regions.0 == regions.1 });
+            }
+            list.sort_by(|a, b| a.rtt_s.total_cmp(&b.rtt_s).then(a.host.cmp(&b.host)));
+            for entry in &mut list {
+                entry.link = links;
+                links += 1;
+            }
+            upstream.push(list);
+        }
+        let mut downstream = vec![Vec::new(); n];
+        for (host, list) in upstream.iter().enumerate() {
+            for (place, entry) in list.iter().enumerate() {
+                downstream[entry.host as usize].push(Downstream { host: host as u32, place: place as u32 });
+            }
+        }
+        let cluster = Self {
+            names: places.names,
+            numbers: places.numbers,
+            regions: order.regions.clone(),
+            region_of: places.region_of,
+            upstream,
+            downstream,
+            producers: places.producers,
+            links: links as usize,
+        };
+        cluster.check_connected()?;
+        Ok(cluster)
+    }
+
+    fn check_connected(&self) -> Result<()> {
+        let forward = |host: usize| self.downstream[host].iter().map(|d| d.host as usize).collect::<Vec<_>>();
+        let backward = |host: usize| self.upstream[host].iter().map(|u| u.host as usize).collect::<Vec<_>>();
+        for (neighbours, what) in [
+            (&forward as &dyn Fn(usize) -> Vec<usize>, "receives no block of"),
+            (&backward as &dyn Fn(usize) -> Vec<usize>, "sends no block to"),
+        ] {
+            if let Some(host) = first_unreached(self.hosts(), neighbours) {
+                return Err(SimulationError::impossible(
+                    format!("the topology is not connected: {} {what} {}", self.names[host], self.names[0]),
+                    "every host must reach every other one over its upstream peers",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn first_unreached(n: usize, neighbours: &dyn Fn(usize) -> Vec<usize>) -> Option<usize> {
+    let mut seen = vec![false; n];
+    let mut queue = vec![0];
+    seen[0] = true;
+    while let Some(host) = queue.pop() {
+        for next in neighbours(host) {
+            if !seen[next] {
+                seen[next] = true;
+                queue.push(next);
+            }
+        }
+    }
+    seen.iter().position(|reached| !reached)
+}
+
+/// Hosts, their regions and whom they fetch from, before distances are known.
+struct Places {
+    names: Vec<String>,
+    numbers: Vec<u32>,
+    region_of: Vec<usize>,
+    producers: Vec<Vec<u32>>,
+}
+
+fn check_regions(order: &ClusterOrder) -> Result<()> {
+    let n = order.regions.len();
+    if n == 0 {
+        return Err(SimulationError::impossible("the cluster has no regions", "name at least one region"));
+    }
+    let spread = order.rtt_spread_s.iter();
+    for (name, matrix) in std::iter::once(("rtt_s", &order.rtt_s)).chain(spread.map(|m| ("rtt_spread_s", m))) {
+        if matrix.len() != n || matrix.iter().any(|row| row.len() != n) {
+            return Err(SimulationError::impossible(
+                format!("`{name}` must hold {n} rows of {n} round trips, one for each pair of regions"),
+                "rows and columns stand in the order of the regions",
+            ));
+        }
+        for (a, row) in matrix.iter().enumerate() {
+            for (b, value) in row.iter().enumerate() {
+                let allowed = if name == "rtt_s" { *value > 0.0 } else { *value >= 0.0 };
+                if !value.is_finite() || !allowed || *value > 60.0 {
+                    return Err(SimulationError::impossible(
+                        format!("the round trip {}–{} is {value} s", order.regions[a].name, order.regions[b].name),
+                        "a round trip is more than 0 and at most 60 s",
+                    ));
+                }
+            }
+        }
+    }
+    for lost in &order.lost_regions {
+        region_number(&order.regions, lost)?;
+    }
+    Ok(())
+}
+
+fn region_number(regions: &[Region], name: &str) -> Result<usize> {
+    regions.iter().position(|region| region.name == name || region.aliases.iter().any(|a| a == name)).ok_or_else(|| {
+        let known: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();
+        SimulationError::impossible(
+            format!("there is no region `{name}`"),
+            format!("known regions: {}", known.join(", ")),
+        )
+    })
+}
+
+fn by_rule(hosts: usize, regions: usize, rule: &Topology, seed: u64) -> Result<Places> {
+    if hosts == 0 {
+        return Err(SimulationError::impossible("the cluster has no hosts", "at least 2 hosts are needed"));
+    }
+    if hosts > 1_000_000 {
+        return Err(SimulationError::impossible(format!("{hosts} hosts are too many"), "at most 1,000,000 hosts"));
+    }
+    let region_of: Vec<usize> = (0..hosts).map(|host| host % regions).collect();
+    let members: Vec<Vec<u32>> =
+        (0..regions).map(|r| (0..hosts as u32).filter(|&h| h as usize % regions == r).collect()).collect();
+    let producers = (0..hosts)
+        .map(|host| match rule {
+            Topology::Random { in_region, per_other_region } => {
+                random_peers(host, &members, *in_region, *per_other_region, seed)
+            }
+            _ => torus_peers(host, &members),
+        })
+        .collect();
+    let names = (0..hosts).map(|h| format!("node-{h}")).collect();
+    Ok(Places { names, numbers: (0..hosts as u32).collect(), region_of, producers })
+}
+
+/// One host of every other region, then next, previous and two chords of the own ring: the order in which the
+/// benchmark's own topology files list them.
+fn torus_peers(host: usize, members: &[Vec<u32>]) -> Vec<u32> {
+    let regions = members.len();
+    let (own, index) = (&members[host % regions], host / regions);
+    let length = own.len();
+    let mut peers: Vec<u32> = Vec::new();
+    for other in 1..regions {
+        let there = &members[(host + other) % regions];
+        if !there.is_empty() {
+            peers.push(there[index % there.len()]);
+        }
+    }
+    for offset in [1, length - 1, length / 3, 2 * length / 3] {
+        peers.push(own[(index + offset) % length]);
+    }
+    let mut unique: Vec<u32> = Vec::with_capacity(peers.len());
+    for peer in peers {
+        if peer as usize != host && !unique.contains(&peer) {
+            unique.push(peer);
+        }
+    }
+    unique
+}
+
+fn random_peers(host: usize, members: &[Vec<u32>], in_region: usize, per_other: usize, seed: u64) -> Vec<u32> {
+    let regions = members.len();
+    let draws = Draws::new(seed, 0);
+    let mut peers = Vec::with_capacity(in_region + per_other * regions);
+    let mut index = 0;
+    for (region, there) in members.iter().enumerate() {
+        let own = region == host % regions;
+        let available = there.len() - usize::from(own && !there.is_empty());
+        let wanted = if own { in_region } else { per_other }.min(available);
+        let mut chosen = 0;
+        while chosen < wanted {
+            let peer = there[draws.below(host as u32, Purpose::Graph, index, there.len() as u64) as usize];
+            index += 1;
+            if peer as usize != host && !peers.contains(&peer) {
+                peers.push(peer);
+                chosen += 1;
+            }
+        }
+    }
+    peers
+}
+
+fn listed(hosts: &[ListedHost], regions: &[Region]) -> Result<Places> {
+    let numbers: std::collections::HashMap<&str, u32> =
+        hosts.iter().enumerate().map(|(number, host)| (host.name.as_str(), number as u32)).collect();
+    if numbers.len() != hosts.len() {
+        return Err(SimulationError::impossible("the topology lists a host twice", "host names must differ"));
+    }
+    let mut region_of = Vec::with_capacity(hosts.len());
+    let mut producers = Vec::with_capacity(hosts.len());
+    for host in hosts {
+        region_of.push(region_number(regions, &host.region)?);
+        let mut peers = Vec::with_capacity(host.producers.len());
+        for name in &host.producers {
+            let peer = *numbers.get(name.as_str()).ok_or_else(|| {
+                SimulationError::impossible(
+                    format!("the topology's {} fetches from `{name}`, which is not listed", host.name),
+                    "every producer must be a host of the same file",
+                )
+            })?;
+            if hosts[peer as usize].name == host.name || peers.contains(&peer) {
+                return Err(SimulationError::impossible(
+                    format!("the topology's {} fetches from `{name}` twice or from itself", host.name),
+                    "list every other host at most once",
+                ));
+            }
+            peers.push(peer);
+        }
+        producers.push(peers);
+    }
+    let names = hosts.iter().map(|host| host.name.clone()).collect();
+    Ok(Places { names, numbers: (0..hosts.len() as u32).collect(), region_of, producers })
+}
+
+fn without_lost_regions(places: Places, order: &ClusterOrder) -> Result<Places> {
+    let mut lost = vec![false; order.regions.len()];
+    for name in &order.lost_regions {
+        lost[region_number(&order.regions, name)?] = true;
+    }
+    let mut number = vec![None; places.names.len()];
+    let mut next = 0;
+    for (host, region) in places.region_of.iter().enumerate() {
+        if !lost[*region] {
+            number[host] = Some(next);
+            next += 1;
+        }
+    }
+    let kept = |host: &usize| number[*host].is_some();
+    let hosts: Vec<usize> = (0..places.names.len()).filter(kept).collect();
+    Ok(Places {
+        names: hosts.iter().map(|&host| places.names[host].clone()).collect(),
+        numbers: hosts.iter().map(|&host| places.numbers[host]).collect(),
+        region_of: hosts.iter().map(|&host| places.region_of[host]).collect(),
+        producers: hosts
+            .iter()
+            .map(|&host| places.producers[host].iter().filter_map(|&peer| number[peer as usize]).collect())
+            .collect(),
+    })
+}
+
+/// The round trip of one link: the regions' mean, moved by the link's own share of the spread, both ways alike.
+fn link_rtt_s(order: &ClusterOrder, regions: (usize, usize), hosts: (u32, u32), seed: u64) -> f64 {
+    let mean = order.rtt_s[regions.0][regions.1];
+    let Some(spread) = &order.rtt_spread_s else { return mean };
+    let (low, high) = (hosts.0.min(hosts.1), hosts.0.max(hosts.1));
+    let z = normal_quantile(Draws::new(seed, u64::from(low)).unit(high, Purpose::LinkSpread, 0));
+    (mean + spread[regions.0][regions.1] * z).max(mean / 2.0)
+}
