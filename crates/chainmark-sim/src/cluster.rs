@@ -254,14 +254,14 @@ fn by_rule(hosts: usize, regions: usize, rule: &Topology, seed: u64) -> Result<P
     let region_of: Vec<usize> = (0..hosts).map(|host| host % regions).collect();
     let members: Vec<Vec<u32>> =
         (0..regions).map(|r| (0..hosts as u32).filter(|&h| h as usize % regions == r).collect()).collect();
-    let producers = (0..hosts)
-        .map(|host| match rule {
-            Topology::Random { in_region, per_other_region } => {
-                random_peers(host, &members, *in_region, *per_other_region, seed)
-            }
-            _ => torus_peers(host, &members),
-        })
-        .collect();
+    let producers = match rule {
+        Topology::Random { in_region, per_other_region } => {
+            let before: Vec<u32> = cyclic_predecessors(&members, seed);
+            let peers = |host| random_peers(host, &members, before[host], (*in_region, *per_other_region), seed);
+            (0..hosts).map(peers).collect()
+        }
+        _ => (0..hosts).map(|host| torus_peers(host, &members)).collect(),
+    };
     let names = (0..hosts).map(|h| format!("node-{h}")).collect();
     Ok(Places { names, numbers: (0..hosts as u32).collect(), region_of, producers })
 }
@@ -291,22 +291,39 @@ fn torus_peers(host: usize, members: &[Vec<u32>]) -> Vec<u32> {
     unique
 }
 
-fn random_peers(host: usize, members: &[Vec<u32>], in_region: usize, per_other: usize, seed: u64) -> Vec<u32> {
-    let regions = members.len();
+/// By host: the one before it on a random round through its region. Were all peers drawn freely, one host in 400 would
+/// be chosen by nobody and its blocks would be lost.
+fn cyclic_predecessors(members: &[Vec<u32>], seed: u64) -> Vec<u32> {
     let draws = Draws::new(seed, 0);
-    let mut peers = Vec::with_capacity(in_region + per_other * regions);
+    let mut before = vec![0; members.iter().map(Vec::len).sum()];
+    for there in members {
+        let mut round: Vec<(u64, u32)> = there.iter().map(|&h| (draws.bits(h, Purpose::Shuffle, 0), h)).collect();
+        round.sort_unstable();
+        for (place, (_, host)) in round.iter().enumerate() {
+            before[*host as usize] = round[(place + round.len() - 1) % round.len()].1;
+        }
+    }
+    before
+}
+
+/// Random hosts of the own region, `before` among them, and of every other one.
+fn random_peers(host: usize, members: &[Vec<u32>], before: u32, wanted: (usize, usize), seed: u64) -> Vec<u32> {
+    let draws = Draws::new(seed, 0);
+    let mut peers = Vec::with_capacity(wanted.0 + wanted.1 * members.len());
     let mut index = 0;
     for (region, there) in members.iter().enumerate() {
-        let own = region == host % regions;
-        let available = there.len() - usize::from(own && !there.is_empty());
-        let wanted = if own { in_region } else { per_other }.min(available);
-        let mut chosen = 0;
-        while chosen < wanted {
+        let own = region == host % members.len();
+        let available = there.len() - usize::from(own);
+        let count = if own { wanted.0 } else { wanted.1 }.min(available);
+        let first = peers.len();
+        if own && count > 0 {
+            peers.push(before);
+        }
+        while peers.len() - first < count {
             let peer = there[draws.below(host as u32, Purpose::Graph, index, there.len() as u64) as usize];
             index += 1;
             if peer as usize != host && !peers.contains(&peer) {
                 peers.push(peer);
-                chosen += 1;
             }
         }
     }
@@ -378,4 +395,111 @@ fn link_rtt_s(order: &ClusterOrder, regions: (usize, usize), hosts: (u32, u32), 
     let (low, high) = (hosts.0.min(hosts.1), hosts.0.max(hosts.1));
     let z = normal_quantile(Draws::new(seed, u64::from(low)).unit(high, Purpose::LinkSpread, 0));
     (mean + spread[regions.0][regions.1] * z).max(mean / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(hosts: usize, topology: Topology) -> ClusterOrder {
+        let names = ["EU", "US", "AP"];
+        ClusterOrder {
+            hosts,
+            topology,
+            regions: names.iter().map(|n| Region { name: (*n).to_owned(), aliases: vec![format!("{n}-1")] }).collect(),
+            rtt_s: vec![vec![0.0002, 0.09, 0.27], vec![0.09, 0.0003, 0.2], vec![0.27, 0.2, 0.0001]],
+            rtt_spread_s: Some(vec![vec![0.00002; 3]; 3]),
+            lost_regions: Vec::new(),
+        }
+    }
+
+    fn named(cluster: &Cluster, host: usize) -> Vec<&str> {
+        cluster.producers[host].iter().map(|&peer| cluster.names[peer as usize].as_str()).collect()
+    }
+
+    fn refused(order: &ClusterOrder) -> String {
+        Cluster::build(order, 1).expect_err("impossible").to_string()
+    }
+
+    #[test]
+    fn the_dense_torus_of_52_hosts_is_that_of_the_benchmark() {
+        let cluster = Cluster::build(&order(52, Topology::TorusDense), 1).expect("possible");
+        assert_eq!(named(&cluster, 0), ["node-1", "node-2", "node-3", "node-51", "node-18", "node-36"]);
+        assert_eq!(named(&cluster, 9), ["node-10", "node-11", "node-12", "node-6", "node-27", "node-45"]);
+        assert_eq!(named(&cluster, 1).len(), 6);
+        assert_eq!(cluster.links, 312);
+        let sizes: Vec<usize> = (0..3).map(|r| cluster.region_of.iter().filter(|&&of| of == r).count()).collect();
+        assert_eq!(sizes, [18, 17, 17]);
+    }
+
+    #[test]
+    fn small_and_large_clusters_of_every_rule_are_connected() {
+        for hosts in [2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 52, 199, 1000] {
+            Cluster::build(&order(hosts, Topology::TorusDense), 1).unwrap_or_else(|e| panic!("{hosts}: {e}"));
+        }
+        for hosts in [6, 52, 1000] {
+            let random = Topology::Random { in_region: 4, per_other_region: 1 };
+            let cluster = Cluster::build(&order(hosts, random), 1).unwrap_or_else(|e| panic!("{hosts}: {e}"));
+            assert!(cluster.upstream.iter().all(|list| list.len() <= 6));
+        }
+    }
+
+    #[test]
+    fn peers_stand_in_the_order_in_which_they_are_asked_and_both_ways_are_as_long() {
+        let cluster = Cluster::build(&order(52, Topology::TorusDense), 1).expect("possible");
+        for (host, list) in cluster.upstream.iter().enumerate() {
+            assert!(list.windows(2).all(|pair| pair[0].rtt_s <= pair[1].rtt_s));
+            for link in list {
+                let back = cluster.upstream[link.host as usize].iter().find(|other| other.host as usize == host);
+                if let Some(back) = back {
+                    assert!((back.rtt_s - link.rtt_s).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_region_takes_its_hosts_away_and_leaves_the_numbers_of_the_others() {
+        let mut lost = order(52, Topology::TorusDense);
+        lost.lost_regions = vec!["AP-1".to_owned()];
+        let cluster = Cluster::build(&lost, 1).expect("possible");
+        assert_eq!(cluster.hosts(), 35);
+        assert_eq!(cluster.numbers[2], 3);
+        assert_eq!(cluster.names[2], "node-3");
+        let whole = Cluster::build(&order(52, Topology::TorusDense), 1).expect("possible");
+        let rtt = |c: &Cluster, host: usize| c.upstream[host].iter().map(|u| u.rtt_s).fold(0.0, f64::max);
+        assert!(rtt(&cluster, 0) < rtt(&whole, 0));
+        let link = |c: &Cluster| c.upstream[0].iter().find(|u| c.names[u.host as usize] == "node-1").map(|u| u.rtt_s);
+        assert_eq!(link(&cluster), link(&whole), "the same link has the same round trip");
+    }
+
+    #[test]
+    fn impossible_clusters_are_refused_by_name() {
+        assert!(refused(&order(0, Topology::TorusDense)).contains("no hosts"));
+        assert!(refused(&order(1, Topology::TorusDense)).contains("1 hosts"));
+        let mut unknown = order(52, Topology::TorusDense);
+        unknown.lost_regions = vec!["XX".to_owned()];
+        assert!(refused(&unknown).contains("no region `XX`\nhint: known regions: EU, US, AP"));
+        let mut negative = order(52, Topology::TorusDense);
+        negative.rtt_s[0][1] = -0.1;
+        assert!(refused(&negative).contains("EU–US is -0.1 s"));
+        let none = Topology::Random { in_region: 4, per_other_region: 0 };
+        assert!(refused(&order(52, none)).contains("not connected"));
+        let host = |name: &str, region: &str, producers: &[&str]| ListedHost {
+            name: name.to_owned(),
+            region: region.to_owned(),
+            producers: producers.iter().map(|p| (*p).to_owned()).collect(),
+        };
+        for (hosts, message) in [
+            (vec![host("a", "EU", &["b"]), host("b", "Mars", &["a"])], "no region `Mars`"),
+            (vec![host("a", "EU", &["c"]), host("b", "US", &["a"])], "`c`, which is not listed"),
+            (vec![host("a", "EU", &["a"]), host("b", "US", &["a"])], "twice or from itself"),
+            (vec![host("a", "EU", &["b"]), host("a", "US", &["a"])], "a host twice"),
+            (vec![host("a", "EU", &["b"]), host("b", "US", &[])], "b receives no block of a"),
+            (vec![host("a", "EU", &[]), host("b", "US", &["a"])], "b sends no block to a"),
+        ] {
+            let error = refused(&order(2, Topology::Listed { hosts }));
+            assert!(error.contains(message), "{error}");
+        }
+    }
 }

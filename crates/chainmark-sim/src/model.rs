@@ -200,3 +200,36 @@ fn within(key: &str, value: f64, low: f64, high: f64) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAGES: &str = r#"{"started_s":0.001,"block_context_s":0.0001,"ledger_state_s":0.0001,"ledger_view_s":0.0001,
+        "leadership_s":0.0004,"ticked_s":0.02,"snapshot_s":0.04,"forged_s":0.001,"announced_s":0.001,
+        "self_adopted_s":0.07,"request_s":0.001,"fetched_to_announced_s":0.001,"adopted_s":ADOPTED}"#;
+
+    fn read(adopted: &str, more: &str) -> Result<Scenario> {
+        let stages = STAGES.replace("ADOPTED", adopted);
+        Scenario::from_json(&format!(
+            r#"{{"seed":1,"cluster":{{"hosts":52,"topology":{{"kind":"torus-dense"}},"regions":[{{"name":"EU"}}],
+            "rtt_s":[[0.001]]}},"stages":{stages},"block_bytes":3000,"block_interval_s":20{more}}}"#
+        ))
+    }
+
+    #[test]
+    fn a_scenario_needs_no_parameters() {
+        assert_eq!(read("0.07", "").expect("valid").parameters, Parameters::default());
+    }
+
+    #[test]
+    fn what_nature_does_not_allow_is_refused_by_its_key() {
+        assert!(read("-0.07", "").expect_err("negative").to_string().contains("`stages.adopted_s` is -0.07"));
+        let more = r#","parameters":{"slow_block_probability":1.5}"#;
+        let error = read("0.07", more).expect_err("no probability").to_string();
+        assert!(error.contains("`parameters.slow_block_probability` is 1.5"), "{error}");
+        let error = read("0.07", r#","parameters":{"colour":1}"#).expect_err("unknown").to_string();
+        assert!(error.contains("unknown field `colour`"), "{error}");
+        assert!(read("null", "").is_err());
+    }
+}
