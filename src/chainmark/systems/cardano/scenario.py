@@ -5,11 +5,12 @@ This mirrors, field by field, what the simulator in Rust reads.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from chainmark.systems.cardano.topology import Topology, TorusDense
+from chainmark.systems.cardano.topology import Listed, Topology, TorusDense
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 Seconds = Annotated[float, Field(ge=0, le=600, description="(seconds)")]
@@ -123,6 +124,31 @@ class ClusterOrder(BaseModel):
     rtt_s: list[list[float]] = PINGS_S
     rtt_spread_s: list[list[float]] | None = PINGS_SPREAD_S
     lost_regions: list[str] = []
+
+    def region_number(self, name: str) -> int | None:
+        """The place of the region of that name or alias, or None."""
+        return next(
+            (index for index, region in enumerate(self.regions) if name in (region.name, *region.aliases)), None
+        )
+
+    def link_name(self, a: int, b: int) -> str:
+        """A pair of regions as people write it: "EU–AP"."""
+        return f"{self.regions[a].name}–{self.regions[b].name}"
+
+    def counts(self) -> dict[int, int]:
+        """How many hosts take part in each region that has any, by the region's place in the order."""
+        lost = {self.region_number(name) for name in self.lost_regions}
+        if isinstance(self.topology, Listed):
+            regions = [self.region_number(host.region) for host in self.topology.hosts]
+        else:
+            regions = [host % len(self.regions) for host in range(self.hosts)]
+        found = Counter(region for region in regions if region is not None and region not in lost)
+        return {index: found[index] for index in sorted(found)}
+
+    @property
+    def host_count(self) -> int:
+        """How many hosts take part."""
+        return sum(self.counts().values())
 
 
 class Scenario(BaseModel):

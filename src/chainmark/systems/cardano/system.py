@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from chainmark.core.catalogue import Catalogue, load_catalogue
+from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.core.progress import Progress
+from chainmark.systems.base import ModelOrder, ModelSource
+from chainmark.systems.cardano.evidence import evidence
+from chainmark.systems.cardano.explain import explain
+from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.profile import Profile
+from chainmark.systems.cardano.published import is_report
 from chainmark.systems.profiles import check_profile
 
 
@@ -25,6 +32,22 @@ class Cardano:
     def profile(self, content: Mapping[str, object]) -> Profile:
         """Check a profile's content, down to its topology file."""
         return check_profile(Profile, content)
+
+    def recognises_document(self, path: Path) -> bool:
+        """Whether a file is a published report of the benchmarks."""
+        return is_report(path, self.catalogue())
+
+    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Prediction:
+        """The source's network and every what-if, by simulation."""
+        return predict(source, order, progress, self.catalogue())
+
+    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Explanation:
+        """Whether the stages of a run or report give its adoption times."""
+        return explain(source, order, progress, self.catalogue())
+
+    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Evidence:
+        """The model's errors against published runs."""
+        return evidence(documents, order, progress, self.catalogue())
 
 
 SYSTEM = Cardano()

@@ -88,7 +88,7 @@ def _read(path: Path) -> Listed:
         raise UsageError(
             f"the topology `{path}` is no rule and cannot be read as a file: {error.strerror}", TOPOLOGY_HINT
         ) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"the topology file {path} is not JSON: {error}", TOPOLOGY_HINT) from error
     try:
         nodes = _TopologyFile.model_validate(content).coreNodes

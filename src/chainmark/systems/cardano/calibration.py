@@ -1,0 +1,218 @@
+"""Fitting the model to one measured run, by the run's own stages; its adoption centiles are never looked at.
+
+What no table tells is inferred from what it does tell, in a few steps with common random numbers:
+
+- the header's service from the first peer's notice after the announcement;
+- the body's service from the first peer's fetch after that notice, and the server's part of it from when the forger
+  began to send;
+- the longest round trip between two regions from the mean fetch duration, which is mostly round trips.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from chainmark.core.prediction import Modelled
+from chainmark.systems.cardano.figures import ANNOUNCED, FETCH, FIRST_FETCH, FIRST_NOTICE, SENDING, Figures
+from chainmark.systems.cardano.scenario import ClusterOrder, Parameters, Scenario
+from chainmark.systems.cardano.simulation import OnProgress, Simulated, Simulator
+
+STEPS = 4
+# The first fetch is the smallest of several, so it moves a little less than the service's mean.
+SERVICE_GAIN = 1.15
+# Below this size a body is one round of a cold connection.
+ONE_ROUND_BYTES = 14_000
+# Runs of one version under the two workloads, a day apart, imply round trips that differ by 9 to 10 ms (standard
+# deviation): what the model does not know of a run is worth 7 ms of each.
+KNOWN_ERROR_S = 0.007
+# A round trip is said to differ when it does so by this many standard errors.
+CLEARLY = 3.0
+# Slow blocks became half as frequent with this release.
+FEWER_SLOW_BLOCKS_FROM = (11,)
+SERVICE_MIN_S, SERVICE_MAX_S = 1e-5, 60.0
+ROUND_TRIP_FACTOR_MAX = 4.0
+CLOSE_ENOUGH_S = 2e-5
+
+
+@dataclass(frozen=True)
+class FarLink:
+    """The pair of regions that are farthest apart; ``observers`` is the share of (forger, observer) pairs across it."""
+
+    a: int
+    b: int
+    name: str
+    measured_s: float
+    observers: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A run's scenario with everything inferred.
+
+    Attributes:
+        simulated: the figures of that scenario.
+        link: the pair whose round trip was inferred; None where all hosts are in one region.
+        round_trip: it, with its standard error.
+        server_share_inferred: whether the run told when its forgers began to send.
+    """
+
+    scenario: Scenario
+    simulated: Simulated
+    link: FarLink | None
+    round_trip: Modelled | None
+    server_share_inferred: bool
+
+    @property
+    def round_trip_differs(self) -> bool:
+        """Whether the inferred round trip is clearly not that of the pings."""
+        if self.link is None or self.round_trip is None:
+            return False
+        return abs(self.round_trip.value - self.link.measured_s) > CLEARLY * self.round_trip.standard_error
+
+
+def calibrate(
+    figures: Figures, start: Scenario, simulator: Simulator, on_progress: OnProgress | None = None
+) -> Calibration:
+    """Fit the model to a run.
+
+    Args:
+        start: the run's network, with its stages and block size, the round trips that pings measured, and the model's
+            constants.
+
+    Raises:
+        UsageError: the network or a stage is impossible.
+    """
+    link = far_link(start.cluster)
+    scenario = start.model_copy(update={"parameters": _first_guess(figures, start.parameters)})
+    told = on_progress or (lambda fraction: None)
+    simulated = simulator.run(scenario)
+    for step in range(STEPS):
+        told((step + 1) / (STEPS + 1))
+        better = _step(scenario, simulated, figures, link)
+        if _close(scenario, better, link):
+            break
+        scenario = better
+        simulated = simulator.run(scenario)
+    round_trip = None if link is None else _round_trip(scenario, simulated, figures, link)
+    return Calibration(scenario, simulated, link, round_trip, SENDING in figures.values)
+
+
+def _first_guess(figures: Figures, parameters: Parameters) -> Parameters:
+    small = figures.block_bytes < ONE_ROUND_BYTES
+    slow = parameters.slow_block_probability
+    return parameters.model_copy(
+        update={
+            # Fitted to the published runs: a constant and a cost per byte.
+            "body_service_s": 0.0049 + 74e-9 * min(figures.block_bytes, 1e6),
+            "server_share": 0.5 if small else 0.25,
+            "slow_block_probability": slow / 2.0 if figures.release >= FEWER_SLOW_BLOCKS_FROM else slow,
+        }
+    )
+
+
+def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarLink | None) -> Scenario:
+    """One step towards the run's own figures."""
+    told, mean, old = figures.values, simulated.mean, scenario.parameters
+    wanted = told[FIRST_NOTICE] - told[ANNOUNCED]
+    had = mean(FIRST_NOTICE) - mean(ANNOUNCED)
+    ratio = min(4.0, max(0.25, wanted / had)) if had > 0.0 else 1.0
+    missing = (told[FIRST_FETCH] - told[FIRST_NOTICE]) - (mean(FIRST_FETCH) - mean(FIRST_NOTICE))
+    service = _service(old.body_service_s + SERVICE_GAIN * missing)
+    share = old.server_share
+    if SENDING in told and math.isfinite(mean(SENDING)):
+        server = old.body_service_s * old.server_share + SERVICE_GAIN * (told[SENDING] - mean(SENDING))
+        share = min(1.0, max(0.0, server / service))
+    parameters = old.model_copy(
+        update={
+            "header_service_s": _service(old.header_service_s * ratio),
+            "body_service_s": service,
+            "server_share": share,
+        }
+    )
+    changed = scenario.model_copy(update={"parameters": parameters})
+    return changed if link is None else _with_round_trip(changed, simulated, told[FETCH] - mean(FETCH), link)
+
+
+def _service(seconds: float) -> float:
+    return min(SERVICE_MAX_S, max(SERVICE_MIN_S, seconds))
+
+
+def _with_round_trip(scenario: Scenario, simulated: Simulated, missing_s: float, link: FarLink) -> Scenario:
+    slope = _fetch_per_round_trip(simulated, link)
+    if slope <= 0.0:
+        return scenario
+    matrix = [list(row) for row in scenario.cluster.rtt_s]
+    value = matrix[link.a][link.b] + missing_s / slope
+    low, high = link.measured_s / ROUND_TRIP_FACTOR_MAX, link.measured_s * ROUND_TRIP_FACTOR_MAX
+    matrix[link.a][link.b] = matrix[link.b][link.a] = min(high, max(low, value))
+    return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": matrix})})
+
+
+def _fetch_per_round_trip(simulated: Simulated, link: FarLink) -> float:
+    """By how much the mean fetch duration grows with the round trip of the link: observers across it × rounds."""
+    rounds = simulated.mean("rounds_mean")
+    return link.observers * rounds if math.isfinite(rounds) else 0.0
+
+
+def _close(old: Scenario, new: Scenario, link: FarLink | None) -> bool:
+    """Whether the step was too small to be worth another simulation."""
+    pairs = [
+        (old.parameters.header_service_s, new.parameters.header_service_s),
+        (old.parameters.body_service_s, new.parameters.body_service_s),
+        (_server_s(old.parameters), _server_s(new.parameters)),
+    ]
+    if link is not None:
+        pairs.append((old.cluster.rtt_s[link.a][link.b], new.cluster.rtt_s[link.a][link.b]))
+    return all(abs(after - before) <= CLOSE_ENOUGH_S for before, after in pairs)
+
+
+def _server_s(parameters: Parameters) -> float:
+    return parameters.body_service_s * parameters.server_share
+
+
+def _round_trip(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarLink) -> Modelled:
+    """The inferred round trip, with everything that makes it uncertain.
+
+    The mean fetch duration is uncertain by the model's Monte Carlo error; by the sampling and rounding of the measured
+    mean; and, where the sampling is not known, by how many blocks it was taken over: their spread, and which regions
+    happened to forge them. All of that over the slope, and what the model is known to miss.
+    """
+    slope = _fetch_per_round_trip(simulated, link)
+    value = scenario.cluster.rtt_s[link.a][link.b]
+    if slope <= 0.0:
+        return Modelled(value=value, standard_error=KNOWN_ERROR_S)
+    errors = [simulated.modelled(FETCH).standard_error, figures.standard_errors.get(FETCH, 0.0)]
+    if not figures.sampling_known and figures.blocks:
+        rounds = simulated.mean("rounds_mean")
+        spread = math.hypot(simulated.block_sd(FETCH), rounds * _forger_spread_s(scenario.cluster))
+        errors.append(spread / math.sqrt(figures.blocks))
+    return Modelled(value=value, standard_error=math.hypot(KNOWN_ERROR_S, *(error / slope for error in errors)))
+
+
+def _forger_spread_s(cluster: ClusterOrder) -> float:
+    """Standard deviation, over forgers, of the mean round trip to all observers."""
+    counts = cluster.counts()
+    n = sum(counts.values())
+    if n < 2:
+        return 0.0
+    means = {a: sum(counts[b] * cluster.rtt_s[a][b] for b in counts if b != a) / (n - 1) for a in counts}
+    overall = sum(counts[a] * means[a] for a in counts) / n
+    return math.sqrt(sum(counts[a] * (means[a] - overall) ** 2 for a in counts) / n)
+
+
+def far_link(cluster: ClusterOrder) -> FarLink | None:
+    """The pair of regions with the longest round trip, or None where all hosts are in one region."""
+    counts = cluster.counts()
+    pairs = [(a, b) for a in counts for b in counts if a < b]
+    if not pairs:
+        return None
+    a, b = max(pairs, key=lambda pair: (cluster.rtt_s[pair[0]][pair[1]], pair))
+    n = sum(counts.values())
+    return FarLink(
+        a=a,
+        b=b,
+        name=cluster.link_name(a, b),
+        measured_s=cluster.rtt_s[a][b],
+        observers=2.0 * counts[a] * counts[b] / (n * (n - 1)),
+    )

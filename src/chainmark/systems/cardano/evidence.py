@@ -1,0 +1,164 @@
+"""The model's record: its errors against every published run, beside simpler methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
+from chainmark.core.progress import Progress
+from chainmark.systems.base import ModelOrder
+from chainmark.systems.cardano.calibration import calibrate
+from chainmark.systems.cardano.figures import ADOPTION, Figures
+from chainmark.systems.cardano.formula import formula_for
+from chainmark.systems.cardano.published import PublishedReport, is_report
+from chainmark.systems.cardano.simulation import Simulate, Simulator, native
+from chainmark.systems.cardano.sources import benchmark_scenario
+
+# The model's constants and the formula were fitted to runs before this day, releases up to 10.2.
+FITTED_UNTIL = "2025-02-28"
+FITTED_RELEASE = (10, 2)
+# A run is one of many here, so half the blocks do: their error is a fifth of the model's.
+BLOCKS_PER_RUN = 1664
+MODEL, FORMULA, PREVIOUS = "model", "formula", "previous run"
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """One method's relative errors for one run, by adoption centile."""
+
+    group: str
+    method: str
+    label: str
+    errors: list[float]
+    standard_errors: list[float]
+
+
+def evidence(
+    documents: Sequence[Path],
+    order: ModelOrder,
+    progress: Progress,
+    catalogue: Catalogue,
+    simulate: Simulate = native,
+) -> Evidence:
+    """Fit the model to every run of the reports and compare; a run that several reports show counts once.
+
+    Raises:
+        UsageError: none of the files is a published report, or one of them has no usable figures.
+    """
+    known = [path for path in sorted(documents) if is_report(path, catalogue)]
+    if not known:
+        raise UsageError(
+            "none of the files is a published report", "name JSON files of published reports, or a folder of them"
+        )
+    runs = distinct_runs(known, catalogue)
+    complete = [run for run in runs if all(metric in run.values for metric in ADOPTION)]
+    judged: list[_Judged] = []
+    progress.stage(f"fitting the model to {len(complete)} runs")
+    simulator = Simulator(order.blocks or BLOCKS_PER_RUN, order.threads, simulate=simulate)
+    for number, run in enumerate(complete):
+        progress.update(number / len(complete), run.label)
+        judged.append(_model(run, order.seed, simulator))
+    judged += [opinion for run in complete if (opinion := _formula(run)) is not None]
+    judged += _previous(complete)
+    return Evidence(
+        title="The model's record against published runs",
+        catalogue=catalogue,
+        seed=order.seed,
+        metric_ids=list(ADOPTION),
+        rows=_rows(judged),
+        runs=[
+            EvidenceRun(group=one.group, label=one.label, errors=one.errors, standard_errors=one.standard_errors)
+            for one in judged
+            if one.method == MODEL
+        ],
+        notes=_notes(len(documents), len(known), runs, complete),
+    )
+
+
+def distinct_runs(documents: Sequence[Path], catalogue: Catalogue) -> list[Figures]:
+    """Every run of the reports once, by workload and start; of two reports that show a run the first counts."""
+    found: dict[tuple[str, str], Figures] = {}
+    for path in documents:
+        report = PublishedReport(path, catalogue)
+        for version in dict.fromkeys(report.versions):
+            figures = report.figures(version)
+            found.setdefault((figures.workload, figures.started or f"{path}: {version}"), figures)
+    return [found[key] for key in sorted(found)]
+
+
+def group_of(run: Figures) -> str:
+    """Its workload, and whether the model was fitted to runs of its time."""
+    workload = run.workload.split()[0] if run.workload else "unknown workload"
+    fitted = run.started < FITTED_UNTIL if run.started else run.release[:2] <= FITTED_RELEASE
+    return f"{workload}, ≤ 10.2 (fitted)" if fitted else f"{workload}, from 10.3"
+
+
+def _model(run: Figures, seed: int, simulator: Simulator) -> _Judged:
+    calibration = calibrate(run, benchmark_scenario(run, seed), simulator)
+    modelled = [calibration.simulated.modelled(metric) for metric in ADOPTION]
+    measured = [run.values[metric] for metric in ADOPTION]
+    return _Judged(
+        group=group_of(run),
+        method=MODEL,
+        label=run.label,
+        errors=[one.value / value - 1.0 for one, value in zip(modelled, measured, strict=True)],
+        standard_errors=[one.standard_error / value for one, value in zip(modelled, measured, strict=True)],
+    )
+
+
+def _formula(run: Figures) -> _Judged | None:
+    formula = formula_for(run.block_bytes)
+    return _simple(run, FORMULA, formula.adoption_s(run.values)) if formula is not None else None
+
+
+def _previous(runs: Sequence[Figures]) -> list[_Judged]:
+    """What "the same as last time" would have said of each run but the first of a workload."""
+    return [_simple(run, PREVIOUS, before.values) for before, run in pairwise(runs) if before.workload == run.workload]
+
+
+def _simple(run: Figures, method: str, given: Mapping[str, float]) -> _Judged:
+    errors = [given[metric] / run.values[metric] - 1.0 for metric in ADOPTION]
+    return _Judged(group_of(run), method, run.label, errors, [0.0] * len(errors))
+
+
+def _rows(judged: Sequence[_Judged]) -> list[EvidenceRow]:
+    rows = []
+    for group in dict.fromkeys(one.group for one in judged):
+        for method in (MODEL, FORMULA, PREVIOUS):
+            errors = np.array([one.errors for one in judged if (one.group, one.method) == (group, method)])
+            if not len(errors):
+                continue
+            rows.append(
+                EvidenceRow(
+                    group=group,
+                    method=method,
+                    runs=len(errors),
+                    mean=[float(value) for value in errors.mean(axis=0)],
+                    root_mean_square=[float(value) for value in np.sqrt((errors**2).mean(axis=0))],
+                    largest=[float(value) for value in np.abs(errors).max(axis=0)],
+                    overall=math.sqrt(float((errors**2).mean())),
+                )
+            )
+    return rows
+
+
+def _notes(files: int, reports: int, runs: Sequence[Figures], complete: Sequence[Figures]) -> list[str]:
+    notes = [
+        f"{len(runs)} distinct runs in {reports} reports; a run that several reports show counts once",
+        "the model is fitted to each run's stages alone and never sees its adoption; its constants and the formula's "
+        "coefficients are fitted to the runs of releases up to 10.2, so the rows from 10.3 on are predictions",
+        f"`{PREVIOUS}`: the figures of the run before, of the same workload; the first run of a workload has none",
+    ]
+    if files > reports:
+        notes.append(f"{files - reports} of {files} files are no published reports and were left out")
+    if len(runs) > len(complete):
+        notes.append(f"{len(runs) - len(complete)} runs lack an adoption centile and were left out")
+    return notes

@@ -1,0 +1,191 @@
+"""Explanations: do the stages that a run tells give the adoption times that it tells?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.prediction import Explanation, Modelled, PartRow, RoundTripRow, WholeRow
+from chainmark.core.progress import Progress
+from chainmark.systems.base import ModelOrder, ModelSource
+from chainmark.systems.cardano.calibration import ONE_ROUND_BYTES, Calibration, calibrate
+from chainmark.systems.cardano.figures import (
+    ADOPTION,
+    BLOCK_SIZE,
+    FETCH,
+    FIRST_FETCH,
+    FIRST_NOTICE,
+    SENDING,
+    STAGE_METRICS,
+    Figures,
+)
+from chainmark.systems.cardano.formula import formula_for
+from chainmark.systems.cardano.predict import (
+    SIZES_NOTE,
+    calibration_simulator,
+    contributions,
+    curve,
+    fitted_note,
+    is_benchmark,
+    known_size,
+)
+from chainmark.systems.cardano.simulation import Simulate, native
+from chainmark.systems.cardano.sources import read_source
+
+# About twice the model's root mean square error against published runs that it was not fitted to, by centile.
+LIMITS_LARGE = dict(zip(ADOPTION, (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02), strict=True))
+LIMITS_SMALL = dict(zip(ADOPTION, (0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.03, 0.09), strict=True))
+NOTES = (
+    "a limit is about twice the model's root mean square error against published runs that it was not fitted to",
+    "± is one standard error: of the simulation; of an inferred round trip also the sampling of the measured fetch "
+    "duration and 7 ms, by which two workloads on one cluster disagree",
+    "what no stage shows, such as single hosts that are late, is what an unexplained 1.00 adoption usually means",
+)
+
+
+def explain(
+    source: ModelSource, order: ModelOrder, progress: Progress, catalogue: Catalogue, simulate: Simulate = native
+) -> Explanation:
+    """Fit the model to a run's stages and compare what it says of adoption with what was measured.
+
+    Raises:
+        UsageError: the source has no figures of its own, or cannot be used.
+    """
+    given = read_source(source, order.seed, catalogue)
+    if given.figures is None:
+        raise UsageError(
+            f"{source.label} is a profile: it measured nothing that could be explained",
+            "name a run or a published report; `chainmark predict` takes profiles",
+        )
+    if order.changes:
+        raise UsageError("an explanation takes no changes", "`chainmark predict` answers what-ifs")
+    given.figures.adoption()
+    progress.stage(f"fitting the model to {given.title}")
+    simulator = calibration_simulator(given.start, order, simulate)
+    calibration = calibrate(given.figures, given.start, simulator, progress.update)
+    whole = whole_rows(given.figures, calibration)
+    size_note = () if known_size(given.figures.block_bytes) else (SIZES_NOTE,)
+    return Explanation(
+        title=f"Do the parts explain the whole? {given.title}",
+        source=source.label,
+        catalogue=catalogue,
+        seed=order.seed,
+        blocks=simulator.blocks_per_batch * simulator.batches,
+        explained=not any(row.flagged for row in whole),
+        sentence=_sentence(whole, calibration, catalogue),
+        whole=whole,
+        parts=_parts(given.figures, calibration, catalogue),
+        round_trips=_round_trips(calibration, given.start.cluster.rtt_s),
+        curve=curve(0, calibration.simulated),
+        contribution_metric_ids=list(ADOPTION),
+        contributions=list(contributions(0, calibration.simulated)),
+        notes=[fitted_note(calibration), *given.notes, *size_note, *NOTES],
+    )
+
+
+def limits(block_bytes: float) -> dict[str, float]:
+    """The largest |error| per adoption centile that the model's own record allows."""
+    return LIMITS_SMALL if block_bytes < ONE_ROUND_BYTES else LIMITS_LARGE
+
+
+def whole_rows(figures: Figures, calibration: Calibration) -> list[WholeRow]:
+    """Every adoption centile that the run tells."""
+    allowed = limits(figures.block_bytes)
+    formula = formula_for(figures.block_bytes) if is_benchmark(calibration.scenario) else None
+    opinion = formula.adoption_s(figures.values) if formula is not None else {}
+    rows = []
+    for metric, measured in figures.adoption().items():
+        modelled = calibration.simulated.modelled(metric)
+        error = modelled.value / measured - 1.0
+        rows.append(
+            WholeRow(
+                metric_id=metric,
+                measured=measured,
+                modelled=modelled,
+                error=error,
+                limit=allowed[metric],
+                flagged=abs(error) > allowed[metric],
+                formula=opinion.get(metric),
+            )
+        )
+    return rows
+
+
+def _parts(figures: Figures, calibration: Calibration, catalogue: Catalogue) -> list[PartRow]:
+    inferred = {FIRST_NOTICE, FIRST_FETCH}
+    if calibration.link is not None:
+        inferred.add(FETCH)
+    if calibration.server_share_inferred:
+        inferred.add(SENDING)
+    calibrated = {*STAGE_METRICS.values(), BLOCK_SIZE, *inferred}
+    simulated = calibration.simulated
+    return [
+        PartRow(
+            metric_id=metric.id,
+            measured=figures.values[metric.id],
+            modelled=simulated.modelled(metric.id),
+            calibrated=metric.id in calibrated,
+        )
+        for metric in catalogue.ordered()
+        if metric.id in figures.values
+        and metric.id not in ADOPTION
+        and metric.id in simulated.names
+        and math.isfinite(simulated.mean(metric.id))
+    ]
+
+
+def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -> list[RoundTripRow]:
+    cluster = calibration.scenario.cluster
+    present = list(cluster.counts())
+    rows = []
+    for a, b in ((a, b) for a in present for b in present if a < b):
+        link, trip = calibration.link, calibration.round_trip
+        inferred = link is not None and (a, b) == (link.a, link.b)
+        if not inferred or trip is None:
+            trip = Modelled(value=pings_s[a][b], standard_error=0.0)
+        rows.append(
+            RoundTripRow(
+                link=cluster.link_name(a, b),
+                measured_s=pings_s[a][b],
+                inferred_s=trip.value,
+                standard_error_s=trip.standard_error,
+                inferred=inferred,
+                differs=inferred and calibration.round_trip_differs,
+            )
+        )
+    return rows
+
+
+def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue) -> str:
+    flagged = [row for row in whole if row.flagged]
+    routing = _routing(calibration)
+    if flagged:
+        labels = [
+            f"{catalogue.metric(row.metric_id).label} (model {units.percent(row.error)}, "
+            f"limit ±{units.plain_percent(row.limit)})"
+            for row in flagged
+        ]
+        among = "" if len(labels) == 1 else f", {len(labels)} of {len(whole)} centiles"
+        return f"The parts do not explain {_listed(labels)}{among}: something that no stage shows was at work.{routing}"
+    largest = units.plain_percent(max(abs(row.error) for row in whole))
+    return f"The parts explain the whole: every adoption centile is within {largest} of what was measured.{routing}"
+
+
+def _routing(calibration: Calibration) -> str:
+    """What the inferred round trip says about the network, where it is clearly not that of the pings."""
+    link, trip = calibration.link, calibration.round_trip
+    if link is None or trip is None or not calibration.round_trip_differs:
+        return ""
+    later = "later" if trip.value > link.measured_s else "earlier"
+    return (
+        f" The round trip {link.name} was {1e3 * trip.value:.0f} ± {1e3 * trip.standard_error:.0f} ms, not the "
+        f"{1e3 * link.measured_s:.0f} ms of the pings: so far as hosts adopted {later} than on the pinged network, "
+        "the routing changed, not the node."
+    )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,0 +1,114 @@
+"""The figures of one measured run that the model is calibrated to and judged by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.scenario import Stages
+
+CENTILES = ("p50", "p80", "p90", "p92", "p94", "p96", "p98", "p100")
+ADOPTION = tuple(f"adoption_{centile}_s" for centile in CENTILES)
+BLOCK_SIZE = "block_size_bytes"
+# Which metric gives which stage of the model.
+STAGE_METRICS: Mapping[str, str] = {
+    "started_s": "forge_started_s",
+    "block_context_s": "forge_block_context_s",
+    "ledger_state_s": "forge_ledger_state_s",
+    "ledger_view_s": "forge_ledger_view_s",
+    "leadership_s": "forge_leadership_s",
+    "ticked_s": "forge_ticked_s",
+    "snapshot_s": "forge_snapshot_s",
+    "forged_s": "forge_forged_s",
+    "announced_s": "forge_announced_s",
+    "self_adopted_s": "forge_self_adopted_s",
+    "request_s": "peer_request_s",
+    "fetched_to_announced_s": "peer_announced_s",
+    "adopted_s": "peer_adopted_s",
+}
+# What calibration needs besides the stages.
+ANNOUNCED, FIRST_NOTICE, FIRST_FETCH, FETCH = (
+    "slot_to_announced_s",
+    "peer_notice_first_s",
+    "peer_fetch_first_s",
+    "peer_fetch_s",
+)
+SENDING = "forge_sending_s"
+CHECKED = ("peer_sending_s",)
+NEEDED = (*STAGE_METRICS.values(), ANNOUNCED, FIRST_NOTICE, FIRST_FETCH, FETCH, BLOCK_SIZE)
+KNOWN = frozenset({*NEEDED, SENDING, *CHECKED, *ADOPTION})
+# Two threads tell the two moments, so a mean below zero is possible.
+SIGNED = ("forge_announced_s", "forge_sending_s", "peer_announced_s", "peer_sending_s")
+LONGEST_S = 600.0
+LARGEST_BYTES = 1e9
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A run's figures of this model's metrics by id, each a mean in the metric's unit.
+
+    Attributes:
+        label: how the run is called: "10.6.2, value-only".
+        standard_errors: what is known of the figures' own uncertainty (sampling, or digits that were not printed).
+        sampling_known: whether they contain the error of having measured only so many blocks.
+        blocks: how many blocks the means were taken over, where that is known.
+        hosts: how many hosts the cluster had.
+        started: when the cluster started, as "2025-01-29 09:04:31"; empty when unknown. Two reports that show the
+            same run agree in it.
+
+    Raises:
+        UsageError: a figure is impossible.
+    """
+
+    label: str
+    version: str
+    workload: str
+    values: Mapping[str, float]
+    standard_errors: Mapping[str, float] = field(default_factory=dict)
+    sampling_known: bool = False
+    blocks: int | None = None
+    hosts: int = 52
+    started: str = ""
+
+    def __post_init__(self) -> None:
+        for metric, value in self.values.items():
+            if metric == BLOCK_SIZE:
+                low, high, unit = 1.0, LARGEST_BYTES, "bytes"
+            else:
+                low, high, unit = -LONGEST_S if metric in SIGNED else 0.0, LONGEST_S, "s"
+            if not low <= value <= high or (metric in ADOPTION and value == 0.0):
+                raise UsageError(
+                    f"{self.label} has a `{metric}` of {value:g} {unit}, which cannot be",
+                    f"durations are more than 0 and at most {LONGEST_S:g} s, sizes at most {LARGEST_BYTES:g} bytes",
+                )
+
+    @property
+    def block_bytes(self) -> float:
+        """Mean size of a block."""
+        return self.values[BLOCK_SIZE]
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The numbers that the version begins with: (10, 6, 2); empty when it begins with none."""
+        found = re.match(r"v?(\d+(?:\.\d+)*)", self.version)
+        return tuple(int(part) for part in found[1].split(".")) if found else ()
+
+    def stages(self) -> Stages:
+        """The stages' durations. A mean below zero is taken as none."""
+        return Stages(**{stage: max(0.0, self.values[metric]) for stage, metric in STAGE_METRICS.items()})
+
+    def adoption(self) -> dict[str, float]:
+        """The adoption centiles that the run tells, in their order.
+
+        Raises:
+            UsageError: it tells none.
+        """
+        told = {metric: self.values[metric] for metric in ADOPTION if metric in self.values}
+        if not told:
+            raise UsageError(
+                f"{self.label} tells no adoption centile, so there is no whole to explain",
+                'rows such as "0.50 adoption" are needed',
+            )
+        return told

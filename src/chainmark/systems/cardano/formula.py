@@ -1,0 +1,74 @@
+"""The closed formula of adoption: a second opinion that takes no simulation.
+
+For a centile c, ``adoption_c = slot_to_announced + fetched_to_adopted + k_c · fetch_duration + constant_c``: what every
+block waits for at the forger and at the last host, and a number k_c of fetches one after the other. Its coefficients
+are fitted to one cluster and one size of blocks, so it knows nothing of other networks.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, BLOCK_SIZE, FETCH
+
+ADOPTED = "peer_adopted_s"
+# A block within this share of the fitted size is of that workload: published means vary by less than 1 %.
+SAME_SIZE = 0.05
+
+
+class Formula(BaseModel):
+    """The coefficients for one workload: per adoption metric, ``k`` and ``constant_s``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workload: str
+    block_bytes: float
+    runs: int
+    k: dict[str, float]
+    constant_s: dict[str, float]
+
+    def applies(self, block_bytes: float) -> bool:
+        """Whether blocks of this size are those of the fitted workload."""
+        return abs(block_bytes / self.block_bytes - 1.0) <= SAME_SIZE
+
+    def adoption_s(self, figures: Mapping[str, float]) -> dict[str, float]:
+        """The adoption centiles from slot start to announced, fetch duration, and fetched to adopted."""
+        base = figures[ANNOUNCED] + figures[ADOPTED]
+        return {metric: base + self.k[metric] * figures[FETCH] + self.constant_s[metric] for metric in self.k}
+
+
+def fit_formula(workload: str, runs: Sequence[Mapping[str, float]]) -> Formula:
+    """Least squares over measured runs, each given by its figures.
+
+    Raises:
+        ValueError: there are fewer than three runs, so nothing would be left to fit.
+    """
+    if len(runs) < 3:
+        raise ValueError(f"a formula cannot be fitted to {len(runs)} runs")
+    design = np.array([[figures[FETCH], 1.0] for figures in runs])
+    k: dict[str, float] = {}
+    constant_s: dict[str, float] = {}
+    for metric in ADOPTION:
+        target = np.array([figures[metric] - figures[ANNOUNCED] - figures[ADOPTED] for figures in runs])
+        solution = np.linalg.lstsq(design, target, rcond=None)[0]
+        k[metric], constant_s[metric] = float(solution[0]), float(solution[1])
+    size = float(np.mean([figures[BLOCK_SIZE] for figures in runs]))
+    return Formula(workload=workload, block_bytes=size, runs=len(runs), k=k, constant_s=constant_s)
+
+
+@cache
+def formulas() -> tuple[Formula, ...]:
+    """The fitted formulas of ``formula.toml``."""
+    content = tomllib.loads(Path(__file__).with_name("formula.toml").read_text(encoding="utf-8"))
+    return tuple(Formula.model_validate(entry) for entry in content["formula"])
+
+
+def formula_for(block_bytes: float) -> Formula | None:
+    """The formula for blocks of that size, or None where none was fitted."""
+    return next((formula for formula in formulas() if formula.applies(block_bytes)), None)

@@ -1,0 +1,213 @@
+"""A run's figures, from a published report or from a run of our own."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.store.runs import SealedRun
+from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, Figures
+
+SYSTEM_NAME = "cardano"
+# Rows that some reports call otherwise than the catalogue.
+LABEL_VARIANTS = {
+    "Fetches to announced": "Fetched to announced",
+    "Fetches to sending": "Fetched to sending",
+    "Fetches to adopted": "Fetched to adopted",
+    "Fetch to adopted": "Fetched to adopted",
+}
+DOCUMENT_HINT = "a published report has `versions`, a `workload` and `tables` whose rows have a `label` and `values`"
+# A published figure is cut after its last digit with no preference for any place in between.
+UNIFORM = math.sqrt(12.0)
+
+
+class _Row(BaseModel):
+    label: str
+    metric: str | None = None
+    values: list[Any] = []
+
+
+class _Table(BaseModel):
+    rows: list[_Row]
+
+
+class _Report(BaseModel):
+    versions: list[str]
+    workload: str = ""
+    manifest: dict[str, list[Any]] = {}
+    tables: dict[str, _Table]
+
+
+class PublishedReport:
+    """A published comparison of releases: one column per version, one row per metric.
+
+    Args:
+        path: the report as JSON.
+        catalogue: the metrics, found in the report by their labels.
+
+    Raises:
+        UsageError: the file cannot be read, or is not such a report.
+    """
+
+    def __init__(self, path: Path, catalogue: Catalogue) -> None:
+        self._path = path
+        self._report = _read(path)
+        self._metrics = {metric.label: metric.id for metric in catalogue.metrics}
+        self._labels = {metric.id: metric.label for metric in catalogue.metrics}
+        self.workload = self._report.workload
+
+    @property
+    def versions(self) -> list[str]:
+        """The columns."""
+        return self._report.versions
+
+    def known_rows(self) -> int:
+        """How many rows are metrics of the catalogue."""
+        return len(list(self._rows()))
+
+    def figures(self, version: str | None = None) -> Figures:
+        """The figures of one version; None takes the last one, which is the release that the report is about.
+
+        Raises:
+            UsageError: no such version, a stage without a row, or text where a number must be.
+        """
+        column = self._column(version)
+        texts = {metric: row.values[column] for metric, row in self._rows() if column < len(row.values)}
+        missing = next((metric for metric in NEEDED if metric not in texts), None)
+        if missing is not None:
+            raise UsageError(
+                f"{self._path} has no `{self._labels[missing]}` for {self.versions[column]}",
+                "the model needs every row of the tables on forging and on peers, and the block size",
+            )
+        numbers = {metric: self._number(metric, str(text), column) for metric, text in texts.items()}
+        name = self.versions[column]
+        return Figures(
+            label=f"{name}, {self.workload}" if self.workload else name,
+            version=name,
+            workload=self.workload,
+            values={metric: value for metric, (value, _) in numbers.items()},
+            standard_errors={metric: error for metric, (_, error) in numbers.items()},
+            blocks=_whole(self._told("Blocks analysed", column)),
+            hosts=_whole(self._told("Machines", column)) or 52,
+            started=" ".join(self._told(f"Cluster system start {part}", column) for part in ("date", "time")).strip(),
+        )
+
+    def _column(self, version: str | None) -> int:
+        if version is None:
+            return len(self.versions) - 1
+        if version not in self.versions:
+            raise UsageError(f"{self._path} has no version `{version}`", f"its versions are {', '.join(self.versions)}")
+        return self.versions.index(version)
+
+    def _rows(self) -> Iterator[tuple[str, _Row]]:
+        for table in self._report.tables.values():
+            for row in table.rows:
+                name = row.metric or row.label.rpartition(",")[0] or row.label
+                metric = self._metrics.get(LABEL_VARIANTS.get(name, name), "")
+                if metric in KNOWN:
+                    yield metric, row
+
+    def _told(self, key: str, column: int) -> str:
+        values = self._report.manifest.get(key, [])
+        return str(values[column]) if column < len(values) else ""
+
+    def _number(self, metric: str, text: str, column: int) -> tuple[float, float]:
+        """A printed number, and the standard error that lies in the digits that were not printed."""
+        found = re.fullmatch(r"([+-]?\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?", text.strip(), re.IGNORECASE)
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if found is None or not math.isfinite(value):
+            raise UsageError(
+                f"{self._path} says `{text}` for `{self._labels[metric]}` of {self.versions[column]}, "
+                "which is not a number",
+                "figures are decimal numbers in seconds or bytes, such as 0.01234",
+            )
+        return value, 10.0 ** (int(found[3] or 0) - len(found[2] or "")) / UNIFORM
+
+
+def _read(path: Path) -> _Report:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"the report {path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not a published report: it is not JSON ({error})", DOCUMENT_HINT) from error
+    try:
+        report = _Report.model_validate(content)
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors()[0]["loc"]) or "its content"
+        raise UsageError(f"{path} is not a published report: `{place}` is not as it must be", DOCUMENT_HINT) from error
+    if not report.versions:
+        raise UsageError(f"{path} is not a published report: it names no versions", DOCUMENT_HINT)
+    return report
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+
+def is_report(path: Path, catalogue: Catalogue) -> bool:
+    """Whether a file is a published report with at least one of the catalogue's metrics."""
+    try:
+        return PublishedReport(path, catalogue).known_rows() > 0
+    except UsageError:
+        return False
+
+
+def run_figures(run: SealedRun) -> Figures:
+    """The figures of a run of our own: the means of its ``metrics.json``.
+
+    Raises:
+        UsageError: the run is of another system, or lacks a metric that the model needs.
+    """
+    manifest = run.manifest
+    if manifest.subject.system != SYSTEM_NAME:
+        raise UsageError(
+            f"run `{run.run_id}` is of `{manifest.subject.system}`, and the model is of `{SYSTEM_NAME}`",
+            "`chainmark runs list` shows every run's system",
+        )
+    summaries = run.summaries()
+    values: dict[str, float] = {}
+    errors: dict[str, float] = {}
+    for metric in (*NEEDED, *sorted(KNOWN.difference(NEEDED))):
+        summary = summaries.get(metric)
+        if summary is None or summary.distribution is None:
+            if metric in NEEDED:
+                raise UsageError(
+                    f"run `{run.run_id}` has no value of `{metric}`, which the model needs",
+                    f"`chainmark runs show {run.run_id}` shows what was measured",
+                )
+            continue
+        values[metric] = summary.distribution.mean
+        estimate = summary.estimates.get("mean")
+        if estimate is not None and estimate.standard_error is not None:
+            errors[metric] = estimate.standard_error
+    version = manifest.subject.version
+    workload = _workload(manifest.profile, manifest.workload)
+    counted = summaries.get(ADOPTION[0])
+    return Figures(
+        label=f"{version}, {workload}" if workload else version,
+        version=version,
+        workload=workload,
+        values=values,
+        standard_errors=errors,
+        sampling_known=True,
+        blocks=counted.distribution.n if counted is not None and counted.distribution is not None else None,
+        started=manifest.started_at,
+    )
+
+
+def _workload(profile: Mapping[str, object], workload: Mapping[str, object]) -> str:
+    section = profile.get("workload")
+    named = section.get("name") if isinstance(section, dict) else None
+    return str(named or workload.get("workload.name") or "")
