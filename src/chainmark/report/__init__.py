@@ -1,8 +1,5 @@
-"""Renderings of a comparison: terminal, Markdown, HTML and PDF, all from ``comparison.json`` alone."""
+"""Renderings of comparisons, predictions, explanations and records: terminal, Markdown, HTML and PDF."""
 
-from chainmark.report.html import render_html
-from chainmark.report.markdown import render_markdown
-from chainmark.report.pdf import render_pdf
-from chainmark.report.terminal import render_terminal
+from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
 
 __all__ = ["render_html", "render_markdown", "render_pdf", "render_terminal"]

@@ -1,0 +1,128 @@
+"""A model's record as a sheet: how far each method was off, group by group, and run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.core import units
+from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
+from chainmark.report import modelled
+from chainmark.report.content import Emphasis
+from chainmark.report.document import prose
+from chainmark.report.model_charts import method_chart, strip_chart
+from chainmark.report.sheet import (
+    Block,
+    Column,
+    Figure,
+    Section,
+    Sheet,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    short_labels,
+    words,
+)
+
+_ERRORS_ARE = "Errors are modelled / measured − 1, in percent."
+
+
+def evidence_sheet(evidence: Evidence) -> Sheet:
+    """Lay out a record."""
+    shorts, shared = short_labels([evidence.catalogue.metric(id_).label for id_ in evidence.metric_ids])
+    groups = list(dict.fromkeys([*(row.group for row in evidence.rows), *(run.group for run in evidence.runs)]))
+    methods = list(dict.fromkeys(row.method for row in evidence.rows))
+    by_method, by_run = [], []
+    for index, group in enumerate(groups):
+        rows = [row for row in evidence.rows if row.group == group]
+        runs = [run for run in evidence.runs if run.group == group]
+        by_method += _methods(f"methods-{index}", group, rows, shorts, methods)
+        by_run += _runs(f"runs-{index}", group, runs, shorts)
+    sections = [Section("methods", "Errors by method", by_method), Section("runs", "Errors run by run", by_run)]
+    of = f"errors of {shared}" if shared else "errors"
+    return Sheet(
+        kind="evidence",
+        title=evidence.title,
+        subtitle=one_line([of, units.plural(len(evidence.runs), "run"), f"seed {evidence.seed}"]),
+        status="neutral",
+        word="RECORD",
+        sentence=_sentence(evidence, groups, methods),
+        sections=[section for section in sections if section.blocks],
+        notes=[prose(note) for note in evidence.notes],
+        source_json=evidence.model_dump_json(),
+    ).noted_once()
+
+
+def _sentence(evidence: Evidence, groups: Sequence[str], methods: Sequence[str]) -> str:
+    """The first method's overall error, group by group."""
+    told = [f"{row.group} {_percent(row.overall)} %" for row in evidence.rows if methods and row.method == methods[0]]
+    runs = f"{units.plural(len(evidence.runs), 'run')} in {units.plural(len(groups), 'group')}"
+    return f"{runs}; root mean square error of “{methods[0]}”: {', '.join(told)}." if told else f"{runs}."
+
+
+def _percent(fraction: float, *, signed: bool = False) -> str:
+    return units.number(fraction * 100.0, 1 if abs(fraction) < 0.9995 else 0, signed=signed)
+
+
+def _methods(
+    id_: str, group: str, rows: Sequence[EvidenceRow], shorts: Sequence[str], methods: Sequence[str]
+) -> list[Block]:
+    if not rows:
+        return []
+    columns = [*words("method"), *(Column(short) for short in shorts), Column("all")]
+    lines = []
+    for row in rows:
+        squared = [_percent(value) for value in row.root_mean_square]
+        lines.append(_line(row.method, [*squared, _percent(row.overall)]))
+        lines.append(_line("mean", [*(_percent(value, signed=True) for value in row.mean), ""], second=True))
+        lines.append(_line("largest", [*(_percent(value) for value in row.largest), ""], second=True))
+    runs = sorted({row.runs for row in rows})
+    counted = units.plural(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
+    notes = [_ERRORS_ARE, "First the root mean square over the runs; “all”: over all columns as well."]
+    points = [
+        {"method": row.method, "column": short, "error": value}
+        for row in rows
+        for short, value in zip(shorts, row.root_mean_square, strict=True)
+    ]
+    chart = method_chart(points, shorts, methods, interactive=True)
+    paper = {**method_chart(points, shorts, methods, interactive=False), "width": 560, "height": 180}
+    table = Table(id_, f"{group}: {counted}", columns, lines, notes)
+    return [table, Figure(f"{id_}-chart", f"Root mean square error, {group}", chart, [paper])]
+
+
+def _line(name: str, figures: Sequence[str], *, second: bool = False) -> TableRow:
+    emphasis: Emphasis = "quiet" if second else "plain"
+    return TableRow([TableCell(name), *(TableCell(text, emphasis=emphasis) for text in figures)], second=second)
+
+
+def _runs(id_: str, group: str, runs: Sequence[EvidenceRun], shorts: Sequence[str]) -> list[Block]:
+    if not runs:
+        return []
+    columns = [*words("run"), *(Column(short, spare_tail=True) for short in shorts)]
+    rows = [
+        TableRow([TableCell(run.label), *map(_run_cell, run.errors, run.standard_errors)])
+        for run in runs
+    ]  # fmt: skip
+    notes = [_ERRORS_ARE, f"±: one standard error of the simulation{_range(runs)}."]
+    points = []
+    for run in runs:
+        for short, error, spread in zip(shorts, run.errors, run.standard_errors, strict=True):
+            low, high = modelled.sureness(error, spread)
+            points.append({"label": run.label, "column": short, "error": error, "low": low, "high": high})
+    spec = strip_chart(points, shorts)
+    paper = {**spec, "width": 560, "height": 200}
+    table = Table(id_, f"{group}: run by run", columns, rows, notes, sortable=True)
+    figure = Figure(f"{id_}-chart", f"Errors run by run, {group}", spec, [paper], "Lines: ± 2 standard errors.")
+    return [table, figure]
+
+
+def _run_cell(error: float, spread: float) -> TableCell:
+    return TableCell(_percent(error, signed=True), modelled.spread(spread * 100.0, 1))
+
+
+def _range(runs: Sequence[EvidenceRun]) -> str:
+    errors = [error * 100.0 for run in runs for error in run.standard_errors]
+    if not errors:
+        return ""
+    low, high = units.number(min(errors), 2), units.number(max(errors), 2)
+    return f", from {low} to {high}" if low != high else f", {low}"

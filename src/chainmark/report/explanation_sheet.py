@@ -1,0 +1,212 @@
+"""An explanation as a sheet: whether the parts explain the whole, and if not, where they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainmark.core import units
+from chainmark.core.metric import Metric
+from chainmark.core.prediction import (
+    SIGNIFICANT_STANDARD_ERRORS,
+    Explanation,
+    Modelled,
+    PartRow,
+    RoundTripRow,
+    WholeRow,
+)
+from chainmark.report import modelled
+from chainmark.report.bars import bar_between
+from chainmark.report.content import Emphasis
+from chainmark.report.document import prose
+from chainmark.report.model_blocks import curve_figure, matrix_table, measured_points, parts_figure
+from chainmark.report.model_charts import ErrorPoint, error_chart, link_chart
+from chainmark.report.sheet import (
+    Block,
+    Column,
+    Figure,
+    Section,
+    Sheet,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    words,
+)
+
+EXPLAINED, NOT_EXPLAINED = "✓", "✗"
+
+
+def explanation_sheet(explanation: Explanation) -> Sheet:
+    """Lay out an explanation."""
+    sections = [
+        Section("whole", "The whole", _whole(explanation)),
+        Section("contributions", "What it is made of", _contributions(explanation)),
+        Section("parts", "The parts", _parts(explanation)),
+        Section("round-trips", "Round trips", _round_trips(explanation)),
+    ]
+    simulated = f"{units.plural(explanation.blocks, 'block')} simulated"
+    return Sheet(
+        kind="explanation",
+        title=explanation.title,
+        subtitle=one_line([explanation.source, simulated, f"seed {explanation.seed}"]),
+        status="pass" if explanation.explained else "fail",
+        word="EXPLAINED" if explanation.explained else "NOT EXPLAINED",
+        sentence=prose(explanation.sentence),
+        sections=[section for section in sections if section.blocks],
+        notes=[prose(note) for note in explanation.notes],
+        source_json=explanation.model_dump_json(),
+    ).noted_once()
+
+
+def _whole(explanation: Explanation) -> list[Block]:
+    if not explanation.whole:
+        return []
+    formula = any(row.formula is not None for row in explanation.whole)
+    columns = [*words("metric"), Column("measured"), Column("modelled"), Column("error"), Column("limit"), *words("")]
+    columns += [Column("−limit 0 +limit", kind="bar"), *([Column("by formula")] if formula else [])]
+    beside = [value for row in explanation.whole for value in (row.measured, row.modelled.value)]
+    rows = [_whole_row(explanation.catalogue.metric(row.metric_id), row, beside) for row in explanation.whole]
+    notes = [
+        modelled.ERRORS_ARE,
+        f"limit: the largest error that the model's own record allows. {EXPLAINED}: within it, {NOT_EXPLAINED}: beyond "
+        "it. Bar: the error ± 2 standard errors, before the band of the limit.",
+        *(["“by formula”: from a closed formula, another method, as a second opinion, with its error."] * formula),
+    ]
+    table = Table("whole", "The whole, measured and as its parts give it", columns, rows, notes)
+    metrics = [(explanation.catalogue.metric(row.metric_id), row.measured) for row in explanation.whole]
+    curve = curve_figure([explanation.curve.model_copy(update={"scenario": 0})], ["modelled"], measured_points(metrics))
+    return [table, _error_figure(explanation), *curve]
+
+
+def _whole_row(metric: Metric, row: WholeRow, beside: list[float]) -> TableRow:
+    values = [row.measured, row.modelled.value, row.formula]
+    scale = modelled.row_scale(metric.unit, values, [row.modelled.standard_error], beside)
+    error = _relative_error(row)
+    state: Emphasis = "worse" if row.flagged else "plain"
+    bar = bar_between(row.error, interval=modelled.sureness(row.error, error), margin=(-row.limit, row.limit))
+    cells = [
+        TableCell(scale.label(metric.label)),
+        scale.figure(row.measured),
+        scale.modelled(row.modelled),
+        modelled.percent_cell(row.error, error, state),
+        TableCell(f"±{units.plain_percent(row.limit)}", emphasis="quiet"),
+        TableCell(NOT_EXPLAINED if row.flagged else EXPLAINED, emphasis="worse" if row.flagged else "better"),
+        TableCell(emphasis=state, bar=bar),
+    ]
+    return TableRow([*cells, _formula(row, scale)] if row.formula is not None else cells)
+
+
+def _formula(row: WholeRow, scale: modelled.RowScale) -> TableCell:
+    cell = scale.figure(row.formula, "quiet")
+    if row.formula is None or not row.measured:
+        return cell
+    error = units.number((row.formula / row.measured - 1.0) * 100.0, 1, signed=True)
+    return TableCell(cell.text, f"({error} %)", "quiet")
+
+
+def _relative_error(row: WholeRow) -> float:
+    """The standard error of ``row.error``."""
+    return row.modelled.standard_error / abs(row.measured) if row.measured else 0.0
+
+
+def _error_figure(explanation: Explanation) -> Figure:
+    points = []
+    for row in explanation.whole:
+        low, high = modelled.sureness(row.error, _relative_error(row))
+        others = [row.formula / row.measured - 1.0] if row.formula is not None and row.measured else []
+        label = explanation.catalogue.metric(row.metric_id).label
+        points.append(ErrorPoint(label, row.error, low, high, row.limit, row.flagged, others))
+    note = "Shaded: the limit. Lines: ± 2 standard errors."
+    if any(point.others for point in points):
+        note += " Diamonds: the error of the closed formula."
+    paper = {**error_chart(points, interactive=False), "width": 560, "height": max(60, 20 * len(points))}
+    return Figure("errors", "Errors against their limits", error_chart(points, interactive=True), [paper], note)
+
+
+def _contributions(explanation: Explanation) -> list[Block]:
+    if not explanation.contributions:
+        return []
+    stages = [item.stage for item in explanation.contributions]
+    metrics = [explanation.catalogue.metric(id_) for id_ in explanation.contribution_metric_ids]
+    parts = [[item.values[index] for item in explanation.contributions] for index in range(len(metrics))]
+    ends = sorted({0, len(metrics) - 1})
+    entries = [(metric, {0: values}) for metric, values in zip(metrics, parts, strict=True)]
+    figure = parts_figure(["modelled"], stages, entries, ends)
+    errors = {row.metric_id: row.modelled.standard_error for row in explanation.whole}
+    return [figure, matrix_table(metrics, stages, parts, errors.get(metrics[0].id, 0.0))]
+
+
+def _parts(explanation: Explanation) -> list[Block]:
+    if not explanation.parts:
+        return []
+    columns = [*words("metric"), Column("measured"), Column("modelled"), Column("difference"), *words("")]
+    rank = {metric.id: index for index, metric in enumerate(explanation.catalogue.ordered())}
+    ordered = sorted(explanation.parts, key=lambda row: rank.get(row.metric_id, len(rank)))
+    rows = [_part_row(explanation.catalogue.metric(row.metric_id), row) for row in ordered]
+    notes = [
+        modelled.ERRORS_ARE,
+        modelled.NO_DIFFERENCE_IS,
+        "fitted: the model was calibrated to agree with it; checked: it was not.",
+    ]
+    return [Table("parts-measured", "The parts, measured and modelled", columns, rows, notes)]
+
+
+def _part_row(metric: Metric, row: PartRow) -> TableRow:
+    scale = modelled.row_scale(metric.unit, [row.measured, row.modelled.value], [row.modelled.standard_error])
+    return TableRow(
+        [
+            TableCell(scale.label(metric.label)),
+            scale.figure(row.measured),
+            scale.modelled(row.modelled),
+            modelled.difference_cell(row.measured, row.modelled, metric, scale),
+            TableCell("fitted" if row.calibrated else "checked", emphasis="quiet"),
+        ]
+    )
+
+
+def _round_trips(explanation: Explanation) -> list[Block]:
+    trips = explanation.round_trips
+    if not trips:
+        return []
+    columns = [*words("link"), Column("by pings"), Column("from the run"), Column("change"), *words("")]
+    rows = [_round_trip_row(row) for row in trips]
+    note = (
+        "by pings: measured between the reference's hosts; from the run: what its own fetches imply, where they "
+        "tell; else as by pings."
+    )
+    table = Table("round-trips", "Round trips between regions", columns, rows, [note])
+    return [table, _round_trip_figure([row for row in trips if row.inferred])] if _any_inferred(trips) else [table]
+
+
+def _any_inferred(trips: list[RoundTripRow]) -> bool:
+    return any(row.inferred for row in trips)
+
+
+def _round_trip_row(row: RoundTripRow) -> TableRow:
+    scale = modelled.row_scale("s", [row.measured_s, row.inferred_s], [row.standard_error_s] if row.inferred else [])
+    cells = [TableCell(scale.label(row.link)), scale.figure(row.measured_s)]
+    if not row.inferred:
+        quiet = TableCell("as by pings", emphasis="quiet")
+        return TableRow([*cells, quiet, TableCell(), TableCell()])
+    difference = row.inferred_s - row.measured_s
+    seen = abs(difference) > SIGNIFICANT_STANDARD_ERRORS * row.standard_error_s
+    change = TableCell(modelled.NO_DIFFERENCE, emphasis="quiet")
+    if seen and row.measured_s > 0.0:
+        change = modelled.percent_cell(difference / row.measured_s, row.standard_error_s / row.measured_s)
+    inferred = Modelled(value=row.inferred_s, standard_error=row.standard_error_s)
+    state = TableCell("differs", emphasis="caution") if row.differs else TableCell("agrees", emphasis="quiet")
+    return TableRow([*cells, scale.modelled(inferred), change, state])
+
+
+def _round_trip_figure(trips: list[RoundTripRow]) -> Figure:
+    unit = units.display_unit("s", [value for row in trips for value in (row.measured_s, row.inferred_s)])
+    rows: list[dict[str, Any]] = []
+    for row in trips:
+        low, high = modelled.sureness(row.inferred_s, row.standard_error_s)
+        values = {"measured": row.measured_s, "inferred": row.inferred_s, "low": low, "high": high}
+        scaled = {name: value * unit.factor for name, value in values.items()}
+        rows.append({"label": row.link, "state": "differs" if row.differs else "as measured", **scaled})
+    spec = link_chart(rows, unit.symbol)
+    note = "Diamonds: by pings. Points: from the run, ± 2 standard errors."
+    paper = {**spec, "width": 560, "height": max(40, 24 * len(rows))}
+    return Figure("links", "Round trips, by pings and from the run", spec, [paper], note)

@@ -1,0 +1,141 @@
+"""Blocks that predictions and explanations share: the adoption curves, and what a figure is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chainmark.core import units
+from chainmark.core.metric import Metric
+from chainmark.core.prediction import Curve
+from chainmark.report import modelled
+from chainmark.report.model_charts import CurveLine, curve_chart, part_chart, part_rows
+from chainmark.report.sheet import Column, Figure, StackedBar, Table, TableCell, TableRow, short_labels, words
+from chainmark.report.vega import Spec
+
+Parts = dict[int, list[float]]  # scenario → one value per stage
+
+
+def measured_points(entries: Sequence[tuple[Metric, float | None]]) -> list[tuple[float, float]]:
+    """The measured centiles as points of the curve: the value, and the fraction that it belongs to."""
+    points = []
+    for metric, value in entries:
+        fraction = modelled.centile_fraction(metric)
+        if value is not None and fraction is not None:
+            points.append((value, fraction))
+    return points
+
+
+def curve_figure(
+    curves: Sequence[Curve], labels: Sequence[str], measured: Sequence[tuple[float, float]]
+) -> list[Figure]:
+    """The adoption curves; nothing where there is none."""
+    if not curves:
+        return []
+    shown = units.display_unit("s", [value for curve in curves for value in curve.values])
+    factor = shown.factor
+    scaled = []
+    for curve in curves:
+        ends = [modelled.sureness(v, e) for v, e in zip(curve.values, curve.standard_errors, strict=True)]
+        low, high = [end[0] * factor for end in ends], [end[1] * factor for end in ends]
+        values = [value * factor for value in curve.values]
+        scaled.append(CurveLine(labels[curve.scenario], values, curve.fractions, low, high))
+    points = [(value * factor, fraction) for value, fraction in measured]
+    note = "Bands: ± 2 standard errors of the simulation." + (" Diamonds: what the source measured." if points else "")
+    return [
+        Figure(
+            id="curves",
+            title="Hosts that adopted, over time",
+            spec=curve_chart(scaled, points, shown.symbol, interactive=True),
+            paper=[{**curve_chart(scaled, points, shown.symbol, interactive=False), "width": 620, "height": 260}],
+            note=note,
+            wide=True,
+        )
+    ]
+
+
+def parts_figure(
+    labels: Sequence[str], stages: Sequence[str], entries: Sequence[tuple[Metric, Parts]], ends: Sequence[int]
+) -> Figure:
+    """A bar a scenario for every metric, one metric at a time; of one scenario alone, a bar a metric.
+
+    Args:
+        labels: the scenarios' names.
+        stages: the parts' names.
+        entries: metrics with the parts of each scenario.
+        ends: which of the metrics are shown on paper, where nobody can choose.
+    """
+    unit = units.display_unit(entries[0][0].unit, [sum(values) for _, parts in entries for values in parts.values()])
+    names = [f"{index + 1} {stage}" for index, stage in enumerate(stages)]
+    alone = all(len(parts) < 2 for _, parts in entries)
+    bars = [
+        part_rows(
+            metric.label if alone else labels[scenario],
+            names,
+            [value * unit.factor for value in values],
+            choice="" if alone else metric.label,
+        )
+        for metric, parts in entries
+        for scenario, values in parts.items()
+    ]
+    rows = [row for bar in bars for row in bar]
+    axis = f"time, {unit.symbol}" if unit.symbol else ""
+    chosen = [""] if alone else [entries[index][0].label for index in ends]
+    return Figure(
+        id="parts",
+        title="The parts, end to end",
+        spec=part_chart(rows, names, axis, interactive=True),
+        paper=[_on_paper([row for row in rows if row["choice"] == choice], names, axis) for choice in chosen],
+        note="The parts add up to the whole. A bar's numbers are those of the legend.",
+        wide=True,
+    )
+
+
+def _on_paper(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str) -> Spec:
+    spec: Spec = part_chart(rows, names, axis, interactive=False)
+    spec |= {"width": 560, "height": max(40, 22 * len({row["label"] for row in rows}))}
+    if rows and rows[0]["choice"]:
+        spec["title"] = {"text": rows[0]["choice"], "anchor": "start", "fontSize": 12}
+    return spec
+
+
+def parts_tables(
+    labels: Sequence[str],
+    stages: Sequence[str],
+    entries: Sequence[tuple[Metric, Parts]],
+    errors: Mapping[str, float],
+) -> list[Table]:
+    """Stage by stage, scenario by scenario, to the digits to which the whole is known (``errors`` by metric)."""
+    beside = [sum(values) for _, parts in entries for values in parts.values()]
+    tables = []
+    for metric, parts in entries:
+        columns = {labels[scenario]: values for scenario, values in parts.items()}
+        scale = _scale(metric, columns, errors.get(metric.id, 0.0), beside)
+        title = scale.label(f"What {metric.label} is made of")
+        tables.append(_matrix(f"parts-{metric.id}", title, stages, columns, scale))
+    return tables
+
+
+def matrix_table(metrics: Sequence[Metric], stages: Sequence[str], parts: Sequence[list[float]], error: float) -> Table:
+    """Stage by stage, metric by metric, of one scenario alone."""
+    shorts, shared = short_labels([metric.label for metric in metrics])
+    columns = dict(zip(shorts, parts, strict=True))
+    scale = _scale(metrics[0], columns, error)
+    return _matrix("parts-all", scale.label(f"What {shared or 'the whole'} is made of"), stages, columns, scale)
+
+
+Columns = Mapping[str, list[float]]
+
+
+def _scale(metric: Metric, columns: Columns, error: float, beside: Sequence[float] = ()) -> modelled.RowScale:
+    return modelled.row_scale(metric.unit, [sum(values) for values in columns.values()], [error], beside)
+
+
+def _matrix(id_: str, title: str, stages: Sequence[str], columns: Columns, scale: modelled.RowScale) -> Table:
+    rows = [
+        TableRow([TableCell(f"{index + 1} {stage}"), *(scale.figure(values[index]) for values in columns.values())])
+        for index, stage in enumerate(stages)
+    ]
+    rows.append(TableRow([TableCell("together"), *(scale.figure(sum(values)) for values in columns.values())]))
+    bars = [StackedBar(name, values, scale.figure(sum(values)).text) for name, values in columns.items()]
+    return Table(id_, title, [*words("part"), *map(Column, columns)], rows, bars=bars)

@@ -1,0 +1,133 @@
+"""Modelled figures in print: with their standard error, and no difference where there is none to be seen."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chainmark.core import units
+from chainmark.core.metric import Kind, Metric
+from chainmark.core.prediction import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled
+from chainmark.report.content import NOT_COMPARED, Emphasis
+from chainmark.report.sheet import TableCell
+
+NO_DIFFERENCE = "≈ 0"
+ERRORS_ARE = "±: one standard error of the simulation."
+NO_DIFFERENCE_IS = (
+    f"{NO_DIFFERENCE}: no difference can be seen, it is within {SIGNIFICANT_STANDARD_ERRORS:g} standard errors."
+)
+_MOST_DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class RowScale:
+    """How the figures of one row are printed: one unit, one number of decimals."""
+
+    unit: units.DisplayUnit
+    decimals: int
+
+    def figure(self, value: float | None, emphasis: Emphasis = "plain") -> TableCell:
+        """A figure without an error of its own: measured, or of a formula."""
+        if value is None:
+            return TableCell()
+        return TableCell(units.number(self.unit.of(value), self.decimals), emphasis=emphasis)
+
+    def modelled(self, value: Modelled, emphasis: Emphasis = "plain") -> TableCell:
+        """A figure of the simulation."""
+        error = spread(self.unit.of(value.standard_error), self.decimals)
+        return TableCell(units.number(self.unit.of(value.value), self.decimals), error, emphasis)
+
+    def label(self, name: str) -> str:
+        """A row's name with the unit of its figures."""
+        return f"{name}, {self.unit.symbol}" if self.unit.symbol else name
+
+
+def row_scale(
+    unit: str, values: Iterable[float | None], errors: Iterable[float], beside: Iterable[float | None] = ()
+) -> RowScale:
+    """The scale on which all values of a row can be read, to the first digit of the smallest standard error.
+
+    Args:
+        unit: the metric's own unit.
+        values: everything that the row prints, in that unit.
+        errors: their standard errors.
+        beside: values of other rows that are to be printed in the same unit.
+    """
+    known = list(values)
+    shown = units.display_unit(unit, [*known, *beside])
+    uncertain = [scaled for error in errors if (scaled := shown.of(error))]
+    # ``decimals_for`` keeps two digits of an uncertainty: of an interval's, which is wider than a standard error.
+    uncertainty = 10.0 * min(uncertain) if uncertain else None
+    return RowScale(shown, units.decimals_for([shown.of(value) for value in known], uncertainty))
+
+
+def spread(error: float | None, decimals: int) -> str:
+    """A standard error behind its figure: "± 0.003", or "± <0.001" where it is smaller than the last digit."""
+    if error is None:
+        return "± ?"
+    if error == 0.0:
+        return "± 0"
+    text = units.number(error, decimals)
+    if error > 0.0 and float(text.replace(",", "").replace(units.MINUS, "-")) == 0.0:
+        return f"± <{10.0**-decimals:.{decimals}f}"
+    return f"± {text}"
+
+
+def change_cell(cell: Cell, base: Modelled, metric: Metric, scale: RowScale) -> TableCell:
+    """The change of one figure against the base scenario; words where it cannot be told from none."""
+    change = cell.change
+    if change is None or not math.isfinite(change.value) or not math.isfinite(change.standard_error):
+        return TableCell(NOT_COMPARED, emphasis="quiet")
+    if not cell.changed:
+        return TableCell(NO_DIFFERENCE, emphasis="quiet")
+    if is_relative(metric, base.value):
+        return percent_cell(change.value / base.value, change.standard_error / base.value)
+    value, error = scale.unit.of(change.value), scale.unit.of(change.standard_error)
+    symbol = units.symbol_of_change(scale.unit)
+    text = units.number(value, scale.decimals, signed=True)
+    return TableCell(text, f"{spread(error, scale.decimals)} {symbol}".rstrip())
+
+
+def is_relative(metric: Metric, base: float) -> bool:
+    """Whether a metric's changes are printed as a share of the base's value."""
+    return metric.kind is not Kind.DIFFERENCE and math.isfinite(base) and base > 0.0
+
+
+def percent_cell(fraction: float, error: float, emphasis: Emphasis = "plain") -> TableCell:
+    """A relative change with its standard error, both in percent, to the last digit that the error allows."""
+    decimals = change_decimals(fraction * 100.0, error * 100.0)
+    text = units.number(fraction * 100.0, decimals, signed=True)
+    tail = "%" if error == 0.0 else f"{spread(error * 100.0, decimals)} %"
+    return TableCell(text, tail, emphasis)
+
+
+def change_decimals(change: float, error: float) -> int:
+    """One digit of the error, but never more than two of the change or one behind the point, whichever is more."""
+    of_change = 1 - math.floor(math.log10(abs(change))) if change and math.isfinite(change) else 1
+    of_error = -math.floor(math.log10(error)) if error > 0.0 and math.isfinite(error) else _MOST_DECIMALS
+    return min(_MOST_DECIMALS, max(0, min(of_error, max(1, of_change))))
+
+
+def difference_cell(measured: float, modelled: Modelled, metric: Metric, scale: RowScale) -> TableCell:
+    """How far the model is from what was measured."""
+    cell = Cell(
+        modelled=modelled, change=Modelled(value=modelled.value - measured, standard_error=modelled.standard_error)
+    )
+    return change_cell(cell, Modelled(value=measured, standard_error=0.0), metric, scale)
+
+
+def sureness(value: float, error: float) -> tuple[float, float]:
+    """The ends of the interval of ± 2 standard errors."""
+    reach = SIGNIFICANT_STANDARD_ERRORS * error
+    return value - reach, value + reach
+
+
+def centile_fraction(metric: Metric) -> float | None:
+    """The fraction of hosts that a metric waits for, by the centile in its id ("adoption_p80_s"); None without one."""
+    found = re.search(r"(?:^|_)p(\d{1,3})(?:_(\d+))?(?:_|$)", metric.id)
+    if found is None:
+        return None
+    fraction = float(f"{found[1]}.{found[2] or 0}") / 100.0
+    return fraction if 0.0 < fraction <= 1.0 else None

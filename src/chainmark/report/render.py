@@ -1,0 +1,54 @@
+"""One function a format for every document: comparisons, predictions, explanations, records."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from chainmark.core.comparison import Comparison
+from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.report import html, markdown, pdf, terminal
+from chainmark.report.evidence_sheet import evidence_sheet
+from chainmark.report.explanation_sheet import explanation_sheet
+from chainmark.report.prediction_sheet import prediction_sheet
+from chainmark.report.sheet import Sheet
+from chainmark.report.sheet_html import render_sheet_html
+from chainmark.report.sheet_markdown import render_sheet_markdown
+from chainmark.report.sheet_pdf import render_sheet_pdf
+from chainmark.report.sheet_terminal import render_sheet_terminal
+
+ModelDocument = Prediction | Explanation | Evidence
+Document = Comparison | ModelDocument
+
+
+def sheet_of(document: ModelDocument) -> Sheet:
+    """The document laid out as a sheet."""
+    if isinstance(document, Prediction):
+        return prediction_sheet(document)
+    if isinstance(document, Explanation):
+        return explanation_sheet(document)
+    return evidence_sheet(document)
+
+
+def render_terminal(document: Document, console: Console) -> None:
+    """Print a document. Colour only underlines what the words say, so nothing is lost without it."""
+    if isinstance(document, Comparison):
+        terminal.render_terminal(document, console)
+    else:
+        render_sheet_terminal(sheet_of(document), console)
+
+
+def render_html(document: Document) -> str:
+    """A document as a single self-contained page; the same document gives the same text."""
+    return html.render_html(document) if isinstance(document, Comparison) else render_sheet_html(sheet_of(document))
+
+
+def render_markdown(document: Document) -> str:
+    """A document as GitHub-flavoured Markdown; the same document gives the same text."""
+    if isinstance(document, Comparison):
+        return markdown.render_markdown(document)
+    return render_sheet_markdown(sheet_of(document))
+
+
+def render_pdf(document: Document) -> bytes:
+    """A document as PDF. Fonts, template and data come from the package alone, never from the machine."""
+    return pdf.render_pdf(document) if isinstance(document, Comparison) else render_sheet_pdf(sheet_of(document))

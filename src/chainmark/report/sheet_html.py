@@ -1,0 +1,61 @@
+"""A sheet as one HTML file that opens offline: everything it needs is inside it."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+from markupsafe import Markup
+
+from chainmark.report.model_charts import LINE_COLOURS, LINE_COLOURS_ON_DARK
+from chainmark.report.page import environment, script_json, template_text, vega_bundle
+from chainmark.report.sheet import Column, Figure, Sheet, Table, padded
+
+
+def render_sheet_html(sheet: Sheet) -> str:
+    """The sheet as a single self-contained page; the same document gives the same text."""
+    return environment().get_template("sheet.html.j2").render(
+        sheet=sheet,
+        is_table=lambda block: isinstance(block, Table),
+        padded_column=_padded_column,
+        heads=_heads,
+        tail_width=_tail_width,
+        css=Markup(template_text("report.css") + template_text("sheet.css")),  # noqa: S704 - our own files
+        script=Markup(template_text("common.js") + template_text("sheet.js")),  # noqa: S704 - our own files
+        vega=vega_bundle(),
+        source_json=script_json(sheet.source_json),
+        charts_json=script_json(_charts_json(sheet)),
+    )  # fmt: skip
+
+
+def _charts_json(sheet: Sheet) -> str:
+    specs = {block.id: block.spec for block in sheet.blocks() if isinstance(block, Figure)}
+    settings = {
+        "light": list(LINE_COLOURS),
+        "dark": list(LINE_COLOURS_ON_DARK),
+        "kind": sheet.kind,
+        "specs": specs,
+    }
+    return json.dumps(settings, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _padded_column(table: Table, index: int) -> list[str]:
+    cells = table.column(index)
+    return padded(cells) if table.columns[index].kind == "figures" else [cell.text for cell in cells]
+
+
+def _tail_width(table: Table, index: int) -> int:
+    """The room for what follows the figures of a column, in widths of a digit."""
+    return max((len(cell.tail) for cell in table.column(index)), default=0)
+
+
+def _heads(table: Table) -> list[tuple[str, Column, int]]:
+    """The headings, with how many columns each stands above."""
+    heads: list[tuple[str, Column, int]] = []
+    for group, members in groupby(table.columns, key=lambda column: column.group):
+        columns = list(members)
+        if group:
+            heads.append((group, columns[0], len(columns)))
+        else:
+            heads += [(column.heading, column, 1) for column in columns]
+    return heads

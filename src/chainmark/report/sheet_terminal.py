@@ -1,0 +1,241 @@
+"""A sheet on the terminal. A table that is too wide is laid out in parts below each other, never broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from chainmark.core import units
+from chainmark.report.bars import text_bar, text_scale
+from chainmark.report.lines import Printer, shorten, wrapped
+from chainmark.report.model_charts import PART_COLOURS
+from chainmark.report.sheet import Sheet, StackedBar, Table
+from chainmark.report.terminal import EMPHASIS_STYLES, VERDICT_STYLES
+
+_STYLES = {**VERDICT_STYLES, "neutral": "bold white on blue"}
+_GAP = "  "
+_GROUP_GAP = "   "
+_INDENT = "  "
+_BAR_WIDTH = 21
+_NARROWEST_NAME = 16
+_SHAVED = 8
+_WIDEST_NAME = 0.42  # of the terminal: the figures are what the table is for
+_WIDEST_HEADING = 30
+_WIDEST_STACK = 76
+_WIDEST_BAR_NAME = 0.22
+_QUIET = "bright_black"
+
+
+def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
+    """Print the sheet. Colour only underlines what the words say, so nothing is lost without it."""
+    out = Printer(console)
+    out.blank()
+    out.paragraph(sheet.title, "bold")
+    out.paragraph(sheet.subtitle, _QUIET)
+    out.blank()
+    badge = f" {sheet.word} "
+    for index, line in enumerate(wrapped(sheet.sentence, console.width - len(badge) - 2)):
+        first = (badge, _STYLES[sheet.status]) if index == 0 else " " * len(badge)
+        out.line(Text.assemble(first, _GAP, (line, "bold")))
+    out.blank()
+    for block in sheet.blocks():
+        if isinstance(block, Table):
+            _print_table(block, out)
+    for note in sheet.notes:
+        out.item(note)
+    if sheet.notes:
+        out.blank()
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """One column, its heading and every cell padded to the same width."""
+
+    group: str
+    heading: str
+    cells: list[str]
+    styles: list[str]
+
+    @property
+    def width(self) -> int:
+        return cell_len(self.heading)
+
+
+_Group = list[_Printed]
+
+
+def _print_table(table: Table, out: Printer) -> None:
+    out.line(Text(shorten(table.title, out.width), style="bold"))
+    # As few blocks as the width allows, and every standard error if leaving some out saves none.
+    full, lean = (_layout(table, out.width, tails=tails) for tails in (True, False))
+    names, blocks = full if len(full[1]) <= len(lean[1]) else lean
+    for index, block in enumerate(blocks):
+        if index:
+            out.blank()
+        _print_block(table, names, block, out)
+    if table.bars:
+        out.blank()
+        _print_bars(table.bars, out)
+    notes = list(table.notes)
+    if len(full[1]) > len(lean[1]):
+        notes.append("Some standard errors are left out for want of width.")
+    for line in wrapped(" ".join(notes), out.width - len(_INDENT)) if notes else []:
+        out.line(Text(_INDENT + line, style=_QUIET))
+    out.blank()
+
+
+def _layout(table: Table, width: int, *, tails: bool) -> tuple[_Printed, list[list[_Group]]]:
+    """The names of the rows, and the other columns in blocks that go below each other.
+
+    Args:
+        table: what to lay out.
+        width: of the terminal.
+        tails: keeps what could be left out for want of width.
+    """
+    groups = _groups(table, tails=tails)
+    room = width - len(_INDENT)
+    # Names are shortened before any figure is, unless there is room for all; and a little if that saves a block.
+    spare = room - sum(map(_across, groups))
+    names = _names(table, max(_NARROWEST_NAME, int(width * _WIDEST_NAME), spare))
+    if spare < names.width <= spare + _SHAVED and spare >= _NARROWEST_NAME:
+        names = _names(table, spare)
+    blocks: list[list[_Group]] = []
+    taken = 0
+    for group in groups:
+        if not blocks or taken + _across(group) > room - names.width:
+            blocks.append([])
+            taken = 0
+        blocks[-1].append(group)
+        taken += _across(group)
+    return names, blocks or [[]]
+
+
+def _names(table: Table, widest: int) -> _Printed:
+    indented = [f"  {row.cells[0].text}" if row.second else row.cells[0].text for row in table.rows]
+    texts = [shorten(text, widest) for text in indented]
+    heading = shorten(table.columns[0].heading, widest)
+    across = max(map(cell_len, [heading, *texts]))
+    styles = [_QUIET if row.second else EMPHASIS_STYLES[row.cells[0].emphasis] for row in table.rows]
+    return _Printed("", _left(heading, across), [_left(text, across) for text in texts], styles)
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - cell_len(text))
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - cell_len(text)) + text
+
+
+def _gap(group: _Group) -> str:
+    """What stands before a group: more before one that has a name, so that its columns are seen to belong together."""
+    return _GROUP_GAP if group[0].group else _GAP
+
+
+def _across(group: _Group) -> int:
+    return len(_gap(group)) + sum(one.width for one in group) + len(_GAP) * (len(group) - 1)
+
+
+def _groups(table: Table, *, tails: bool) -> list[_Group]:
+    """The columns after the first in groups that are never parted."""
+    printed = [_printed(table, index, tails=tails) for index in range(1, len(table.columns))]
+    groups: list[_Group] = []
+    for name, members in groupby(printed, key=lambda one: one.group):
+        columns = list(members)
+        groups += [_under(name, columns)] if name else [[column] for column in columns]
+    return groups
+
+
+def _under(name: str, members: _Group) -> _Group:
+    """A group at least as wide as a name of usual length."""
+    across = sum(member.width for member in members) + len(_GAP) * (len(members) - 1)
+    pad = " " * max(0, min(cell_len(name), _WIDEST_HEADING) - across)
+    first = members[0]
+    return [replace(first, heading=pad + first.heading, cells=[pad + cell for cell in first.cells]), *members[1:]]
+
+
+def _printed(table: Table, index: int, *, tails: bool) -> _Printed:
+    column, cells = table.columns[index], table.column(index)
+    heading = "" if column.group else column.heading
+    if column.kind == "bar":
+        heading = text_scale(f"{units.MINUS}limit", "+limit", _BAR_WIDTH)
+        texts = [text_bar(cell.bar, _BAR_WIDTH) for cell in cells]
+    elif column.kind == "words":
+        texts = [cell.whole for cell in cells]
+    else:
+        keep = tails or not column.spare_tail
+        texts = _figures([(cell.text, cell.tail if keep else "") for cell in cells])
+    heading = shorten(heading, max([_WIDEST_HEADING, *map(cell_len, texts)]))
+    across = max(map(cell_len, [heading, *texts]))
+    pad = _left if column.kind == "words" else _right
+    styles = [EMPHASIS_STYLES[cell.emphasis] for cell in cells]
+    return _Printed(column.group, pad(heading, across), [pad(text, across) for text in texts], styles)
+
+
+def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
+    """Figures aligned on their decimal point with their tails below each other; words flush right over both."""
+    is_figure = [bool(text) and text[-1].isdigit() for text, _ in cells]
+    aligned = units.align_on_point([text if figure else "" for (text, _), figure in zip(cells, is_figure, strict=True)])
+    tails = max((cell_len(tail) for _, tail in cells), default=0)
+    joined = [
+        f"{line} {_left(tail, tails)}" if tails and figure else line if figure else text
+        for (text, tail), figure, line in zip(cells, is_figure, aligned, strict=True)
+    ]
+    width = max(map(cell_len, joined), default=0)
+    return [_right(text, width) for text in joined]
+
+
+def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: Printer) -> None:
+    heads = [_gap(group) + _heading(group) for group in groups]
+    out.line(Text("".join([_INDENT, names.heading, *heads]), style=_QUIET))
+    for index, row in enumerate(table.rows):
+        if row.second and not any(one.cells[index].strip() for group in groups for one in group):
+            continue  # a second opinion that says nothing here
+        line = Text(_INDENT)
+        line.append(names.cells[index], style=names.styles[index])
+        for group in groups:
+            line.append(_gap(group))
+            for position, one in enumerate(group):
+                line.append(_GAP if position else "")
+                line.append(one.cells[index], style=one.styles[index])
+        out.line(line)
+
+
+def _heading(group: _Group) -> str:
+    if not group[0].group:
+        return group[0].heading
+    across = _across(group) - len(_gap(group))
+    return _right(shorten(group[0].group, across), across)
+
+
+def _print_bars(bars: Sequence[StackedBar], out: Printer) -> None:
+    widest = max(_NARROWEST_NAME, int(out.width * _WIDEST_BAR_NAME))
+    labels = [shorten(bar.label, widest) for bar in bars]
+    across = max(map(cell_len, labels))
+    totals = units.align_on_point([bar.total for bar in bars])
+    spare = out.width - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, totals))
+    width = max(10, min(_WIDEST_STACK, spare))
+    longest = max(sum(bar.parts) for bar in bars)
+    for label, total, bar in zip(labels, totals, bars, strict=True):
+        line = Text(f"{_INDENT}{_left(label, across)}{_GAP}")
+        _append_parts(line, bar.parts, longest, width)
+        line.append(f"{_GAP}{total}")
+        out.line(line)
+
+
+def _append_parts(line: Text, parts: Sequence[float], longest: float, width: int) -> None:
+    """Every part as its number and a stroke as long as it is; what is too small for one character is left out."""
+    ends = [0]
+    reach = 0.0
+    for part in parts:
+        reach += max(part, 0.0)
+        ends.append(round(reach / longest * width) if longest > 0.0 else 0)
+    for index, (start, end) in enumerate(pairwise(ends)):
+        text = f"{index + 1}"[: end - start].ljust(end - start, "━")
+        line.append(text, style=PART_COLOURS[index % len(PART_COLOURS)])
+    line.append(" " * (width - ends[-1]))
