@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chainmark.core.comparison import Comparison, Outcome, Verdict
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
+    from chainmark.core.prediction import Evidence, Explanation, Prediction
     from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
     from chainmark.stats.summarise import summarise
     from chainmark.store.paths import data_directory
@@ -29,8 +30,11 @@ __all__ = [
     "Catalogue",
     "ChainmarkError",
     "Comparison",
+    "Evidence",
+    "Explanation",
     "Manifest",
     "Outcome",
+    "Prediction",
     "SealedRun",
     "Store",
     "Verdict",
@@ -48,6 +52,7 @@ _HOMES = {
     "chainmark.core.comparison": ["Comparison", "Outcome", "Verdict"],
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],
+    "chainmark.core.prediction": ["Evidence", "Explanation", "Prediction"],
     "chainmark.report": ["render_html", "render_markdown", "render_pdf", "render_terminal"],
     "chainmark.stats.summarise": ["summarise"],
     "chainmark.store.paths": ["data_directory"],

@@ -13,6 +13,7 @@ import chainmark
 from chainmark.cli.console import err, out, print_json
 from chainmark.core.comparison import Comparison, Verdict
 from chainmark.core.errors import ExitCode
+from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -20,6 +21,7 @@ from chainmark.systems.base import LaunchableSystem, System, launchable, load_sy
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
+Document = Comparison | Prediction | Explanation | Evidence
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.FAIL: ExitCode.FAIL,
@@ -30,7 +32,7 @@ EXIT_CODES = {
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write the report as PDF.")]
 Markdown = Annotated[Path | None, typer.Option("--md", help="Write the report as Markdown for a pull request.")]
-JsonFile = Annotated[Path | None, typer.Option("--json-file", help="Write comparison.json, the source of all reports.")]
+JsonFile = Annotated[Path | None, typer.Option("--json-file", help="Write the JSON that every report is made from.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines on stdout.")]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, e.g. `--set load.rate=400`.")
@@ -40,20 +42,20 @@ KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' h
 
 
 class Reports(BaseModel):
-    """Where the renderings of a comparison go."""
+    """Where the renderings of a result go."""
 
     html: Path | None = None
     pdf: Path | None = None
     markdown: Path | None = None
     json_file: Path | None = None
 
-    def write(self, comparison: Comparison) -> list[Path]:
+    def write(self, document: Document) -> list[Path]:
         """Write what was asked for; the paths written."""
         contents: list[tuple[Path | None, Callable[[], bytes]]] = [
-            (self.html, lambda: chainmark.render_html(comparison).encode()),
-            (self.pdf, lambda: chainmark.render_pdf(comparison)),
-            (self.markdown, lambda: chainmark.render_markdown(comparison).encode()),
-            (self.json_file, lambda: json_bytes(comparison)),
+            (self.html, lambda: chainmark.render_html(document).encode()),
+            (self.pdf, lambda: chainmark.render_pdf(document)),
+            (self.markdown, lambda: chainmark.render_markdown(document).encode()),
+            (self.json_file, lambda: json_bytes(document)),
         ]
         written = []
         for path, render in contents:
@@ -91,11 +93,16 @@ def compare_and_report(
     """Compare two sides, print the result, write the reports; the exit code of the verdict."""
     # Through the public API, which loads scipy and the renderers only when they are needed: 2 s of every other start.
     comparison = chainmark.compare_runs(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
+    present(comparison, reports, as_json)
+    return EXIT_CODES[comparison.verdict]
+
+
+def present(document: Document, reports: Reports, as_json: bool) -> None:
+    """Print a result and write its reports."""
     if as_json:
-        print_json(comparison)
+        print_json(document)
     else:
-        chainmark.render_terminal(comparison, out)
-    written = reports.write(comparison)
+        chainmark.render_terminal(document, out)
+    written = reports.write(document)
     if written:
         err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)
-    return EXIT_CODES[comparison.verdict]

@@ -87,6 +87,11 @@ def _names(field: str, labels: Sequence[str], **axis: Any) -> Spec:
     return {"field": field, "type": "nominal", "sort": list(labels), "title": None, "axis": {"labelLimit": 190, **axis}}
 
 
+def _diamond(size: int) -> Spec:
+    """The mark of what is not the simulation: measured, or of a formula."""
+    return {"type": "point", "shape": "diamond", "size": size, "filled": False, "color": "#888888", "opacity": 1}
+
+
 def _tips(*pairs: tuple[str, str, str | None]) -> list[Spec]:
     """What the pointer is told: field, name, and the format of a figure."""
     return [
@@ -142,8 +147,8 @@ def _measured(measured: Sequence[tuple[float, float]], x: Spec, y: Spec, unit: s
     tips = _tips(("y", "hosts, measured", ".0%"), ("x", f"time, {unit}", ".4~g"))
     return {
         "data": {"values": [{"x": value, "y": fraction} for value, fraction in measured]},
-        "mark": {"type": "point", "shape": "diamond", "size": 70, "filled": False, "strokeWidth": 2, "opacity": 1},
-        "encoding": {"x": x, "y": y, "color": {"value": "#888888"}, "tooltip": tips},
+        "mark": {**_diamond(70), "strokeWidth": 2},
+        "encoding": {"x": x, "y": y, "tooltip": tips},
     }
 
 

@@ -14,11 +14,13 @@ from chainmark.report.content import NOT_COMPARED, Emphasis
 from chainmark.report.sheet import TableCell
 
 NO_DIFFERENCE = "≈ 0"
+_MOST_DECIMALS = 9
 ERRORS_ARE = "±: one standard error of the simulation."
+_LEAST_SHOWN = 0.0005  # a change that prints as 0.0 % is none to a reader, however surely it can be told from none
 NO_DIFFERENCE_IS = (
-    f"{NO_DIFFERENCE}: no difference can be seen, it is within {SIGNIFICANT_STANDARD_ERRORS:g} standard errors."
+    f"{NO_DIFFERENCE}: no difference can be seen, it is within {SIGNIFICANT_STANDARD_ERRORS:g} standard errors, or "
+    f"below {_LEAST_SHOWN * 100.0:g} %."
 )
-_MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,21 @@ def change_cell(cell: Cell, base: Modelled, metric: Metric, scale: RowScale) -> 
     if not cell.changed:
         return TableCell(NO_DIFFERENCE, emphasis="quiet")
     if is_relative(metric, base.value):
-        return percent_cell(change.value / base.value, change.standard_error / base.value)
+        fraction = change.value / base.value
+        if abs(fraction) < _LEAST_SHOWN:
+            return TableCell(NO_DIFFERENCE, emphasis="quiet")
+        return percent_cell(fraction, change.standard_error / base.value)
     value, error = scale.unit.of(change.value), scale.unit.of(change.standard_error)
+    decimals = max(scale.decimals, _decimals_of(error))
     symbol = units.symbol_of_change(scale.unit)
-    text = units.number(value, scale.decimals, signed=True)
-    return TableCell(text, f"{spread(error, scale.decimals)} {symbol}".rstrip())
+    return TableCell(units.number(value, decimals, signed=True), f"{spread(error, decimals)} {symbol}".rstrip())
+
+
+def _decimals_of(error: float | None) -> int:
+    """As many decimals as show an error's first digit, so that a change that exceeds it is not printed as 0."""
+    if not error or not math.isfinite(error):
+        return 0
+    return min(_MOST_DECIMALS, max(0, -math.floor(math.log10(abs(error)))))
 
 
 def is_relative(metric: Metric, base: float) -> bool:
@@ -96,18 +108,10 @@ def is_relative(metric: Metric, base: float) -> bool:
 
 
 def percent_cell(fraction: float, error: float, emphasis: Emphasis = "plain") -> TableCell:
-    """A relative change with its standard error, both in percent, to the last digit that the error allows."""
-    decimals = change_decimals(fraction * 100.0, error * 100.0)
+    """A relative change with its standard error, both in percent: to a tenth, if it is known to one."""
+    decimals = 0 if error >= 0.01 or abs(fraction) >= 0.9995 else 1
     text = units.number(fraction * 100.0, decimals, signed=True)
-    tail = "%" if error == 0.0 else f"{spread(error * 100.0, decimals)} %"
-    return TableCell(text, tail, emphasis)
-
-
-def change_decimals(change: float, error: float) -> int:
-    """One digit of the error, but never more than two of the change or one behind the point, whichever is more."""
-    of_change = 1 - math.floor(math.log10(abs(change))) if change and math.isfinite(change) else 1
-    of_error = -math.floor(math.log10(error)) if error > 0.0 and math.isfinite(error) else _MOST_DECIMALS
-    return min(_MOST_DECIMALS, max(0, min(of_error, max(1, of_change))))
+    return TableCell(text, "%" if error == 0.0 else f"{spread(error * 100.0, decimals)} %", emphasis)
 
 
 def difference_cell(measured: float, modelled: Modelled, metric: Metric, scale: RowScale) -> TableCell:

@@ -76,7 +76,7 @@ def _scenarios(prediction: Prediction) -> list[Table]:
         "hosts": [units.count(scenario.hosts) for scenario in scenarios],
         "blocks simulated": [units.count(scenario.blocks) for scenario in scenarios],
     }
-    told = all(", ".join(scenario.changes) == scenario.label for scenario in others)
+    told = all(scenario.label in (", ".join(scenario.changes), " and ".join(scenario.changes)) for scenario in others)
     short = all(len(scenario.label) <= _SHORT_LABEL for scenario in scenarios)
     shown = [] if told else ["what was changed"]
     shown += [name for name in ("hosts", "blocks simulated") if len(set(facts[name])) > 1]

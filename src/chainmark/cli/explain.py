@@ -1,0 +1,108 @@
+"""`chainmark explain`: whether the parts of a run explain the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chainmark.cli.common import AsJson, Html, JsonFile, Markdown, Pdf, Reports, present
+from chainmark.cli.console import err, progress
+from chainmark.cli.modelling import (
+    REPORT_SUFFIX,
+    SOURCES,
+    Blocks,
+    Column,
+    ModelSeed,
+    Settings,
+    Threads,
+    find_source,
+    recognise,
+    system_of,
+)
+from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.prediction import Evidence, Explanation
+from chainmark.systems.base import ModelledSystem, ModelOrder
+
+_LISTED = 5
+
+
+def explain(
+    sources: Annotated[
+        list[str], typer.Argument(help=f"One source, or a folder or several reports for the record. {SOURCES}")
+    ],
+    version: Column = None,
+    settings: Settings = None,
+    blocks: Blocks = None,
+    seed: ModelSeed = 1,
+    threads: Threads = 0,
+    html: Html = None,
+    pdf: Pdf = None,
+    md: Markdown = None,
+    json_file: JsonFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether the measured stages explain the measured whole; of many reports, how often they do.
+
+    Example: `chainmark explain reports/release-10.6.2.value-only.json --html explanation.html`
+
+    One source is explained: exit code 0 where its parts give the whole, 1 where they do not. A folder or several
+    reports give the model's record against them all: `chainmark explain reports/`.
+    """
+    order = ModelOrder(blocks=blocks, seed=seed, threads=threads)
+    reports = Reports(html=html, pdf=pdf, markdown=md, json_file=json_file)
+    if len(sources) == 1 and not Path(sources[0]).is_dir():
+        explanation = _explanation(sources[0], version, settings or [], order)
+        present(explanation, reports, as_json)
+        raise typer.Exit(ExitCode.DONE if explanation.explained else ExitCode.FAIL)
+    if version is not None or settings:
+        given = "--version" if version is not None else "--set"
+        raise UsageError(f"`{given}` goes with one source, and {len(sources)} or a folder were given", "leave it out")
+    present(_evidence(sources, order), reports, as_json)
+
+
+def _explanation(reference: str, version: str | None, settings: Sequence[str], order: ModelOrder) -> Explanation:
+    system, source = find_source(reference, version, settings)
+    with progress() as listener:
+        return system.explain(source, order, listener)
+
+
+def _evidence(references: Sequence[str], order: ModelOrder) -> Evidence:
+    documents: list[Path] = []
+    systems: dict[str, ModelledSystem] = {}
+    for path, system in _known_reports(references):
+        documents.append(path)
+        systems[system.name] = system
+    if not documents:
+        raise UsageError(f"no published report in {_listed(references)}", SOURCES)
+    if len(systems) > 1:
+        raise UsageError(f"the reports are of several systems: {', '.join(sorted(systems))}", "give those of one")
+    with progress() as listener:
+        return next(iter(systems.values())).evidence(documents, order, listener)
+
+
+def _known_reports(references: Sequence[str]) -> list[tuple[Path, ModelledSystem]]:
+    """Every report that was named, and of a folder those that a system knows; the others are told, not dropped."""
+    found: list[tuple[Path, ModelledSystem]] = []
+    left: list[str] = []
+    for reference in references:
+        path = Path(reference)
+        if not path.is_dir():
+            found.append((path, recognise(path)))
+            continue
+        for file in sorted(path.glob(f"*{REPORT_SUFFIX}")):
+            system = system_of(file)
+            if system is None:
+                left.append(file.name)
+            else:
+                found.append((file, system))
+    if left:
+        err.print(f"not published reports: {_listed(left)}", markup=False)
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(f"`{name}`" for name in names[:_LISTED]) + more
