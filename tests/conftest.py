@@ -18,6 +18,25 @@ settings.register_profile("search", max_examples=2000, deadline=None, print_blob
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, saying so, what needs published material on a machine that has none."""
+    if SHARED_DATA.is_dir():
+        return
+    absent = pytest.mark.skip(reason=f"the published material is not here: {SHARED_DATA}")
+    for item in items:
+        if item.get_closest_marker("shared_data"):
+            item.add_marker(absent)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Where published material lies; for tests marked ``shared_data``."""
+    return SHARED_DATA
+
+
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """A lab of the test's own; whatever the test did, no node may outlive it."""

@@ -33,6 +33,11 @@ FEWER_SLOW_BLOCKS_FROM = (11,)
 SERVICE_MIN_S, SERVICE_MAX_S = 1e-5, 60.0
 ROUND_TRIP_FACTOR_MAX = 4.0
 CLOSE_ENOUGH_S = 2e-5
+# The step by which the slope of the fetch duration is measured, as a part of the round trip.
+SLOPE_STEP = 0.03
+LEAST_SLOPE = 0.05
+# From this part of the shortest way round on, some bodies come over that.
+NEAR_DETOUR = 0.97
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,18 @@ class Calibration:
             return False
         return abs(self.round_trip.value - self.link.measured_s) > CLEARLY * self.round_trip.standard_error
 
+    @property
+    def detour_s(self) -> float | None:
+        """The way round by a third region, where it is about as short: no fetch tells then how long the link is."""
+        if self.link is None or self.round_trip is None:
+            return None
+        rtt, cluster = self.scenario.cluster.rtt_s, self.scenario.cluster
+        ways = [
+            rtt[self.link.a][c] + rtt[c][self.link.b] for c in cluster.counts() if c not in (self.link.a, self.link.b)
+        ]
+        shortest = min(ways, default=math.inf)
+        return shortest if self.round_trip.value > NEAR_DETOUR * shortest else None
+
 
 def calibrate(
     figures: Figures, start: Scenario, simulator: Simulator, on_progress: OnProgress | None = None
@@ -94,7 +111,11 @@ def calibrate(
             break
         scenario = better
         simulated = simulator.run(scenario)
-    round_trip = None if link is None else _round_trip(scenario, simulated, figures, link)
+    round_trip = None
+    if link is not None:
+        round_trip = _round_trip(
+            scenario, simulated, figures, _measured_slope(scenario, simulated, simulator, link), link
+        )
     return Calibration(scenario, simulated, link, round_trip, SENDING in figures.values)
 
 
@@ -139,20 +160,29 @@ def _service(seconds: float) -> float:
 
 
 def _with_round_trip(scenario: Scenario, simulated: Simulated, missing_s: float, link: FarLink) -> Scenario:
-    slope = _fetch_per_round_trip(simulated, link)
-    if slope <= 0.0:
-        return scenario
+    slope = _expected_slope(simulated, link)
+    return scenario if slope <= 0.0 else _moved(scenario, link, missing_s / slope)
+
+
+def _moved(scenario: Scenario, link: FarLink, by_s: float) -> Scenario:
+    """The scenario with another round trip of the link, within what a link can have."""
     matrix = [list(row) for row in scenario.cluster.rtt_s]
-    value = matrix[link.a][link.b] + missing_s / slope
     low, high = link.measured_s / ROUND_TRIP_FACTOR_MAX, link.measured_s * ROUND_TRIP_FACTOR_MAX
-    matrix[link.a][link.b] = matrix[link.b][link.a] = min(high, max(low, value))
+    matrix[link.a][link.b] = matrix[link.b][link.a] = min(high, max(low, matrix[link.a][link.b] + by_s))
     return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": matrix})})
 
 
-def _fetch_per_round_trip(simulated: Simulated, link: FarLink) -> float:
+def _expected_slope(simulated: Simulated, link: FarLink) -> float:
     """By how much the mean fetch duration grows with the round trip of the link: observers across it × rounds."""
     rounds = simulated.mean("rounds_mean")
     return link.observers * rounds if math.isfinite(rounds) else 0.0
+
+
+def _measured_slope(scenario: Scenario, simulated: Simulated, simulator: Simulator, link: FarLink) -> float:
+    """The same as the model shows it: far less where another way round is as short, so that bodies come over that."""
+    less = simulator.run(_moved(scenario, link, -SLOPE_STEP * scenario.cluster.rtt_s[link.a][link.b]))
+    step_s = SLOPE_STEP * scenario.cluster.rtt_s[link.a][link.b]
+    return simulated.difference(less, FETCH).value / step_s
 
 
 def _close(old: Scenario, new: Scenario, link: FarLink | None) -> bool:
@@ -171,23 +201,24 @@ def _server_s(parameters: Parameters) -> float:
     return parameters.body_service_s * parameters.server_share
 
 
-def _round_trip(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarLink) -> Modelled:
+def _round_trip(scenario: Scenario, simulated: Simulated, figures: Figures, slope: float, link: FarLink) -> Modelled:
     """The inferred round trip, with everything that makes it uncertain.
 
     The mean fetch duration is uncertain by the model's Monte Carlo error; by the sampling and rounding of the measured
     mean; and, where the sampling is not known, by how many blocks it was taken over: their spread, and which regions
     happened to forge them. All of that over the slope, and what the model is known to miss.
     """
-    slope = _fetch_per_round_trip(simulated, link)
     value = scenario.cluster.rtt_s[link.a][link.b]
-    if slope <= 0.0:
-        return Modelled(value=value, standard_error=KNOWN_ERROR_S)
     errors = [simulated.modelled(FETCH).standard_error, figures.standard_errors.get(FETCH, 0.0)]
     if not figures.sampling_known and figures.blocks:
         rounds = simulated.mean("rounds_mean")
-        spread = math.hypot(simulated.block_sd(FETCH), rounds * _forger_spread_s(scenario.cluster))
-        errors.append(spread / math.sqrt(figures.blocks))
-    return Modelled(value=value, standard_error=math.hypot(KNOWN_ERROR_S, *(error / slope for error in errors)))
+        by_forger = rounds * _forger_spread_s(scenario.cluster) if math.isfinite(rounds) else 0.0
+        errors.append(math.hypot(simulated.block_sd(FETCH), by_forger) / math.sqrt(figures.blocks))
+    expected = _expected_slope(simulated, link)
+    # A slope near 0 says that the fetch durations tell nothing of this link.
+    known = max(slope, LEAST_SLOPE * expected, 1e-6)
+    missed = KNOWN_ERROR_S * max(1.0, expected / known)
+    return Modelled(value=value, standard_error=math.hypot(missed, *(error / known for error in errors)))
 
 
 def _forger_spread_s(cluster: ClusterOrder) -> float:

@@ -25,14 +25,13 @@ from chainmark.systems.cardano.figures import (
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.predict import (
     SIZES_NOTE,
-    calibration_simulator,
     contributions,
     curve,
     fitted_note,
     is_benchmark,
     known_size,
 )
-from chainmark.systems.cardano.simulation import Simulate, native
+from chainmark.systems.cardano.simulation import Simulate, Simulator, native
 from chainmark.systems.cardano.sources import read_source
 
 # About twice the model's root mean square error against published runs that it was not fitted to, by centile.
@@ -64,7 +63,7 @@ def explain(
         raise UsageError("an explanation takes no changes", "`chainmark predict` answers what-ifs")
     given.figures.adoption()
     progress.stage(f"fitting the model to {given.title}")
-    simulator = calibration_simulator(given.start, order, simulate)
+    simulator = Simulator(order.blocks, order.threads, simulate=simulate)
     calibration = calibrate(given.figures, given.start, simulator, progress.update)
     whole = whole_rows(given.figures, calibration)
     size_note = () if known_size(given.figures.block_bytes) else (SIZES_NOTE,)
@@ -73,7 +72,7 @@ def explain(
         source=source.label,
         catalogue=catalogue,
         seed=order.seed,
-        blocks=simulator.blocks_per_batch * simulator.batches,
+        blocks=calibration.simulated.blocks,
         explained=not any(row.flagged for row in whole),
         sentence=_sentence(whole, calibration, catalogue),
         whole=whole,

@@ -14,7 +14,7 @@ from chainmark.systems.cardano.calibration import Calibration, calibrate
 from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, CENTILES, FETCH, STAGE_METRICS
 from chainmark.systems.cardano.formula import ADOPTED, formula_for
 from chainmark.systems.cardano.scenario import Scenario, Stages
-from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, default_blocks, native
+from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
 from chainmark.systems.cardano.sources import Input, read_source
 from chainmark.systems.cardano.topology import RandomPeers
 from chainmark.systems.cardano.whatif import Edit, apply_edits, parse_change
@@ -78,8 +78,7 @@ def predict(
     arms(given.start, order)
     base, calibration = _fitted(given, order, progress, simulate)
     planned = arms(base, order)
-    blocks = order.blocks or min(default_blocks(arm.scenario.cluster.host_count) for arm in planned)
-    simulator = Simulator(blocks, order.threads, simulate=simulate)
+    simulator = Simulator(order.blocks, order.threads, simulate=simulate)
     results = []
     progress.stage(f"simulating {len(planned)} networks" if len(planned) > 1 else "simulating 1 network")
     for number, arm in enumerate(planned):
@@ -98,15 +97,15 @@ def predict(
                 label=arm.label,
                 changes=list(arm.changes),
                 hosts=arm.scenario.cluster.host_count,
-                blocks=simulator.blocks_per_batch * simulator.batches,
+                blocks=result.blocks,
             )
-            for arm in planned
+            for arm, result in zip(planned, results, strict=True)
         ],
         rows=_rows(catalogue, given, planned, results),
         curves=[curve(index, result) for index, result in enumerate(results)],
         contribution_metric_ids=list(ADOPTION),
         contributions=[part for index, result in enumerate(results) for part in contributions(index, result)],
-        notes=_notes(given, planned, calibration, simulator),
+        notes=_notes(given, planned, calibration, results),
     )
 
 
@@ -116,15 +115,9 @@ def _fitted(
     if given.figures is None:
         return given.start, None
     progress.stage(f"fitting the model to {given.title}")
-    simulator = calibration_simulator(given.start, order, simulate)
+    simulator = Simulator(order.blocks, order.threads, simulate=simulate)
     calibration = calibrate(given.figures, given.start, simulator, progress.update)
     return calibration.scenario, calibration
-
-
-def calibration_simulator(start: Scenario, order: ModelOrder, simulate: Simulate) -> Simulator:
-    """The simulator of a calibration: as precise as the prediction itself."""
-    blocks = order.blocks or default_blocks(start.cluster.host_count)
-    return Simulator(blocks, order.threads, simulate=simulate)
 
 
 def arms(base: Scenario, order: ModelOrder) -> list[Arm]:
@@ -216,10 +209,12 @@ def contributions(scenario: int, simulated: Simulated) -> Iterator[Contribution]
         yield Contribution(scenario=scenario, stage=words, values=values)
 
 
-def _notes(given: Input, planned: Sequence[Arm], calibration: Calibration | None, simulator: Simulator) -> list[str]:
+def _notes(
+    given: Input, planned: Sequence[Arm], calibration: Calibration | None, results: Sequence[Simulated]
+) -> list[str]:
     notes = [
-        f"{simulator.blocks_per_batch * simulator.batches:,} blocks in {simulator.batches} batches were simulated per "
-        "network, with the same random draws in each, and a quarter as many slow ones, weighted by how rare they are",
+        f"each network's blocks were simulated in {len(results[0].values)} batches with the same random draws, and a "
+        "quarter as many slow ones, which count for as much as they are rare",
         *given.notes,
     ]
     if calibration is not None:
@@ -229,7 +224,7 @@ def _notes(given: Input, planned: Sequence[Arm], calibration: Calibration | None
         notes.append(SIZES_NOTE)
     if any(arm.scenario.cluster.host_count > FORMULA_HOSTS for arm in planned):
         notes.append(HOSTS_NOTE)
-    if simulator.blocks_per_batch < FEW_BLOCKS:
+    if min(result.blocks_per_batch for result in results) < FEW_BLOCKS:
         notes.append(COLD_NOTE)
     return [*notes, *LIMITS_OF_THE_MODEL]
 
@@ -251,6 +246,11 @@ def fitted_note(calibration: Calibration) -> str:
         text += (
             f", a round trip {calibration.link.name} of {1e3 * trip.value:.0f} ± {1e3 * trip.standard_error:.0f} ms "
             f"(pings of the reference: {1e3 * calibration.link.measured_s:.0f} ms)"
+        )
+    if calibration.detour_s is not None:
+        text += (
+            f"; it may be longer: the way round by a third region is {1e3 * calibration.detour_s:.0f} ms, and no fetch "
+            "duration tells how far beyond that it is"
         )
     return text
 

@@ -1,0 +1,306 @@
+"""Predictions and explanations on networks whose truth is known, because the simulator made them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.core.prediction import Explanation, Prediction
+from chainmark.systems.base import Change, ModelOrder, ModelSource
+from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.figures import ADOPTION
+from chainmark.systems.cardano.formula import fit_formula, formula_for
+from chainmark.systems.cardano.profile import Profile
+from chainmark.systems.cardano.simulation import Simulator, default_blocks
+
+from tests.unit.systems.cardano.made_up import BLOCKS, QUIET, measured, order, profile, report, sealed_run, write
+
+ONE_REGION = (
+    'network.regions=[{name="EU"}]',
+    "network.rtt_s=[[0.0002]]",
+    "network.rtt_spread_s=[[0.0]]",
+    "network.hosts=12",
+)
+
+
+def _predict(*changes: Change, of: Profile | None = None, together: bool = False) -> Prediction:
+    source = ModelSource("the profile", profile=of or profile())
+    return SYSTEM.predict(source, order(*changes, together=together), QUIET)
+
+
+def _explain(figures: dict[str, float], folder: Path, of: Profile | None = None) -> Explanation:
+    """Explain a run; another seed than that of its making, so that only the law of large numbers can help."""
+    source = ModelSource("the run", run=sealed_run(folder, figures, of=of))
+    return SYSTEM.explain(source, ModelOrder(blocks=640, seed=5), QUIET)
+
+
+# --- predictions -------------------------------------------------------------------------------------------------
+
+
+def test_a_prediction_holds_every_metric_with_its_error() -> None:
+    found = _predict()
+    assert {row.metric_id for row in found.rows} == {metric.id for metric in SYSTEM.catalogue().metrics}
+    assert [scenario.label for scenario in found.scenarios] == ["base"]
+    assert (found.scenarios[0].hosts, found.scenarios[0].blocks) == (52, BLOCKS)
+    for row in found.rows:
+        assert row.measured is None
+        assert row.cells[0].change is None
+        assert row.cells[0].modelled.standard_error >= 0.0
+    adoption = [row.cells[0].modelled for row in found.rows if row.metric_id in ADOPTION]
+    assert [one.value for one in adoption] == sorted(one.value for one in adoption)
+    assert all(0.0 < one.standard_error < 0.05 for one in adoption)
+
+
+def test_the_parts_of_a_prediction_add_up() -> None:
+    """A stacked bar that ends elsewhere than the figure beside it would be a lie."""
+    found = _predict(Change("rtt", "+20%"))
+    values = {row.metric_id: [cell.modelled.value for cell in row.cells] for row in found.rows}
+    for scenario in (0, 1):
+        parts = [part.values for part in found.contributions if part.scenario == scenario]
+        for place, metric in enumerate(found.contribution_metric_ids):
+            assert sum(values[place] for values in parts) == pytest.approx(values[metric][scenario], abs=1e-6)
+    for curve in found.curves:
+        assert curve.values == sorted(curve.values)
+        assert curve.fractions[-1] == 1.0
+        assert curve.values[-1] == pytest.approx(values["adoption_p100_s"][curve.scenario])
+
+
+def test_changes_stand_alone_and_together() -> None:
+    changes = (Change("stage", "fetched-to-adopted=+10ms"), Change("rtt", "EU-AP=+20ms"))
+    labels = [scenario.label for scenario in _predict(*changes).scenarios]
+    both = "stage fetched-to-adopted=+10ms and rtt EU-AP=+20ms"
+    assert labels == ["base", "stage fetched-to-adopted=+10ms", "rtt EU-AP=+20ms", both]
+    assert [scenario.label for scenario in _predict(*changes, together=True).scenarios] == ["base", both]
+
+
+def test_a_slower_adoption_moves_every_centile_by_itself() -> None:
+    """The pairing makes that exact to a fraction of a millisecond, far below the noise of either side."""
+    found = _predict(Change("stage", "fetched-to-adopted=+10ms"))
+    for row in found.rows:
+        if row.metric_id in ADOPTION:
+            change = row.cells[1].change
+            assert change is not None
+            assert change.value == pytest.approx(0.010, abs=0.0015)
+            assert change.standard_error < 0.2 * row.cells[0].modelled.standard_error
+            assert row.cells[1].changed
+
+
+def test_what_does_not_depend_on_the_change_has_not_changed() -> None:
+    found = _predict(Change("rtt", "EU-AP=+20ms"))
+    cells = {row.metric_id: row.cells[1] for row in found.rows}
+    assert not cells["slot_to_announced_s"].changed
+    assert cells["adoption_p80_s"].changed
+
+
+def test_the_same_order_gives_the_same_bytes_on_any_number_of_threads() -> None:
+    source = ModelSource("the profile", profile=profile())
+    texts = [
+        SYSTEM.predict(source, ModelOrder((Change("rtt", "x1.1"),), blocks=64, seed=3, threads=threads), QUIET)
+        for threads in (1, 2)
+    ]
+    assert texts[0].model_dump_json() == texts[1].model_dump_json()
+
+
+def test_a_cluster_in_one_region_can_be_predicted() -> None:
+    """There is no round trip between regions then, and no number in its place either."""
+    found = _predict(of=profile("cardano/value", *ONE_REGION))
+    text = json.dumps(found.model_dump(mode="json"), allow_nan=False)
+    assert '"hosts": 12' in text
+    assert all(cell.formula is None for row in found.rows for cell in row.cells)
+
+
+def test_the_formula_speaks_only_of_what_it_knows() -> None:
+    found = _predict(Change("stage", "fetched-to-adopted=+10ms"), Change("rtt", "x2"), Change("block-size", "2x"))
+    row = next(row for row in found.rows if row.metric_id == "adoption_p80_s")
+    base, adopted, distance, size, together = (cell.formula for cell in row.cells)
+    assert base is not None
+    assert adopted == pytest.approx(base + 0.010)
+    assert distance is size is together is None
+
+
+def test_limits_of_the_model_are_said() -> None:
+    notes = " ".join(_predict(Change("block-size", "2x"), Change("nodes", "104")).notes)
+    for words in (
+        "other sizes follow from TCP's rules",
+        "no published run has more than 52 hosts",
+        "is held as it was",
+    ):
+        assert words in notes
+
+
+def test_large_clusters_are_given_fewer_blocks() -> None:
+    assert (default_blocks(52), default_blocks(200)) == (3328, 6400)
+    assert 64 <= default_blocks(5000) < default_blocks(1000) < 3328
+    assert [Simulator().blocks_per_batch(hosts) for hosts in (35, 52, 200)] == [105, 104, 200]
+
+
+def test_an_impossible_network_is_refused_before_anything_is_fitted(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "split.json",
+        {"coreNodes": [{"name": f"node-{i}", "region": "EU", "producers": [f"node-{i ^ 1}"]} for i in range(4)]},
+    )
+    with pytest.raises(UsageError, match="the topology is not connected"):
+        _predict(Change("topology", str(path)))
+    with pytest.raises(UsageError, match="there is no stage `x`"):
+        _predict(Change("stage", "x=1ms"))
+
+
+# --- explanations ------------------------------------------------------------------------------------------------
+
+
+def test_a_known_network_is_recovered_from_its_stages_alone(tmp_path: Path) -> None:
+    """Services, share and round trip are not in any table; a run of a known network must give them back."""
+    pinged = profile("cardano/plutus")
+    scenario = pinged.scenario(1)
+    rtt = [list(row) for row in scenario.cluster.rtt_s]
+    rtt[0][2] = rtt[2][0] = 0.275
+    parameters = scenario.parameters.model_copy(
+        update={"header_service_s": 0.005, "body_service_s": 0.012, "server_share": 0.4}
+    )
+    cluster = scenario.cluster.model_copy(update={"rtt_s": rtt})
+    true = scenario.model_copy(update={"cluster": cluster, "parameters": parameters})
+    found = _explain(measured(true, 960), tmp_path, pinged)
+    assert found.explained
+    assert all(abs(row.error) < 0.02 for row in found.whole)
+    assert "the routing changed, not the node" in found.sentence
+    far = next(row for row in found.round_trips if row.inferred)
+    assert (far.link, far.measured_s, far.differs) == ("EU–AP", 0.239, True)
+    assert far.inferred_s == pytest.approx(0.275, abs=0.006)
+    assert 0.007 <= far.standard_error_s < 0.009
+    services = [float(number) for number in re.findall(r"([\d.]+) ms to", found.notes[0])]
+    assert services == pytest.approx([5.0, 12.0], abs=0.2)
+    calibrated = {row.metric_id: row for row in found.parts}
+    assert calibrated["peer_fetch_s"].modelled.value == pytest.approx(calibrated["peer_fetch_s"].measured, rel=0.01)
+    assert calibrated["forge_sending_s"].calibrated
+    assert not calibrated["peer_sending_s"].calibrated
+
+
+def test_a_link_that_no_body_need_take_is_not_pretended_to_be_known(tmp_path: Path) -> None:
+    """EU–US–AP is 290 ms: beyond that the fetch durations tell nothing of EU–AP, and a reader must know."""
+    pinged = profile("cardano/plutus")
+    scenario = pinged.scenario(1)
+    rtt = [list(row) for row in scenario.cluster.rtt_s]
+    rtt[0][2] = rtt[2][0] = 0.300
+    true = scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": rtt})})
+    found = _explain(measured(true, 960), tmp_path, pinged)
+    far = next(row for row in found.round_trips if row.inferred)
+    assert abs(far.inferred_s - 0.300) < 2.0 * far.standard_error_s
+    assert "it may be longer: the way round by a third region is 290 ms" in found.notes[0]
+
+
+def test_a_whole_that_the_parts_do_not_give_is_flagged(tmp_path: Path) -> None:
+    """Hosts that are late singly show in no stage's mean; the check must not explain them away."""
+    pinged = profile("cardano/plutus")
+    figures = measured(pinged.scenario(1), 640)
+    figures["adoption_p100_s"] *= 1.2
+    found = _explain(figures, tmp_path, pinged)
+    assert not found.explained
+    assert [row.metric_id for row in found.whole if row.flagged] == ["adoption_p100_s"]
+    assert "do not explain 1.00 adoption (model −1" in found.sentence
+    assert "routing" not in found.sentence
+
+
+def test_limits_follow_the_models_record(tmp_path: Path) -> None:
+    small = _explain(measured(profile("cardano/plutus").scenario(1)), tmp_path / "a", profile("cardano/plutus"))
+    large = _explain(measured(profile("cardano/value").scenario(1)), tmp_path / "b", profile("cardano/value"))
+    assert [row.limit for row in small.whole] == [0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.03, 0.09]
+    assert [row.limit for row in large.whole] == [0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02]
+
+
+@pytest.mark.parametrize("settings", [ONE_REGION, (*ONE_REGION, "workload.block_bytes=20")])
+def test_one_region_and_tiny_blocks_can_be_explained(tmp_path: Path, settings: tuple[str, ...]) -> None:
+    alone = profile("cardano/plutus", *settings)
+    found = _explain(measured(alone.scenario(1), 640), tmp_path, alone)
+    assert found.round_trips == []
+    assert found.explained
+    json.dumps(found.model_dump(mode="json"), allow_nan=False)
+
+
+def test_a_report_without_the_forgers_sending_is_enough(tmp_path: Path) -> None:
+    figures = measured(profile("cardano/plutus").scenario(1))
+    told = {name: value for name, value in figures.items() if name not in {"forge_sending_s", "adoption_p98_s"}}
+    path = write(tmp_path / "r.json", report({"10.6": told}))
+    source = ModelSource("the report", document=path)
+    found = SYSTEM.explain(source, order(), QUIET)
+    assert len(found.whole) == 7
+    assert "the network is taken to be the benchmark cluster: 52 hosts" in " ".join(found.notes)
+    predicted = SYSTEM.predict(source, order(), QUIET)
+    assert {row.metric_id: row.measured for row in predicted.rows}["adoption_p98_s"] is None
+
+
+def test_newer_releases_have_fewer_slow_blocks(tmp_path: Path) -> None:
+    figures = measured(profile("cardano/plutus").scenario(1))
+    paths = [write(tmp_path / f"{version}.json", report({version: figures})) for version in ("10.7.1", "11.0.1")]
+    old, new = (SYSTEM.predict(ModelSource("r", document=path), order(), QUIET) for path in paths)
+    tails = [
+        next(part.values[-1] for part in one.contributions if part.stage == "slow blocks and stragglers")
+        for one in (old, new)
+    ]
+    assert tails[1] < tails[0]
+
+
+def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a profile: it measured nothing"):
+        SYSTEM.explain(ModelSource("cardano/value", profile=profile()), order(), QUIET)
+    figures = {name: one for name, one in measured(profile().scenario(1), 32).items() if name not in ADOPTION}
+    path = write(tmp_path / "r.json", report({"10.6": figures}))
+    with pytest.raises(UsageError, match="tells no adoption centile"):
+        SYSTEM.explain(ModelSource("r", document=path), order(), QUIET)
+    with pytest.raises(UsageError, match="takes no changes"):
+        SYSTEM.explain(ModelSource("r", document=path), order(Change("rtt", "x2")), QUIET)
+
+
+# --- evidence and the formula ------------------------------------------------------------------------------------
+
+
+def test_a_run_in_two_reports_counts_once(tmp_path: Path) -> None:
+    figures = measured(profile().scenario(1))
+    day = {"Cluster system start date": ["2025-01-29", "2026-02-12"], "Cluster system start time": ["09:00", "10:00"]}
+    both = report({"10.2": figures, "10.6": figures}, manifest=day)
+    again = report({"10.2-again": figures}, manifest={name: one[:1] for name, one in day.items()})
+    paths = [write(tmp_path / "a.json", both), write(tmp_path / "b.json", again), write(tmp_path / "c.json", {})]
+    found = SYSTEM.evidence(paths, order(blocks=64), QUIET)
+    assert [(row.group, row.method, row.runs) for row in found.rows] == [
+        ("value-only, ≤ 10.2 (fitted)", "model", 1),
+        ("value-only, ≤ 10.2 (fitted)", "formula", 1),
+        ("value-only, from 10.3", "model", 1),
+        ("value-only, from 10.3", "formula", 1),
+        ("value-only, from 10.3", "previous run", 1),
+    ]
+    assert found.rows[-1].overall == 0.0
+    assert [run.label for run in found.runs] == ["10.2, value-only", "10.6, value-only"]
+    assert any("1 of 3 files are no published reports" in note for note in found.notes)
+    with pytest.raises(UsageError, match="none of the files is a published report"):
+        SYSTEM.evidence(paths[2:], order(), QUIET)
+
+
+def test_the_formula_is_found_again_by_its_own_fit() -> None:
+    formula = formula_for(2_996.0)
+    assert formula is not None
+    runs = []
+    for fetch in (0.10, 0.12, 0.13, 0.15):
+        told = {"slot_to_announced_s": 0.03, "peer_adopted_s": 0.05, "peer_fetch_s": fetch, "block_size_bytes": 2_996.0}
+        runs.append({**told, **formula.adoption_s(told)})
+    again = fit_formula("again", runs)
+    assert again.k == pytest.approx(formula.k)
+    assert again.constant_s == pytest.approx(formula.constant_s)
+    with pytest.raises(ValueError, match="cannot be fitted to 2 runs"):
+        fit_formula("few", runs[:2])
+
+
+@pytest.mark.parametrize("size", [20.0, 2_000.0, 45_000.0, 200_000.0])
+def test_there_is_no_formula_for_other_sizes(size: float) -> None:
+    assert formula_for(size) is None
+
+
+def test_a_simulator_with_another_language_is_refused_as_a_user_meets_it() -> None:
+    """Whatever the simulator finds wrong, the user reads one sentence and a hint."""
+    cluster = profile().network.cluster().model_copy(update={"hosts": 1})
+    scenario = profile().scenario(1).model_copy(update={"cluster": cluster})
+    with pytest.raises(UsageError, match="a cluster of 1 hosts has nobody to send a block to") as caught:
+        Simulator(32).run(scenario)
+    assert caught.value.hint == "at least 2 hosts are needed"

@@ -1,0 +1,177 @@
+"""Published reports and runs as sources: the right figure for the right metric, or a clear refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.figures import NEEDED
+from chainmark.systems.cardano.published import PublishedReport, run_figures
+
+from tests.unit.systems.cardano.made_up import report, sealed_run, write
+
+FIGURES = {metric.id: 0.001 * (place + 1) for place, metric in enumerate(SYSTEM.catalogue().metrics)}
+FIGURES["block_size_bytes"] = 2996.0
+
+
+def _report(path: Path, **changed: Any) -> PublishedReport:
+    later = {metric: 2.0 * value for metric, value in FIGURES.items()}
+    return PublishedReport(write(path / "report.json", report({"10.5": FIGURES, "10.6": later}, **changed)), _CATALOGUE)
+
+
+_CATALOGUE = SYSTEM.catalogue()
+
+
+def test_the_last_column_is_the_release_that_the_report_is_about(tmp_path: Path) -> None:
+    read = _report(tmp_path)
+    assert read.figures().version == "10.6"
+    assert read.figures().label == "10.6, value-only"
+    assert read.figures().values["forge_ticked_s"] == pytest.approx(2 * FIGURES["forge_ticked_s"])
+    assert read.figures("10.5").values == pytest.approx(FIGURES)
+    assert (read.figures().hosts, read.figures().blocks) == (52, 2200)
+
+
+def test_every_stage_is_taken_from_its_own_row(tmp_path: Path) -> None:
+    stages = _report(tmp_path).figures("10.5").stages()
+    assert stages.ticked_s == pytest.approx(FIGURES["forge_ticked_s"])
+    assert stages.snapshot_s == pytest.approx(FIGURES["forge_snapshot_s"])
+    assert stages.adopted_s == pytest.approx(FIGURES["peer_adopted_s"])
+    assert stages.self_adopted_s == pytest.approx(FIGURES["forge_self_adopted_s"])
+    assert stages.request_s == pytest.approx(FIGURES["peer_request_s"])
+
+
+def test_older_names_of_a_row_are_known(tmp_path: Path) -> None:
+    content = report({"8.1.2": FIGURES})
+    for row in content["tables"]["Everything"]["rows"]:
+        row["metric"] = row["metric"].replace("Fetched to adopted", "Fetches to adopted")
+        del row["unit"]
+    read = PublishedReport(write(tmp_path / "old.json", content), _CATALOGUE)
+    assert read.figures().values["peer_adopted_s"] == pytest.approx(FIGURES["peer_adopted_s"])
+
+
+def test_digits_that_were_not_printed_are_an_error(tmp_path: Path) -> None:
+    content = report({"10.6": FIGURES})
+    row = content["tables"]["Everything"]["rows"][0]
+    for text, value, error in [("0.62", 0.62, 0.01), ("7.7e-2", 0.077, 1e-3), ("1.", 1.0, 1.0)]:
+        row["values"] = [text]
+        figures = PublishedReport(write(tmp_path / "r.json", content), _CATALOGUE).figures()
+        metric = next(iter(FIGURES))
+        assert figures.values[metric] == pytest.approx(value)
+        assert figures.standard_errors[metric] == pytest.approx(error / 12**0.5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ("[]", "is not a published report: `its content`"),
+        ('{"versions": ["1"]}', "is not a published report: `tables`"),
+        ('{"versions": [], "tables": {}}', "it names no versions"),
+        ('{"versions": ["1"], "tables": {"T": {"rows": [{"values": []}]}}}', "`tables.T.rows.0.label`"),
+    ],
+)
+def test_what_is_no_report_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        PublishedReport(path, _CATALOGUE)
+    assert message in caught.value.message
+    assert str(path) in caught.value.message
+    assert not SYSTEM.recognises_document(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        PublishedReport(tmp_path / "none.json", _CATALOGUE)
+    assert not SYSTEM.recognises_document(tmp_path)
+
+
+def test_only_reports_with_known_rows_are_recognised(tmp_path: Path) -> None:
+    assert SYSTEM.recognises_document(write(tmp_path / "a.json", report({"1": FIGURES})))
+    assert not SYSTEM.recognises_document(write(tmp_path / "b.json", report({"1": {}})))
+
+
+@pytest.mark.parametrize("metric", NEEDED)
+def test_a_missing_stage_is_named(tmp_path: Path, metric: str) -> None:
+    figures = {name: value for name, value in FIGURES.items() if name != metric}
+    read = PublishedReport(write(tmp_path / "r.json", report({"10.6": figures})), _CATALOGUE)
+    with pytest.raises(UsageError) as caught:
+        read.figures()
+    assert f"has no `{_CATALOGUE.metric(metric).label}` for 10.6" in caught.value.message
+
+
+def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"has no version `10\.4`") as caught:
+        _report(tmp_path).figures("10.4")
+    assert caught.value.hint == "its versions are 10.5, 10.6"
+
+
+@given(text=st.text(max_size=12))
+def test_any_text_is_a_number_or_a_clear_refusal(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    content = report({"10.6": FIGURES})
+    content["tables"]["Everything"]["rows"][5]["values"] = [text]
+    read = PublishedReport(write(tmp_path_factory.mktemp("r") / "r.json", content), _CATALOGUE)
+    try:
+        figures = read.figures()
+    except UsageError as error:
+        refusal = error
+    else:
+        assert float(text) in figures.values.values()
+        return
+    assert refusal.hint
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "message"),
+    [
+        ("forge_ticked_s", "fast", "says `fast` for `Ledger ticking` of 10.6, which is not a number"),
+        ("forge_ticked_s", "nan", "says `nan`"),
+        ("forge_ticked_s", "-0.1", "has a `forge_ticked_s` of -0.1 s, which cannot be"),
+        ("adoption_p50_s", "0", "has a `adoption_p50_s` of 0 s, which cannot be"),
+        ("block_size_bytes", "0", "has a `block_size_bytes` of 0 bytes"),
+        ("peer_fetch_s", "1e99", "has a `peer_fetch_s` of 1e+99 s"),
+    ],
+)
+def test_an_impossible_figure_is_named(tmp_path: Path, metric: str, text: str, message: str) -> None:
+    content = report({"10.6": FIGURES})
+    content["tables"]["Everything"]["rows"][list(FIGURES).index(metric)]["values"] = [text]
+    with pytest.raises(UsageError) as caught:
+        PublishedReport(write(tmp_path / "r.json", content), _CATALOGUE).figures()
+    assert message in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_mean_below_zero_between_two_threads_is_no_time(tmp_path: Path) -> None:
+    figures = PublishedReport(
+        write(tmp_path / "r.json", report({"1": {**FIGURES, "peer_announced_s": -1e-5}})), _CATALOGUE
+    ).figures()
+    assert figures.stages().fetched_to_announced_s == 0.0
+
+
+def test_a_run_gives_its_means(tmp_path: Path) -> None:
+    figures = run_figures(sealed_run(tmp_path, FIGURES))
+    assert figures.values == pytest.approx(FIGURES)
+    assert figures.standard_errors["peer_fetch_s"] == pytest.approx(FIGURES["peer_fetch_s"] / 1000)
+    assert (figures.label, figures.blocks, figures.sampling_known) == ("10.6.2, value-only", 2200, True)
+
+
+def test_a_run_that_lacks_a_metric_or_is_of_another_system_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no value of `peer_fetch_s`, which the model needs"):
+        run_figures(sealed_run(tmp_path, {name: one for name, one in FIGURES.items() if name != "peer_fetch_s"}))
+    with pytest.raises(UsageError, match="is of `cometbft`, and the model is of `cardano`"):
+        run_figures(sealed_run(tmp_path, FIGURES, system="cometbft"))
+
+
+@pytest.mark.parametrize(
+    ("version", "release"), [("10.6.2", (10, 6, 2)), ("v11.0.1-pre", (11, 0, 1)), ("10.5-baseline", (10, 5)), ("x", ())]
+)
+def test_a_release_is_read_off_the_version(tmp_path: Path, version: str, release: tuple[int, ...]) -> None:
+    read = PublishedReport(write(tmp_path / "r.json", report({version: FIGURES})), _CATALOGUE)
+    assert read.figures().release == release
