@@ -137,8 +137,12 @@ fn stratum(s: &Scenario, cluster: &Cluster, timing: &Timing, first: u64, size: u
     sums
 }
 
-/// Who forges which block: rounds in which every host forges once, in random order, the regions taking turns in
-/// proportion to their sizes.
+/// Consecutive blocks of which every region forges its share; within them the order is random, as leaders are.
+const BALANCED_BLOCKS: usize = 48;
+
+/// Who forges which block: rounds in which every host forges once, in random order. Any longer stretch of blocks is
+/// balanced over the regions, which takes the largest sampling noise away, but neighbours are independent: whether a
+/// link was used by the block before decides how large its window still is.
 struct Forgers<'a> {
     cluster: &'a Cluster,
     seed: u64,
@@ -174,7 +178,11 @@ impl<'a> Forgers<'a> {
             places.extend(hosts.iter().enumerate().map(|(i, (_, host))| ((i as f64 + turn) / n, *host)));
         }
         places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        places.into_iter().map(|(_, host)| host).collect()
+        let mut order: Vec<u32> = places.into_iter().map(|(_, host)| host).collect();
+        for stretch in order.chunks_mut(BALANCED_BLOCKS) {
+            stretch.sort_by_key(|&host| draws.bits(self.cluster.numbers[host as usize], Purpose::Shuffle, 2));
+        }
+        order
     }
 }
 
