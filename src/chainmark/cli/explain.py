@@ -12,11 +12,10 @@ from chainmark.cli.common import AsJson, Html, JsonFile, Markdown, Pdf, Reports,
 from chainmark.cli.console import err, progress
 from chainmark.cli.modelling import (
     REPORT_SUFFIX,
-    SOURCES,
+    SOURCES_HINT,
     Blocks,
     Column,
     ModelSeed,
-    Settings,
     Threads,
     find_source,
     recognise,
@@ -31,10 +30,12 @@ _LISTED = 5
 
 def explain(
     sources: Annotated[
-        list[str], typer.Argument(help=f"One source, or a folder or several reports for the record. {SOURCES}")
+        list[str],
+        typer.Argument(
+            help="A published report's path or a run (id or version); or many reports, or a folder of them."
+        ),
     ],
     version: Column = None,
-    settings: Settings = None,
     blocks: Blocks = None,
     seed: ModelSeed = 1,
     threads: Threads = 0,
@@ -48,23 +49,22 @@ def explain(
 
     Example: `chainmark explain reports/release-10.6.2.value-only.json --html explanation.html`
 
-    One source is explained: exit code 0 where its parts give the whole, 1 where they do not. A folder or several
-    reports give the model's record against them all: `chainmark explain reports/`.
+    Exit code 0: the parts explain the whole; 1: they do not. A folder or several reports give the model's record
+    against them all, method by method: `chainmark explain reports/`.
     """
     order = ModelOrder(blocks=blocks, seed=seed, threads=threads)
     reports = Reports(html=html, pdf=pdf, markdown=md, json_file=json_file)
     if len(sources) == 1 and not Path(sources[0]).is_dir():
-        explanation = _explanation(sources[0], version, settings or [], order)
+        explanation = _explanation(sources[0], version, order)
         present(explanation, reports, as_json)
         raise typer.Exit(ExitCode.DONE if explanation.explained else ExitCode.FAIL)
-    if version is not None or settings:
-        given = "--version" if version is not None else "--set"
-        raise UsageError(f"`{given}` goes with one source, and {len(sources)} or a folder were given", "leave it out")
+    if version is not None:
+        raise UsageError("`--version` goes with one report, and a record is of many", "leave `--version` out")
     present(_evidence(sources, order), reports, as_json)
 
 
-def _explanation(reference: str, version: str | None, settings: Sequence[str], order: ModelOrder) -> Explanation:
-    system, source = find_source(reference, version, settings)
+def _explanation(reference: str, version: str | None, order: ModelOrder) -> Explanation:
+    system, source = find_source(reference, version, [])
     with progress() as listener:
         return system.explain(source, order, listener)
 
@@ -76,7 +76,7 @@ def _evidence(references: Sequence[str], order: ModelOrder) -> Evidence:
         documents.append(path)
         systems[system.name] = system
     if not documents:
-        raise UsageError(f"no published report in {_listed(references)}", SOURCES)
+        raise UsageError(f"no published report in {_listed(references)}", SOURCES_HINT)
     if len(systems) > 1:
         raise UsageError(f"the reports are of several systems: {', '.join(sorted(systems))}", "give those of one")
     with progress() as listener:

@@ -27,7 +27,9 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, where the source is one."),
 ]
-SOURCES = "A source is a published report's path, a profile (shipped or a .toml file), or a run (id, prefix, version)."
+SOURCES_HINT = (
+    "a source is a published report's path, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
+)
 REPORT_SUFFIX = ".json"
 _LISTED = 3
 
@@ -68,7 +70,7 @@ def recognise(path: Path) -> ModelledSystem:
         UsageError: there is no such file, or no system knows it.
     """
     if not path.is_file():
-        raise UsageError(f"there is no file `{path}`", SOURCES)
+        raise UsageError(f"there is no file `{path}`", SOURCES_HINT)
     found = system_of(path)
     if found is None:
         names = ", ".join(f"`{system.name}`" for system in modelled_systems())
@@ -90,7 +92,7 @@ def _run(reference: str) -> SealedRun:
     try:
         runs = open_store().select(reference)
     except UsageError as error:
-        raise UsageError(f"`{reference}` is no report, profile or run: {error.message}", SOURCES) from error
+        raise UsageError(f"`{reference}` is no report, profile or run: {error.message}", SOURCES_HINT) from error
     if len(runs) > 1:
         names = ", ".join(run.run_id for run in runs[:_LISTED])
         raise UsageError(f"`{reference}` names {len(runs)} runs: {names} …", "give one run's id")

@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from chainmark.cli.common import AsJson, Html, JsonFile, Markdown, Pdf, Reports, present
 from chainmark.cli.console import progress
-from chainmark.cli.modelling import SOURCES, Blocks, Column, ModelSeed, Settings, Threads, find_source
+from chainmark.cli.modelling import Blocks, Column, ModelSeed, Settings, Threads, find_source
 from chainmark.systems.base import Change, ModelOrder
 
 _WRITTEN = "chainmark.written"
@@ -64,7 +64,12 @@ Together = Annotated[
 
 def predict(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(help=SOURCES)],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A published report's path, a profile (shipped or a .toml file), or a run (id or version)."
+        ),
+    ],
     rtt: Rtt = None,
     block_size: BlockSize = None,
     nodes: Nodes = None,

@@ -71,10 +71,9 @@ def spread(error: float | None, decimals: int) -> str:
         return "± ?"
     if error == 0.0:
         return "± 0"
-    text = units.number(error, decimals)
-    if error > 0.0 and float(text.replace(",", "").replace(units.MINUS, "-")) == 0.0:
+    if 0.0 < error < 0.5 * 10.0**-decimals:
         return f"± <{10.0**-decimals:.{decimals}f}"
-    return f"± {text}"
+    return f"± {units.number(error, decimals)}"
 
 
 def change_cell(cell: Cell, base: Modelled, metric: Metric, scale: RowScale) -> TableCell:
@@ -90,16 +89,16 @@ def change_cell(cell: Cell, base: Modelled, metric: Metric, scale: RowScale) -> 
             return TableCell(NO_DIFFERENCE, emphasis="quiet")
         return percent_cell(fraction, change.standard_error / base.value)
     value, error = scale.unit.of(change.value), scale.unit.of(change.standard_error)
-    decimals = max(scale.decimals, _decimals_of(error))
+    decimals = max(scale.decimals, _decimals_of(error or value))
     symbol = units.symbol_of_change(scale.unit)
     return TableCell(units.number(value, decimals, signed=True), f"{spread(error, decimals)} {symbol}".rstrip())
 
 
-def _decimals_of(error: float | None) -> int:
-    """As many decimals as show an error's first digit, so that a change that exceeds it is not printed as 0."""
-    if not error or not math.isfinite(error):
+def _decimals_of(size: float | None) -> int:
+    """As many decimals as show the first digit: what exceeds its error is not printed as 0."""
+    if not size or not math.isfinite(size):
         return 0
-    return min(_MOST_DECIMALS, max(0, -math.floor(math.log10(abs(error)))))
+    return min(_MOST_DECIMALS, max(0, -math.floor(math.log10(abs(size)))))
 
 
 def is_relative(metric: Metric, base: float) -> bool:

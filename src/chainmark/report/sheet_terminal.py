@@ -101,7 +101,8 @@ def _layout(table: Table, width: int, *, tails: bool) -> tuple[_Printed, list[li
     room = width - len(_INDENT)
     # Names are shortened before any figure is, unless there is room for all; and a little if that saves a block.
     spare = room - sum(map(_across, groups))
-    names = _names(table, max(_NARROWEST_NAME, int(width * _WIDEST_NAME), spare))
+    beside_one = room - max(map(_across, groups), default=0)
+    names = _names(table, max(_NARROWEST_NAME, min(beside_one, max(spare, int(width * _WIDEST_NAME)))))
     if spare < names.width <= spare + _SHAVED and spare >= _NARROWEST_NAME:
         names = _names(table, spare)
     blocks: list[list[_Group]] = []

@@ -1,0 +1,42 @@
+"""A page in a real browser, asked what it made of itself."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+# The page reports on itself, because the browser's own log mixes in the machine's troubles.
+_PROBE = (
+    "<script>const tell = (text) => { document.title += text; };"
+    "document.addEventListener('securitypolicyviolation', (e) => tell(' VIOLATION ' + e.blockedURI));"
+    "window.addEventListener('error', (e) => tell(' ERROR ' + e.message));"
+    # Dumping a page paints no frame, so nothing would ever scroll into view.
+    "window.IntersectionObserver = class { constructor(f) { this.f = f; } unobserve() {}"
+    " observe(target) { setTimeout(() => this.f([{ isIntersecting: true, target }])); } };</script>"
+)
+
+
+def page_without_complaints(html: str, folder: Path) -> str:
+    """The page as its scripts leave it; fails where one of them failed or asked for something that is not inside."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    page = folder / "report.html"
+    page.write_text(html.replace("<style>", _PROBE + "<style>", 1), encoding="utf-8")
+    arguments = [
+        chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        f"--user-data-dir={folder / 'profile'}", "--window-size=1280,9000", "--virtual-time-budget=20000",
+        "--dump-dom", page.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert title is not None, done.stderr[-2000:]
+    assert "ERROR" not in title[1]
+    assert "VIOLATION" not in title[1]
+    assert "could not be drawn" not in done.stdout.split("<script type=", 1)[0]
+    return done.stdout

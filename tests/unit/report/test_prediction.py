@@ -1,0 +1,319 @@
+"""What a model says, in every rendering: the same bytes for the same document, nothing cut, nothing made up."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from chainmark.core.prediction import Curve, Evidence, Explanation, Modelled, Prediction
+from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.render import ModelDocument, sheet_of
+from chainmark.report.sheet import Figure, Table
+
+from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.prediction_samples import METHODS, WHATIFS, curve, evidence, explanation, prediction
+
+HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
+DOCUMENTS: list[ModelDocument] = [prediction(), explanation(), explanation(explained=True), evidence()]
+
+
+def terminal(document: ModelDocument, width: int = 120, *, colour: bool = False) -> str:
+    """What a terminal of that width shows."""
+    file = io.StringIO()
+    console = Console(file=file, width=width, force_terminal=colour, color_system="truecolor" if colour else None)
+    render_terminal(document, console)
+    return file.getvalue()
+
+
+TEXTS: list[Callable[[ModelDocument], str]] = [terminal, render_markdown, render_html]
+
+
+def squeezed(text: str) -> str:
+    """A rendering's text without markup, on one line."""
+    plain = html.unescape(re.sub(r"<[^>]+>", " ", text)).replace("\u00a0", " ").replace("\\", "")
+    return re.sub(r"\s+", " ", re.sub("[\u2007\u2008]", "", plain))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("render", TEXTS)
+def test_the_same_document_gives_the_same_text(render: Callable[[ModelDocument], str], document: ModelDocument) -> None:
+    again = type(document).model_validate_json(document.model_dump_json())
+    assert render(document) == render(again)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_same_document_gives_the_same_pdf(document: ModelDocument) -> None:
+    first = render_pdf(document)
+    assert first == render_pdf(document)
+    assert first.startswith(b"%PDF")
+    assert b"CreationDate" not in first
+    assert len(first) < 1_000_000
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("render", TEXTS)
+def test_every_rendering_has_every_figure(render: Callable[[ModelDocument], str], document: ModelDocument) -> None:
+    text = squeezed(render(document))
+    for block in sheet_of(document).blocks():
+        if isinstance(block, Table):
+            for row in block.rows:
+                for cell in row.cells:
+                    assert cell.text in text
+
+
+def pdf_text(data: bytes, tmp_path: Path) -> str:
+    """The text of a PDF, as a reader's search finds it."""
+    tool = shutil.which("pdftotext")
+    if tool is None:
+        pytest.skip("pdftotext is not installed")
+    path = tmp_path / "report.pdf"
+    path.write_bytes(data)
+    done = subprocess.run([tool, "-layout", str(path), "-"], capture_output=True, check=True)
+    return done.stdout.decode().replace("\u200b", "").replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, prediction(7)])
+def test_the_pdf_has_every_figure(document: ModelDocument, tmp_path: Path) -> None:
+    text = re.sub(r"\s+", " ", pdf_text(render_pdf(document), tmp_path))
+    sheet = sheet_of(document)
+    assert sheet.word in text
+    assert sheet.digest[:32] in text
+    for block in sheet.blocks():
+        assert block.title.split()[0] in text
+        if isinstance(block, Table):
+            for row in block.rows:
+                assert all(cell.text in text for cell in row.cells[1:])
+
+
+@pytest.mark.parametrize("whatifs", range(len(WHATIFS) + 1))
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_no_line_of_the_terminal_is_too_wide(whatifs: int, width: int) -> None:
+    for line in terminal(prediction(whatifs), width).splitlines():
+        assert len(line) <= width
+        assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("width", [70, 80, 120])
+def test_no_document_is_too_wide(document: ModelDocument, width: int) -> None:
+    for line in terminal(document, width).splitlines():
+        assert len(line) <= width
+
+
+def test_a_table_that_is_too_wide_goes_on_below_under_the_same_names() -> None:
+    text = terminal(prediction(3), 80)
+    table = text.split("End-to-end spread\n")[1].split("\n  ±:")[0]
+    parts = table.split("\n\n")
+    assert len(parts) > 1
+    for part in parts:
+        assert part.count("0.50 spread, s") == 1
+        assert part.splitlines()[0].split()[0] == "metric"
+    wide = terminal(prediction(1), 140).split("End-to-end spread\n")[1].split("\n  ±:")[0]
+    assert "\n\n" not in wide
+
+
+def test_the_whole_comes_before_its_stages() -> None:
+    """A reader who stops early has what the network did as a whole, wherever the catalogue lists it."""
+    titles = [block.title for block in sheet_of(prediction()).blocks()]
+    assert titles.index("End-to-end spread") < titles.index("Sealing") < titles.index("Readers")
+
+
+def test_a_formula_is_never_taken_for_the_simulation() -> None:
+    table = next(block for block in sheet_of(prediction()).blocks() if block.title == "End-to-end spread")
+    assert isinstance(table, Table)
+    for row in table.rows:
+        if row.second:
+            assert row.cells[0].text == "by formula"
+            assert all("±" not in cell.tail for cell in row.cells)
+    assert any("another method" in note for note in table.notes)
+
+
+def test_one_scenario_alone_needs_no_words_on_changes() -> None:
+    text = terminal(prediction(0), 140)
+    assert "≈ 0" not in text
+    assert "Scenarios" not in text
+    assert "as published: 0.50 spread 0.607 ± 0.003 s, 1.00 spread 1.027 ± 0.003 s." in text
+
+
+def test_what_was_changed_is_told_where_a_heading_cannot() -> None:
+    text = terminal(prediction(6), 80)
+    assert "initial window 20 and fetch concurrency 1, together" in text
+    assert re.search(r"999 nodes +999", text)
+
+
+def test_an_explanation_says_where_the_parts_fail() -> None:
+    text = terminal(explanation(), 140)
+    assert " NOT EXPLAINED   1 of 8 centiles does not follow" in text
+    flagged = [line for line in text.splitlines() if "✗" in line and "spread" in line]
+    assert len(flagged) == 1
+    assert re.search(r"1\.00 spread, s +1\.150 +1\.024 ± 0\.003 +−11\.0 ± 0\.3 % +±5 % +✗", flagged[0])
+    assert "differs" in text
+    assert "as by pings" in text
+    assert " EXPLAINED " in terminal(explanation(explained=True))
+    assert "NOT EXPLAINED" not in terminal(explanation(explained=True))
+
+
+def test_the_parts_table_says_what_was_fitted() -> None:
+    text = terminal(explanation(), 140)
+    assert re.search(r"Fetch duration, ms +360 +371 +± 2 +\+3\.0 +± 0\.6 % +checked", text)
+    assert re.search(r"Fetched to checked, ms +61\.0 +61\.0 +± 0\.3 +≈ 0 +fitted", text)
+
+
+def test_a_record_has_every_method_and_run() -> None:
+    text = terminal(evidence(), 140)
+    for method in METHODS:
+        assert text.count(f"\n  {method} ") == 2
+    for number in range(12):
+        assert text.count(f"10.{number}.1 ({number}a)") == 2
+    assert "\n    mean " in text
+    assert "\n    largest " in text
+    assert "−8.9 ± 0.4" in text
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_nothing_depends_on_colour(document: ModelDocument) -> None:
+    plain, coloured = terminal(document), terminal(document, colour=True)
+    assert "\x1b[" not in plain
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_scenarios_are_told_apart_without_colour() -> None:
+    """Every one of eight scenarios has a dash of its own."""
+    figure = next(block for block in sheet_of(prediction(7)).blocks() if block.id == "curves")
+    assert isinstance(figure, Figure)
+    dashes = figure.spec["layer"][1]["encoding"]["strokeDash"]["scale"]["range"]
+    assert len(dashes) == 8
+    assert len({tuple(dash) for dash in dashes}) == 8
+
+
+def test_stacked_bars_are_as_long_as_their_parts() -> None:
+    lines = terminal(prediction(0), 120).splitlines()
+    bar = next(line for line in lines if "━━" in line)
+    assert re.search(r"4━+5━+", bar)
+    assert bar.endswith("0.607")
+
+
+@pytest.mark.parametrize("document", [prediction(7), explanation(), evidence()])
+def test_the_html_loads_nothing_from_anywhere(document: ModelDocument) -> None:
+    page = render_html(document)
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(?:link|iframe|img|object|embed|base)\b", page.split("<script", 1)[0])
+    assert not re.search(r"""<script[^>]+src=""", page)
+    own = page.split('<script type="application/json"', 1)[0]
+    assert not re.search(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//""", own)
+    assert not re.search(r"""@import|url\(|https?://""", own)
+    assert page.count("</script>") == 4  # nothing that is inlined ends its element early
+    for target in re.findall(r'href="#([^"]+)"', own):
+        assert f'id="{target}"' in own
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_document_can_be_had_back_from_the_page(document: ModelDocument) -> None:
+    embedded = re.search(r'id="source-data">(.*?)</script>', render_html(document), re.DOTALL)
+    assert embedded is not None
+    assert type(document).model_validate_json(embedded[1]) == document
+
+
+@pytest.mark.parametrize("document", [prediction(7), explanation(), evidence()])
+def test_the_page_runs_without_console_errors(document: ModelDocument, tmp_path: Path) -> None:
+    page = page_without_complaints(render_html(document), tmp_path)
+    figures = [block for block in sheet_of(document).blocks() if isinstance(block, Figure)]
+    assert page.count('data-drawn="yes"') == len(figures)
+    assert "<svg" in page.split('id="source-data"', 1)[0]
+
+
+def hostile() -> list[ModelDocument]:
+    """Documents in which everything that a user or a file may name is an attack."""
+    told = prediction(2)
+    scenarios = [
+        entry.model_copy(update={"label": f"{HOSTILE}{index}", "changes": [HOSTILE]})
+        for index, entry in enumerate(told.scenarios)
+    ]
+    rows = [row.model_copy(update={"label": HOSTILE, "group": HOSTILE}) for row in evidence().runs]
+    texts = {"title": HOSTILE, "source": HOSTILE, "notes": [HOSTILE]}
+    return [
+        told.model_copy(update={**texts, "scenarios": scenarios}),
+        explanation().model_copy(update={**texts, "sentence": HOSTILE}),
+        evidence().model_copy(update={"title": HOSTILE, "notes": [HOSTILE], "runs": rows}),
+    ]
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_hostile_text_stays_text(index: int) -> None:
+    document = hostile()[index]
+    page = render_html(document)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert page.count("</script>") == 4
+    markdown = render_markdown(document)
+    assert "<script>" not in markdown.replace("\\<script\\>", "")
+    assert "\n# heading" not in markdown
+    assert render_pdf(document).startswith(b"%PDF")
+    assert "alert(1)" in terminal(document)
+
+
+def emptied() -> list[ModelDocument]:
+    """Documents of which nothing is left but what the schema asks for."""
+    nothing: dict[str, object] = {"rows": [], "curves": [], "contribution_metric_ids": [], "contributions": []}
+    told = prediction(1)
+    bare = told.model_copy(update={**nothing, "notes": []})
+    no_parts = told.model_copy(update={"contributions": [], "curves": []})
+    unexplained = explanation().model_copy(
+        update={
+            "whole": [], "parts": [], "round_trips": [], "contributions": [], "contribution_metric_ids": [],
+            "notes": [], "curve": Curve(scenario=0, fractions=[], values=[], standard_errors=[]),
+        }
+    )  # fmt: skip
+    return [bare, no_parts, unexplained, evidence().model_copy(update={"rows": [], "runs": [], "notes": []})]
+
+
+def strange() -> list[ModelDocument]:
+    """Figures that are huge, zero or not finite, and texts that are longer than a page is wide."""
+    told = prediction(2)
+    figures = [0.0, 1.7e308, float("nan"), float("inf"), -1e-300, 5e-324, 1.0]
+    rows = []
+    for index, row in enumerate(told.rows):
+        value, error = figures[index % 7], abs(figures[(index + 2) % 7])
+        cells = [
+            cell.model_copy(
+                update={
+                    "modelled": Modelled(value=value, standard_error=error),
+                    "change": cell.change and Modelled(value=figures[(index + 4) % 7], standard_error=error),
+                    "formula": figures[(index + 1) % 7],
+                }
+            )
+            for cell in row.cells
+        ]
+        rows.append(row.model_copy(update={"cells": cells, "measured": figures[(index + 3) % 7]}))
+    long = [
+        entry.model_copy(update={"label": f"{index} " + "change and " * 40})
+        for index, entry in enumerate(told.scenarios)
+    ]
+    zero = [item.model_copy(update={"values": [0.0] * len(item.values)}) for item in told.contributions]
+    whole = [
+        row.model_copy(update={"measured": 0.0, "error": float("inf"), "limit": 0.0}) for row in explanation().whole
+    ]
+    return [
+        told.model_copy(update={"rows": rows}),
+        told.model_copy(update={"scenarios": long, "source": "s" * 600, "notes": ["word " * 300]}),
+        told.model_copy(update={"contributions": zero, "curves": [curve(0, 0.0)]}),
+        explanation().model_copy(update={"whole": whole, "sentence": "word " * 300}),
+    ]
+
+
+@pytest.mark.parametrize("document", [*emptied(), *strange()])
+def test_strange_input_is_shown_not_refused(document: Prediction | Explanation | Evidence) -> None:
+    for render in TEXTS:
+        assert render(document)
+    for width in (20, 40, 80):
+        assert terminal(document, width)
+    assert render_pdf(document).startswith(b"%PDF")
