@@ -1,0 +1,180 @@
+"""`chainmark predict` and `chainmark explain`, as typed, on the model of a registered system."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from chainmark.cli.app import app
+from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.prediction import Evidence, Explanation, Prediction
+
+from tests.unit.systems.cardano import made_up
+
+PROFILE = "cardano/value"
+FEW = ("--blocks", "64")
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of the test's own, set as `--store` would."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+def chainmark(*arguments: str) -> Result:
+    """Run the command; an error that it would print is raised."""
+    result = CliRunner().invoke(app, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def predicted(*arguments: str) -> Prediction:
+    """The prediction on stdout."""
+    result = chainmark("predict", PROFILE, *FEW, "--json", *arguments)
+    assert result.exit_code == ExitCode.DONE
+    return Prediction.model_validate_json(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, float]:
+    """What the model itself measured on a known network."""
+    return made_up.measured(made_up.profile().scenario(made_up.SEED))
+
+
+@pytest.fixture
+def report(tmp_path: Path, figures: dict[str, float]) -> Path:
+    """A published report that the parts explain."""
+    return made_up.write(tmp_path / "release-10.6.2.json", made_up.report({"10.5.4": figures, "10.6.2": figures}))
+
+
+def test_what_ifs_are_scenarios_in_the_order_in_which_they_were_written() -> None:
+    told = predicted("--stage", "ticking=2x", "--rtt", "-10%", "--no-pipelining", "--block-size=2x", "--rtt=+20%")
+    labels = [scenario.label for scenario in told.scenarios]
+    assert labels[:-1] == ["base", "stage ticking=2x", "rtt -10%", "no-pipelining", "block-size 2x", "rtt +20%"]
+    assert told.scenarios[-1].changes == labels[1:-1]
+
+
+def test_together_makes_one_scenario_of_all_changes() -> None:
+    told = predicted("--rtt", "+20%", "--no-pipelining", "--together")
+    assert [scenario.changes for scenario in told.scenarios] == [[], ["rtt +20%", "no-pipelining"]]
+
+
+def test_seed_and_blocks_are_passed_on() -> None:
+    told = predicted("--seed", "7")
+    assert told.seed == 7
+    assert told.scenarios[0].blocks == 64
+    assert predicted("--set", "network.hosts=104").scenarios[0].hosts == 104
+
+
+def test_every_rendering_is_written_and_is_the_same_again(tmp_path: Path) -> None:
+    names = {"--html": "p.html", "--pdf": "p.pdf", "--md": "p.md", "--json-file": "p.json"}
+    made = []
+    for threads in ("1", "2"):
+        folder = tmp_path / threads
+        targets = [part for option, name in names.items() for part in (option, str(folder / name))]
+        result = chainmark("predict", PROFILE, *FEW, "--rtt", "+20%", "--threads", threads, "--json", *targets)
+        made.append({name: (folder / name).read_bytes() for name in names.values()})
+        assert json.loads(result.stdout) == json.loads(made[-1]["p.json"])
+        assert str(folder / "p.html") in result.stderr
+    assert made[0] == made[1]
+    assert made[0]["p.pdf"].startswith(b"%PDF")
+    assert b"<!doctype html>" in made[0]["p.html"]
+
+
+def test_the_terminal_says_what_a_change_does() -> None:
+    result = chainmark("predict", PROFILE, *FEW, "--rtt", "+20%")
+    assert "seed 1" in result.stdout
+    assert re.search(r"0\.50 adoption, (s|ms) +[\d.]+ ± [\d.]+ +[\d.]+ +± [\d.]+ +\+\d+\.\d ± <?0\.\d %", result.stdout)
+    assert "simulating" in result.stderr
+
+
+def test_a_report_can_be_predicted_from_any_of_its_columns(report: Path) -> None:
+    told = chainmark("predict", str(report), *FEW, "--version", "10.5.4", "--json")
+    assert "10.5.4" in Prediction.model_validate_json(told.stdout).title
+    told = chainmark("predict", str(report), *FEW, "--json")
+    assert "10.6.2" in Prediction.model_validate_json(told.stdout).title
+
+
+def test_a_run_of_the_store_can_be_predicted_and_explained(own_store: Path, figures: dict[str, float]) -> None:
+    run = made_up.sealed_run(own_store, figures)
+    for reference in (run.run_id, run.run_id[:20], "version:10.6.2"):
+        result = chainmark("predict", reference, *FEW, "--json")
+        assert Prediction.model_validate_json(result.stdout).source == run.run_id
+    assert "EXPLAINED" in chainmark("explain", run.run_id, "--blocks", "320").stdout
+
+
+def test_two_runs_are_not_one_source(own_store: Path, figures: dict[str, float]) -> None:
+    made_up.sealed_run(own_store, figures)
+    made_up.sealed_run(own_store, figures)
+    with pytest.raises(UsageError, match=r"`10\.6\.2` names 2 runs"):
+        chainmark("predict", "10.6.2")
+
+
+def test_an_explained_whole_ends_well(report: Path) -> None:
+    result = chainmark("explain", str(report), "--blocks", "640", "--json")
+    assert Explanation.model_validate_json(result.stdout).explained
+    assert result.exit_code == ExitCode.DONE
+
+
+def test_a_whole_that_its_parts_do_not_give_ends_with_1(tmp_path: Path, figures: dict[str, float]) -> None:
+    late = {name: value * (1.3 if name == "adoption_p100_s" else 1.0) for name, value in figures.items()}
+    path = made_up.write(tmp_path / "late.json", made_up.report({"10.6.2": late}))
+    result = chainmark("explain", str(path), "--blocks", "320", "--html", str(tmp_path / "e.html"))
+    assert result.exit_code == ExitCode.FAIL
+    assert "NOT EXPLAINED" in result.stdout
+    assert "NOT EXPLAINED" in (tmp_path / "e.html").read_text(encoding="utf-8")
+
+
+def test_a_folder_of_reports_gives_the_record(report: Path, figures: dict[str, float]) -> None:
+    made_up.write(report.with_name("release-10.4.1.json"), made_up.report({"10.4.1": figures}))
+    made_up.write(report.with_name("package.json"), {"name": "something else"})
+    result = chainmark("explain", str(report.parent), "--blocks", "64", "--json")
+    assert result.exit_code == ExitCode.DONE
+    told = Evidence.model_validate_json(result.stdout)
+    assert len(told.runs) == 3
+    assert "not published reports: `package.json`" in result.stderr
+    both = [str(report), str(report.with_name("release-10.4.1.json"))]
+    named = chainmark("explain", *both, "--blocks", "64", "--json")
+    assert len(Evidence.model_validate_json(named.stdout).runs) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "nowhere"], "`nowhere` is no report, profile or run: no run matches `nowhere`"),
+        (["predict", "missing.json"], "there is no file `missing.json`"),
+        (["predict", "."], "`.` is a folder"),
+        (["predict", "cometbft/demo"], "chainmark cannot predict `cometbft`: it has no model of it"),
+        (["predict", PROFILE, "--rtt", "banana"], "`rtt banana`: `banana` is not an amount"),
+        (["predict", PROFILE, "--set", "banana=1"], "`banana` is not a key of a profile"),
+        (["predict", "missing.json", "--set", "a=1"], "`--set` changes a profile, and `missing.json` is none"),
+        (["predict", PROFILE, "--version", "9"], "a profile has no version `9`"),
+        (["explain", PROFILE], "is a profile"),
+        (["explain", "a.json", "b.json"], "there is no file `a.json`"),
+        (["explain", "a.json", "b.json", "--version", "9"], "`--version` goes with one report"),
+    ],
+)
+def test_a_mistake_is_said_in_one_sentence(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as found:
+        chainmark(*arguments)
+    assert message in found.value.message
+    assert found.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_no_system_knows_is_refused(tmp_path: Path) -> None:
+    path = made_up.write(tmp_path / "package.json", {"name": "something else"})
+    with pytest.raises(UsageError, match="is not a published report that is known here") as found:
+        chainmark("predict", str(path))
+    assert "`cardano`" in str(found.value.hint)
+    with pytest.raises(UsageError, match="no published report in"):
+        chainmark("explain", str(tmp_path))
