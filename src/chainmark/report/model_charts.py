@@ -14,7 +14,17 @@ from chainmark.report.vega import Spec
 # Okabe and Ito's colours, without the yellow that is lost on white: told apart with every kind of colour blindness.
 LINE_COLOURS = ("#333333", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
 LINE_COLOURS_ON_DARK = ("#e6e9ec", "#56b4e9", "#ff8c42", "#2fc79a", "#e3a0c6", "#e6b93c", "#9fd4f5", "#c86a94")
-_DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4], [4, 2, 1, 2], [6, 2, 1, 2, 1, 2], [12, 2, 3, 2, 3, 2])
+_DASHES = (
+    [1, 0],
+    [7, 3],
+    [2, 2],
+    [9, 3, 2, 3],
+    [14, 4],
+    [4, 2, 1, 2],
+    [6, 2, 1, 2, 1, 2],
+    [12, 2, 3, 2, 3, 2],
+    [3, 5],
+)  # one more than colours: the ninth line is not the first again
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 # Paul Tol's muted scheme, in an order in which neighbours differ in lightness as well.
 PART_COLOURS = (

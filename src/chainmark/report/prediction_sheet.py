@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.metric import Metric
+from chainmark.core.metric import Table as MetricGroup
 from chainmark.core.prediction import Cell, Contribution, Prediction, Row, ScenarioEntry
 from chainmark.report import modelled
 from chainmark.report.document import prose
@@ -21,15 +22,15 @@ _SHORT_LABEL = 30  # what every rendering has room for in a heading
 def prediction_sheet(prediction: Prediction) -> Sheet:
     """Lay out a prediction."""
     base = prediction.scenarios[0]
-    tables = _tables(prediction)
+    names = scenario_names(prediction.scenarios)
+    tables = _tables(prediction, names)
     whole = [table for table, ids in tables if set(ids) & set(prediction.contribution_metric_ids)]
     stages = [table for table, _ in tables if table not in whole]
-    first = [*_scenarios(prediction), *whole]
-    labels = [scenario.label for scenario in prediction.scenarios]
-    curves = curve_figure(prediction.curves, labels, _measured(prediction))
+    first = [*_scenarios(prediction, names), *whole]
+    curves = curve_figure(prediction.curves, names, _measured(prediction))
     sections = [
         Section("whole", "The whole", [*first, *curves]),
-        Section("contributions", "What it is made of", _contributions(prediction)),
+        Section("contributions", "What it is made of", _contributions(prediction, names)),
         Section("stages", "The stages", stages),
     ]
     return Sheet(
@@ -67,27 +68,42 @@ def _sentence(prediction: Prediction) -> str:
     return f"{base}: {', '.join(told) or 'no figure of the whole'}.{beside}"
 
 
-def _scenarios(prediction: Prediction) -> list[Table]:
+def scenario_names(scenarios: Sequence[ScenarioEntry]) -> list[str]:
+    """What the scenarios are called in headings and legends: their labels, or how many changes they are of.
+
+    No two have the same name, so that no column or line is taken for another.
+    """
+    names: list[str] = []
+    for scenario in scenarios:
+        long = len(scenario.label) > _SHORT_LABEL and len(scenario.changes) > 1
+        name = f"{len(scenario.changes)} changes together" if long else scenario.label
+        alike = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({alike + 1})" if alike else name)
+    return names
+
+
+def _scenarios(prediction: Prediction, names: Sequence[str]) -> list[Table]:
     """What was changed and simulated, where the scenarios' names do not say all of it."""
     scenarios = prediction.scenarios
-    others = scenarios[1:]
     facts = {
-        "what was changed": ["; ".join(scenario.changes) or units.UNSET for scenario in scenarios],
         "hosts": [units.count(scenario.hosts) for scenario in scenarios],
         "blocks simulated": [units.count(scenario.blocks) for scenario in scenarios],
     }
-    told = all(scenario.label in (", ".join(scenario.changes), " and ".join(scenario.changes)) for scenario in others)
-    short = all(len(scenario.label) <= _SHORT_LABEL for scenario in scenarios)
-    shown = [] if told else ["what was changed"]
-    shown += [name for name in ("hosts", "blocks simulated") if len(set(facts[name])) > 1]
-    if not others or (short and not shown):
+    differing = [name for name, texts in facts.items() if len(set(texts)) > 1]
+    untold = [_untold(scenario, name) for scenario, name in zip(scenarios, names, strict=True)]
+    if not differing and not any(untold) and all(len(name) <= _SHORT_LABEL for name in names):
         return []
-    columns = [*words("scenario"), *(Column(n, kind="words" if n == "what was changed" else "figures") for n in shown)]
-    rows = [
-        TableRow([TableCell(scenario.label), *(TableCell(facts[name][index]) for name in shown)])
-        for index, scenario in enumerate(scenarios)
-    ]
-    return [Table("scenarios", "Scenarios", columns, rows)]
+    rows = []
+    for index, name in enumerate(names):
+        rows.append(TableRow([TableCell(name), *(TableCell(facts[fact][index]) for fact in differing)]))
+        rows += [TableRow([TableCell(text), *(TableCell() for _ in differing)], second=True) for text in untold[index]]
+    return [Table("scenarios", "Scenarios", [*words("scenario"), *map(Column, differing)], rows)]
+
+
+def _untold(scenario: ScenarioEntry, name: str) -> list[str]:
+    """The changes that a scenario's name does not tell."""
+    told = (", ".join(scenario.changes), " and ".join(scenario.changes))
+    return [] if not scenario.changes or name in told else scenario.changes
 
 
 def scale_of(row: Row, metric: Metric, beside: Sequence[Row] = ()) -> modelled.RowScale:
@@ -100,22 +116,24 @@ def _values(row: Row) -> list[float | None]:
     return [row.measured, *(cell.modelled.value for cell in row.cells), *(cell.formula for cell in row.cells)]
 
 
-def _tables(prediction: Prediction) -> list[tuple[Table, list[str]]]:
+def _tables(prediction: Prediction, names: Sequence[str]) -> list[tuple[Table, list[str]]]:
     """The catalogue's tables with their metrics' ids: those of the whole first, then the others, in its order."""
     rows = {row.metric_id: row for row in prediction.rows}
     found = []
     for group in prediction.catalogue.tables:
         metrics = [m for m in prediction.catalogue.ordered() if m.table == group.id and m.id in rows]
         if metrics:
-            table = _table(prediction, f"table-{group.id}", group.title, [(m, rows[m.id]) for m in metrics])
+            table = _table(prediction, names, group, [(m, rows[m.id]) for m in metrics])
             found.append((table, [metric.id for metric in metrics]))
     whole = set(prediction.contribution_metric_ids)
     return sorted(found, key=lambda pair: not set(pair[1]) & whole)
 
 
-def _table(prediction: Prediction, id_: str, title: str, entries: Sequence[tuple[Metric, Row]]) -> Table:
+def _table(
+    prediction: Prediction, names: Sequence[str], group: MetricGroup, entries: Sequence[tuple[Metric, Row]]
+) -> Table:
     measured = any(row.measured is not None for _, row in entries)
-    base, *others = (scenario.label for scenario in prediction.scenarios)
+    base, *others = names
     columns = [*words("metric"), *([Column("measured")] if measured else []), Column(base)]
     for label in others:
         columns += [Column(label, group=label, spare_tail=True), Column("change", group=label)]
@@ -129,7 +147,7 @@ def _table(prediction: Prediction, id_: str, title: str, entries: Sequence[tuple
     notes = [modelled.ERRORS_ARE, *([modelled.NO_DIFFERENCE_IS] if others else [])]
     if any(row.second for row in rows):
         notes.append(FORMULA_LEGEND)
-    return Table(id_, title, columns, rows, notes)
+    return Table(f"table-{group.id}", group.title, columns, rows, notes)
 
 
 def _rows(metric: Metric, row: Row, scale: modelled.RowScale, *, measured: bool) -> list[TableRow]:
@@ -171,12 +189,11 @@ def _measured(prediction: Prediction) -> list[tuple[float, float]]:
     return measured_points([(prediction.catalogue.metric(id_), value) for id_, value in known])
 
 
-def _contributions(prediction: Prediction) -> list[Block]:
+def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:
     """What the first and the last figure of the whole are made of, and a chart of all of them."""
     if not prediction.contributions:
         return []
     stages = list(dict.fromkeys(item.stage for item in prediction.contributions))
-    labels = [scenario.label for scenario in prediction.scenarios]
     ids = prediction.contribution_metric_ids
     entries = [
         (prediction.catalogue.metric(id_), _parts(prediction.contributions, stages, index))
@@ -184,8 +201,8 @@ def _contributions(prediction: Prediction) -> list[Block]:
     ]
     ends = sorted({0, len(ids) - 1})
     errors = {row.metric_id: row.cells[0].modelled.standard_error for row in prediction.rows}
-    tables = parts_tables(labels, stages, [entries[index] for index in ends], errors)
-    return [parts_figure(labels, stages, entries, ends), *tables]
+    tables = parts_tables(names, stages, [entries[index] for index in ends], errors)
+    return [parts_figure(names, stages, entries, ends), *tables]
 
 
 def _parts(contributions: Sequence[Contribution], stages: Sequence[str], index: int) -> Parts:

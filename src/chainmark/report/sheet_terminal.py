@@ -77,7 +77,7 @@ def _print_table(table: Table, out: Printer) -> None:
     for index, block in enumerate(blocks):
         if index:
             out.blank()
-        _print_block(table, names, block, out)
+        _print_block(table, names, block, out, first=index == 0)
     if table.bars:
         out.blank()
         _print_bars(table.bars, out)
@@ -191,11 +191,11 @@ def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
     return [_right(text, width) for text in joined]
 
 
-def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: Printer) -> None:
+def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: Printer, *, first: bool) -> None:
     heads = [_gap(group) + _heading(group) for group in groups]
     out.line(Text("".join([_INDENT, names.heading, *heads]), style=_QUIET))
     for index, row in enumerate(table.rows):
-        if row.second and not any(one.cells[index].strip() for group in groups for one in group):
+        if row.second and not first and not any(one.cells[index].strip() for group in groups for one in group):
             continue  # a second opinion that says nothing here
         line = Text(_INDENT)
         line.append(names.cells[index], style=names.styles[index])

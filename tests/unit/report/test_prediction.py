@@ -149,6 +149,24 @@ def test_what_was_changed_is_told_where_a_heading_cannot() -> None:
     assert re.search(r"999 nodes +999", text)
 
 
+def test_a_scenario_of_many_changes_is_named_by_their_number() -> None:
+    told = prediction(2)
+    changes = ["rtt +20%", "page size ×2", "lose region South"]
+    many = told.scenarios[2].model_copy(update={"label": " and ".join(changes), "changes": changes})
+    text = terminal(told.model_copy(update={"scenarios": [*told.scenarios[:2], many]}), 80)
+    listed = text.split("\nScenarios\n")[1].split("\n\n")[0]
+    assert listed.split("3 changes together")[1].split("\n    ")[1:] == changes
+    assert re.search(r"\n  metric .* 3 changes together\n", text)
+
+
+def test_the_same_change_twice_is_shown_twice() -> None:
+    told = prediction(2)
+    twice = told.model_copy(update={"scenarios": [*told.scenarios[:2], told.scenarios[1]]})
+    headings = [column.heading for block in sheet_of(twice).blocks() if isinstance(block, Table)
+                for column in block.columns if block.id == "parts-spread_p50_s"]  # fmt: skip
+    assert headings == ["part", "as published", "rtt +20%", "rtt +20% (2)"]
+
+
 def test_an_explanation_says_where_the_parts_fail() -> None:
     text = terminal(explanation(), 140)
     assert " NOT EXPLAINED   1 of 8 centiles does not follow" in text
