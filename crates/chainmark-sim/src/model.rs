@@ -84,7 +84,7 @@ impl Default for Parameters {
             segment_bytes_in_region: 8949.0,
             initial_window_segments: 10.0,
             window_limit_segments: 400.0,
-            window_memory_s: 2.0,
+            window_memory_s: 3.0,
             bandwidth_bytes_per_s: 280e6,
             fetch_concurrency: 4,
             decision_interval_s: 0.010,

@@ -19,6 +19,7 @@ from chainmark.systems.cardano.calibration import calibrate
 from chainmark.systems.cardano.figures import ADOPTION, Figures
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.published import PublishedReport, is_report
+from chainmark.systems.cardano.scenario import PINGS_S
 from chainmark.systems.cardano.simulation import Simulate, Simulator, native
 from chainmark.systems.cardano.sources import benchmark_scenario
 
@@ -102,7 +103,7 @@ def group_of(run: Figures) -> str:
 
 
 def _model(run: Figures, seed: int, simulator: Simulator) -> _Judged:
-    calibration = calibrate(run, benchmark_scenario(run, seed), simulator)
+    calibration = calibrate(run, benchmark_scenario(run, seed), simulator, pings_s=PINGS_S)
     modelled = [calibration.simulated.modelled(metric) for metric in ADOPTION]
     measured = [run.values[metric] for metric in ADOPTION]
     return _Judged(

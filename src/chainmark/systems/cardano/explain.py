@@ -64,7 +64,7 @@ def explain(
     given.figures.adoption()
     progress.stage(f"fitting the model to {given.title}")
     simulator = Simulator(order.blocks, order.threads, simulate=simulate)
-    calibration = calibrate(given.figures, given.start, simulator, progress.update)
+    calibration = calibrate(given.figures, given.start, simulator, progress.update, given.pings_s)
     whole = whole_rows(given.figures, calibration)
     size_note = () if known_size(given.figures.block_bytes) else (SIZES_NOTE,)
     return Explanation(
@@ -77,7 +77,7 @@ def explain(
         sentence=_sentence(whole, calibration, catalogue),
         whole=whole,
         parts=_parts(given.figures, calibration, catalogue),
-        round_trips=_round_trips(calibration, given.start.cluster.rtt_s),
+        round_trips=_round_trips(calibration, given.pings_s),
         curve=curve(0, calibration.simulated),
         contribution_metric_ids=list(ADOPTION),
         contributions=list(contributions(0, calibration.simulated)),
@@ -137,25 +137,23 @@ def _parts(figures: Figures, calibration: Calibration, catalogue: Catalogue) -> 
 
 
 def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -> list[RoundTripRow]:
-    cluster = calibration.scenario.cluster
+    cluster, link, trip = calibration.scenario.cluster, calibration.link, calibration.round_trip
+    if link is None or trip is None:
+        return []
     present = list(cluster.counts())
-    rows = []
-    for a, b in ((a, b) for a in present for b in present if a < b):
-        link, trip = calibration.link, calibration.round_trip
-        inferred = link is not None and (a, b) == (link.a, link.b)
-        if not inferred or trip is None:
-            trip = Modelled(value=pings_s[a][b], standard_error=0.0)
-        rows.append(
-            RoundTripRow(
-                link=cluster.link_name(a, b),
-                measured_s=pings_s[a][b],
-                inferred_s=trip.value,
-                standard_error_s=trip.standard_error,
-                inferred=inferred,
-                differs=inferred and calibration.round_trip_differs,
-            )
+    pings = {(a, b): Modelled(value=pings_s[a][b], standard_error=0.0) for a in present for b in present if a < b}
+    return [
+        RoundTripRow(
+            link=cluster.link_name(*pair),
+            measured_s=ping.value,
+            inferred_s=(trip if far else ping).value,
+            standard_error_s=(trip if far else ping).standard_error,
+            inferred=far,
+            differs=far and calibration.round_trip_differs,
         )
-    return rows
+        for pair, ping in pings.items()
+        for far in [pair == (link.a, link.b)]
+    ]
 
 
 def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue) -> str:

@@ -116,7 +116,7 @@ def _fitted(
         return given.start, None
     progress.stage(f"fitting the model to {given.title}")
     simulator = Simulator(order.blocks, order.threads, simulate=simulate)
-    calibration = calibrate(given.figures, given.start, simulator, progress.update)
+    calibration = calibrate(given.figures, given.start, simulator, progress.update, given.pings_s)
     return calibration.scenario, calibration
 
 

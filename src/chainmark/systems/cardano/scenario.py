@@ -40,6 +40,9 @@ PINGS_S = [
     [0.09017, 0.000254, 0.19999],
     [0.27288, 0.19999, 0.000149],
 ]
+# The same, with the round trip EU–AP that the fetch durations of small blocks imply on average of the runs up to 10.2:
+# most deployments were routed better than the pinged one.
+EXPECTED_S = [[0.249 if value == PINGS_S[0][2] else value for value in row] for row in PINGS_S]
 PINGS_SPREAD_S = [
     [0.000022, 0.00031, 0.00327],
     [0.00031, 0.000032, 0.00075],
@@ -85,7 +88,7 @@ class Parameters(BaseModel):
     initial_window_segments: Annotated[float, Field(ge=1, le=1e6)] = 10.0
     window_limit_segments: Annotated[float, Field(ge=1, le=1e9)] = 400.0
     # Time in which a grown congestion window shrinks by half while idle.
-    window_memory_s: Annotated[float, Field(ge=0, description="(seconds)")] = 2.0
+    window_memory_s: Annotated[float, Field(ge=0, description="(seconds)")] = 3.0
     bandwidth_bytes_per_s: Annotated[float, Field(ge=1)] = 280e6
     fetch_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     decision_interval_s: Seconds = 0.010

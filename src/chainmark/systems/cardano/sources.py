@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -14,7 +14,7 @@ from chainmark.systems.base import ModelSource
 from chainmark.systems.cardano.figures import Figures
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published import PublishedReport, run_figures
-from chainmark.systems.cardano.scenario import ClusterOrder, Scenario
+from chainmark.systems.cardano.scenario import EXPECTED_S, PINGS_S, ClusterOrder, Scenario
 
 BENCHMARK_NOTE = (
     "the network is taken to be the benchmark cluster: {} hosts in three regions, dense torus, round trips as pinged"
@@ -28,12 +28,14 @@ class Input:
     Attributes:
         figures: the run's own figures; None for a profile, which is used as it is.
         start: the network to begin with.
+        pings_s: round trips between its regions as they were pinged.
         title: what the source is about: "10.6.2, value-only".
     """
 
     title: str
     figures: Figures | None
     start: Scenario
+    pings_s: Sequence[Sequence[float]]
     notes: tuple[str, ...] = ()
 
 
@@ -47,7 +49,8 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
         if source.version is not None:
             raise UsageError(f"a profile has no version `{source.version}`", "leave the version out")
         profile = cast(Profile, source.profile)
-        return Input(profile.name, None, profile.scenario(seed))
+        scenario = profile.scenario(seed)
+        return Input(profile.name, None, scenario, scenario.cluster.rtt_s)
     if source.document is not None:
         figures = PublishedReport(source.document, catalogue).figures(source.version)
         return _benchmark(figures, seed)
@@ -62,19 +65,21 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
     profile_of_run = _profile(source.run.manifest.profile)
     if profile_of_run is None:
         return _benchmark(figures, seed)
-    return Input(figures.label, figures, with_figures(profile_of_run.scenario(seed), figures))
+    scenario = with_figures(profile_of_run.scenario(seed), figures)
+    return Input(figures.label, figures, scenario, scenario.cluster.rtt_s)
 
 
 def _benchmark(figures: Figures, seed: int) -> Input:
     """A run of which only the figures are known."""
-    return Input(figures.label, figures, benchmark_scenario(figures, seed), (BENCHMARK_NOTE.format(figures.hosts),))
+    notes = (BENCHMARK_NOTE.format(figures.hosts),)
+    return Input(figures.label, figures, benchmark_scenario(figures, seed), PINGS_S, notes)
 
 
 def benchmark_scenario(figures: Figures, seed: int) -> Scenario:
     """The benchmark cluster with as many hosts as the run had."""
     return Scenario(
         seed=seed,
-        cluster=ClusterOrder(hosts=figures.hosts),
+        cluster=ClusterOrder(hosts=figures.hosts, rtt_s=EXPECTED_S),
         stages=figures.stages(),
         block_bytes=figures.block_bytes,
     )
