@@ -1,0 +1,930 @@
+//! One host: its state as its lines tell it, and its log, line by line in the order of time.
+
+use std::collections::VecDeque;
+
+use crate::cluster::Cluster;
+use crate::logs::canned::{self, Canned, Context, END_US, START_US};
+use crate::logs::damage::{Damage, Place, Told, truncate};
+use crate::logs::data::{self, Announcement, Change, Ledger, MempoolSize, Pen};
+use crate::logs::event::{Action, Event, Heard};
+use crate::logs::fault::{Fault, Kind};
+use crate::logs::frame::{Frames, Link, LinkThread, Thread, address, links};
+use crate::logs::message::Message;
+use crate::logs::order::{Format, LogOrder, Rotation};
+use crate::logs::plan::{FROM_FORGE, Shared};
+use crate::logs::resources::{Resources, Usage};
+use crate::logs::sink::Sink;
+use crate::logs::text::Stamp;
+use crate::logs::truth::{Adoption, BlockRow, LOOP_STAGES, SlotRow, Stage};
+use crate::random::{Draws, Purpose};
+use crate::trace::{BlockNumber, GENESIS};
+
+const S: i64 = 1_000_000_000;
+/// A process needs so long from its start until it takes part.
+const START_NS: i64 = 4_500_000_000;
+/// Hosts are started within so long, all before the network's start.
+const START_SPREAD_NS: f64 = 4e9;
+const SAMPLE_AFTER_START_NS: i64 = 90_000_000;
+/// The buffer is handed on when it has grown to this.
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// A time in which the process is down, then starting.
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    down_ns: i64,
+    /// When the process starts.
+    up_ns: i64,
+    /// When it takes part again; `i64::MAX`: never.
+    online_ns: i64,
+}
+
+/// Rows about the slots that are not over yet.
+#[derive(Debug, Default)]
+pub struct SlotRows {
+    first: u64,
+    rows: VecDeque<Option<SlotRow>>,
+}
+
+impl SlotRows {
+    pub fn insert(&mut self, row: SlotRow) {
+        if self.rows.is_empty() {
+            self.first = row.slot;
+        }
+        let place = (row.slot - self.first) as usize;
+        self.rows.resize(place.max(self.rows.len()), None);
+        self.rows.push_back(Some(row));
+    }
+
+    fn get(&mut self, slot: u64) -> Option<&mut SlotRow> {
+        self.rows.get_mut(slot.checked_sub(self.first)? as usize)?.as_mut()
+    }
+
+    /// Take the rows of the slots before one, in their order.
+    pub fn take_before(&mut self, slot: u64) -> Vec<SlotRow> {
+        let count = slot.saturating_sub(self.first).min(self.rows.len() as u64);
+        self.first += count;
+        self.rows.drain(..count as usize).flatten().collect()
+    }
+}
+
+/// Rows about the blocks that may still be heard of.
+#[derive(Debug, Default)]
+pub struct BlockRows {
+    first: BlockNumber,
+    rows: VecDeque<Option<Box<BlockRow>>>,
+    /// Lines about blocks whose rows are closed.
+    pub too_late: u64,
+}
+
+impl BlockRows {
+    fn of(&mut self, block: BlockNumber) -> Option<&mut BlockRow> {
+        let Some(place) = block.checked_sub(self.first) else {
+            self.too_late += 1;
+            return None;
+        };
+        let place = place as usize;
+        if place >= self.rows.len() {
+            self.rows.resize_with(place + 1, || None);
+        }
+        Some(self.rows[place].get_or_insert_default())
+    }
+
+    /// Close the row of the oldest block.
+    pub fn take(&mut self, block: BlockNumber) -> Option<Box<BlockRow>> {
+        debug_assert_eq!(block, self.first);
+        self.first = block + 1;
+        self.rows.pop_front().flatten()
+    }
+}
+
+/// The transactions of a mempool: those with numbers from `low` to before `high`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mempool {
+    low: u64,
+    high: u64,
+    bytes: u64,
+}
+
+impl Mempool {
+    fn size(self) -> MempoolSize {
+        MempoolSize { transactions: self.high - self.low, bytes: self.bytes }
+    }
+}
+
+/// One host.
+pub struct Host {
+    pub number: u32,
+    name: String,
+    address: String,
+    format: Format,
+    system_start_ns: i64,
+    clock_offset_ns: i64,
+    clock_drift: f64,
+    pub links: Vec<Link>,
+    outages: VecDeque<Outage>,
+    stalls: Vec<(i64, i64)>,
+    pub damage: Damage,
+    /// The host's own name, and the one that a fault gives it.
+    frames: [Frames; 2],
+    // What is planned.
+    pub inbox: Vec<Heard>,
+    pub events: Vec<Event>,
+    pub leading: Vec<(u64, BlockNumber)>,
+    /// The block that was announced last.
+    pub announced: BlockNumber,
+    pub next_sample_ns: i64,
+    pub next_snapshot_ns: i64,
+    pub next_governor_ns: i64,
+    pub next_transaction: u64,
+    pub refills: bool,
+    pub batch_end_ns: i64,
+    pub miscounted: Option<(u64, u64)>,
+    // What the lines told so far.
+    pub tip: BlockNumber,
+    tentative: BlockNumber,
+    mempool: Mempool,
+    collected: u64,
+    accepted: u64,
+    resources: Resources,
+    started_ns: i64,
+    last_adoption_ns: i64,
+    pub slots: SlotRows,
+    pub blocks: BlockRows,
+    // The log.
+    stamp: Stamp,
+    line_number: u64,
+    line_draws: Draws,
+    out: Vec<u8>,
+    last_line: usize,
+    rotation: Option<Rotation>,
+    file_lines: u64,
+    file_bytes: u64,
+    /// Where it is written to; lent back between chunks.
+    pub sink: Sink,
+    pub lines: u64,
+    pub bytes: u64,
+}
+
+/// What a host is made from.
+pub struct Setup<'a> {
+    pub order: &'a LogOrder,
+    pub cluster: &'a Cluster,
+    pub format: Format,
+    pub faults: Vec<Fault>,
+    /// (from, until) of the times when it is down, ascending.
+    pub offline: Vec<(i64, i64)>,
+    pub stalled: Vec<(i64, i64)>,
+    pub sink: Sink,
+}
+
+impl Host {
+    pub fn new(number: u32, setup: Setup) -> Self {
+        let (order, cluster) = (setup.order, setup.cluster);
+        let seed = order.scenario.seed;
+        let name = cluster.names[number as usize].clone();
+        let of_kind = |kind| setup.faults.iter().filter(move |fault| fault.kind == kind);
+        let other_name = of_kind(Kind::WrongHost).next().map_or(name.as_str(), |fault| &fault.name);
+        let links = links(cluster, number, setup.format);
+        let frames = [&name, other_name].map(|name| Frames::new(setup.format, name, links.len()));
+        let draws = Draws::new(seed ^ 0x0057, 0);
+        let blocks_per_s = order.chain.active_slots_coefficient / order.chain.slot_length_s;
+        let mut host = Self {
+            number,
+            address: address(cluster, number),
+            format: setup.format,
+            system_start_ns: order.system_start_ns,
+            clock_offset_ns: of_kind(Kind::ClockOffset).map(|fault| (fault.value * 1e9) as i64).sum(),
+            clock_drift: of_kind(Kind::ClockDrift).map(|fault| fault.value * 1e-6).sum(),
+            links,
+            outages: setup.offline.iter().map(|&(from_ns, until_ns)| outage(from_ns, until_ns)).collect(),
+            stalls: setup.stalled,
+            frames,
+            inbox: Vec::new(),
+            events: Vec::new(),
+            leading: Vec::new(),
+            announced: GENESIS,
+            next_sample_ns: i64::MAX,
+            next_snapshot_ns: 4_230 * S + (draws.unit(number, Purpose::Ledger, 0) * 5e9) as i64,
+            next_governor_ns: 3 * S,
+            next_transaction: 0,
+            refills: false,
+            batch_end_ns: 0,
+            miscounted: None,
+            tip: GENESIS,
+            tentative: GENESIS,
+            mempool: Mempool::default(),
+            collected: 0,
+            accepted: 0,
+            resources: Resources::new(&order.workload, blocks_per_s, seed, number, 0),
+            started_ns: 0,
+            last_adoption_ns: i64::MIN,
+            slots: SlotRows::default(),
+            blocks: BlockRows { first: GENESIS + 1, ..BlockRows::default() },
+            stamp: Stamp::default(),
+            line_number: 0,
+            line_draws: draws,
+            out: Vec::new(),
+            last_line: 0,
+            rotation: order.rotation,
+            file_lines: 0,
+            file_bytes: 0,
+            sink: setup.sink,
+            lines: 0,
+            bytes: 0,
+            damage: Damage::new(setup.faults),
+            name,
+        };
+        host.plan_starts(draws);
+        host
+    }
+
+    /// The process starts shortly before the network does, and after every outage that ends.
+    fn plan_starts(&mut self, draws: Draws) {
+        let mut starts: Vec<i64> = Vec::new();
+        if self.outages.front().is_none_or(|first| first.down_ns > 0) {
+            let early_ns = START_NS + (draws.unit(self.number, Purpose::Noise, 0) * START_SPREAD_NS) as i64;
+            starts.push(-early_ns);
+        }
+        starts.extend(self.outages.iter().filter(|one| one.online_ns < i64::MAX).map(|one| one.up_ns));
+        self.next_sample_ns = starts.first().map_or(i64::MAX, |start| start + SAMPLE_AFTER_START_NS);
+        for start_ns in starts {
+            for (number, after_us) in START_US.iter().enumerate() {
+                self.push(start_ns + *after_us as i64 * 1000, Action::Start, GENESIS, 0, number as u64);
+            }
+        }
+    }
+
+    // ---- when it runs ------------------------------------------------------------------------------------------
+
+    /// When an outage that holds at a time ends: for ever is `i64::MAX`.
+    pub fn offline_until(&self, at_ns: i64) -> Option<i64> {
+        self.outages.iter().find(|one| one.down_ns <= at_ns && at_ns < one.online_ns).map(|one| one.online_ns)
+    }
+
+    pub fn online(&self, at_ns: i64) -> bool {
+        self.offline_until(at_ns).is_none()
+    }
+
+    /// When the process is up again that is down at a time.
+    pub fn down_until(&self, at_ns: i64) -> Option<i64> {
+        self.outages.iter().find(|one| one.down_ns <= at_ns && at_ns < one.up_ns).map(|one| one.up_ns)
+    }
+
+    pub fn stalled_until(&self, at_ns: i64) -> Option<i64> {
+        self.stalls.iter().find(|(from, until)| *from <= at_ns && at_ns < *until).map(|(_, until)| *until)
+    }
+
+    /// When the last line about a block is due.
+    pub fn last_block_event_ns(&self) -> i64 {
+        let about_blocks = self.events.iter().filter(|event| {
+            let late = matches!(event.action, Action::Say(Message::PerformedCollection));
+            event.block != GENESIS && !late
+        });
+        about_blocks.map(|event| event.at_ns).max().unwrap_or(0)
+    }
+
+    pub fn link(&self, peer: u32) -> u16 {
+        self.links.iter().position(|link| link.peer == peer).unwrap_or_default() as u16
+    }
+
+    // ---- writing -----------------------------------------------------------------------------------------------
+
+    /// Write everything planned before a time, in the order of time.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn write_until(&mut self, until_ns: i64, shared: &Shared) -> crate::error::Result<()> {
+        let mut events = std::mem::take(&mut self.events);
+        // Stable: of two events at one time, that which was planned first comes first.
+        events.sort_by_key(|event| event.at_ns);
+        let count = events.partition_point(|event| event.at_ns < until_ns);
+        for event in &events[..count] {
+            self.act(event, shared);
+            if self.out.len() >= BUFFER_BYTES {
+                self.hand_on()?;
+            }
+        }
+        events.drain(..count);
+        self.events = events;
+        self.leading.retain(|(slot, _)| shared.order.slot_start_ns(slot + 60) > until_ns);
+        self.outages.retain(|one| one.online_ns > until_ns);
+        self.hand_on()
+    }
+
+    /// End the log: the lines of a shutdown, and perhaps the last one cut off.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn end(&mut self, end_ns: i64, shared: &Shared) -> crate::error::Result<()> {
+        if self.online(end_ns) {
+            for (number, after_us) in END_US.iter().enumerate() {
+                self.push(end_ns + *after_us as i64 * 1000, Action::End, GENESIS, 0, number as u64);
+            }
+        }
+        self.events.retain(|event| event.at_ns < end_ns || event.action == Action::End);
+        self.write_until(i64::MAX, shared)?;
+        if let Some(index) = self.damage.faults.iter().position(|fault| fault.kind == Kind::Truncated)
+            && self.last_line < self.out.len()
+        {
+            let drawn = self.line_draws.unit(self.number, Purpose::Fault, 7);
+            truncate(&mut self.out, self.last_line, drawn);
+            self.damage.lines[index] += 1;
+        }
+        self.last_line = self.out.len();
+        self.hand_on()?;
+        self.sink.finish()
+    }
+
+    /// Hand on everything but the last line, which may still be cut off.
+    fn hand_on(&mut self) -> crate::error::Result<()> {
+        self.sink.write(&self.out[..self.last_line])?;
+        self.bytes += self.last_line as u64;
+        self.out.drain(..self.last_line);
+        self.last_line = 0;
+        Ok(())
+    }
+
+    fn act(&mut self, event: &Event, shared: &Shared) {
+        if let Some(outage) = self.outages.iter().find(|one| one.down_ns <= event.at_ns && event.at_ns < one.online_ns)
+        {
+            let starting = matches!(event.action, Action::Start | Action::Say(Message::Resources));
+            if !starting || event.at_ns < outage.up_ns {
+                return;
+            }
+        }
+        match event.action {
+            Action::Say(message) => self.say(event, message, shared),
+            Action::Start => self.start(event, shared),
+            Action::End => self.canned(event, canned::end(event.value as usize, &self.context(shared)), shared),
+            Action::Governor => {
+                let age_ns = event.at_ns - self.started_ns;
+                self.canned(event, canned::governor(event.value as usize, self.format, age_ns), shared);
+            }
+            Action::Busy => self.resources.busy(event.at_ns, event.value),
+            // Announcements that no reader may count: a rollback, a read that does not block.
+            Action::RollBackRising | Action::NonBlockingRising => {
+                self.line(event, Message::AnnounceRising, shared);
+            }
+            Action::RollBackFalling | Action::NonBlockingFalling => {
+                self.line(event, Message::AnnounceFalling, shared);
+            }
+        }
+    }
+
+    fn context<'a>(&'a self, shared: &Shared<'a>) -> Context<'a> {
+        let tip = shared.blocks.get(self.tip);
+        Context {
+            format: self.format,
+            host: &self.name,
+            address: &self.address,
+            last_slot: shared.order.slots,
+            tip,
+            immutable: shared.blocks.get(tip.immutable),
+            peers: self.links.iter().filter(|link| link.upstream).count(),
+        }
+    }
+
+    fn start(&mut self, event: &Event, shared: &Shared) {
+        if event.value == 0 {
+            let blocks_per_s = shared.order.chain.active_slots_coefficient / shared.order.chain.slot_length_s;
+            let seed = shared.order.scenario.seed;
+            self.resources = Resources::new(&shared.order.workload, blocks_per_s, seed, self.number, event.at_ns);
+            self.started_ns = event.at_ns;
+            let end = shared.blocks.get(self.tip).transactions_end;
+            self.mempool = Mempool { low: end, high: end, bytes: 0 };
+            (self.collected, self.accepted, self.tentative) = (0, 0, GENESIS);
+        }
+        self.canned(event, canned::start(event.value as usize, &self.context(shared)), shared);
+    }
+
+    fn canned(&mut self, event: &Event, line: Option<Canned>, shared: &Shared) {
+        let Some(line) = line else { return };
+        self.rotate(event.at_ns);
+        let start = self.out.len();
+        let printed_ns = self.system_start_ns + self.clock_ns(event.at_ns);
+        match line {
+            Canned::Text(text) => {
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.push(b'\n');
+            }
+            Canned::Object { namespace, legacy, severity, thread, data } => {
+                let frames = &self.frames[usize::from(self.damage.holding(Kind::WrongHost, event.at_ns).is_some())];
+                let (head, tail) = frames.other(namespace, legacy, severity);
+                self.out.extend_from_slice(frames.open);
+                push_time(&mut self.stamp, &mut self.out, self.format, printed_ns);
+                for part in [&head[..], data.as_bytes(), &tail, frames.node_thread(thread)] {
+                    self.out.extend_from_slice(part);
+                }
+            }
+        }
+        self.end_line(start, event, None, shared);
+    }
+
+    /// The time that the host's clock shows, since the start of the network.
+    #[inline]
+    fn clock_ns(&self, at_ns: i64) -> i64 {
+        at_ns + self.clock_offset_ns + (at_ns as f64 * self.clock_drift) as i64
+    }
+
+    fn say(&mut self, event: &Event, message: Message, shared: &Shared) {
+        if !self.before(event, message, shared) {
+            return;
+        }
+        let written = self.line(event, message, shared);
+        self.after(event, message, shared, written);
+    }
+
+    /// What changes before a line is written; false if there is nothing to tell.
+    fn before(&mut self, event: &Event, message: Message, shared: &Shared) -> bool {
+        match message {
+            Message::TryAdd => shared.blocks.get(event.block).block.parent == self.tip,
+            Message::TentativeRising => {
+                let first = self.tentative != event.block && shared.blocks.get(event.block).block.parent == self.tip;
+                self.tentative = if first { event.block } else { self.tentative };
+                first
+            }
+            Message::TentativeFalling | Message::TentativeOutdated => self.tentative == event.block,
+            Message::CopiedToImmutable | Message::ScheduledCollection | Message::PerformedCollection => {
+                shared.blocks.get(event.block).immutable != GENESIS
+            }
+            Message::TookSnapshotRising | Message::TookSnapshotFalling => self.tip != GENESIS,
+            Message::AddedTx => self.add(event, shared),
+            Message::Collected => {
+                self.collected += event.value;
+                true
+            }
+            Message::RemoveTxs => {
+                let end = shared.blocks.get(event.block).transactions_end.min(self.mempool.high);
+                self.mempool.bytes -=
+                    (self.mempool.low..end).map(|number| shared.transactions.bytes(number)).sum::<u64>();
+                end > self.mempool.low
+            }
+            _ => true,
+        }
+    }
+
+    /// Add a transaction to the mempool, or reject it because a block already holds it.
+    fn add(&mut self, event: &Event, shared: &Shared) -> bool {
+        let number = event.value;
+        if number < self.mempool.low {
+            let written = self.line(event, Message::RejectedTx, shared);
+            self.after(event, Message::RejectedTx, shared, written);
+            return false;
+        }
+        if self.mempool.low == self.mempool.high {
+            (self.mempool.low, self.mempool.high) = (number, number);
+        }
+        self.mempool.high = number + 1;
+        self.mempool.bytes += shared.transactions.bytes(number);
+        self.accepted += 1;
+        true
+    }
+
+    /// Append a line; whether it was written, or None where the format has no such message.
+    fn line(&mut self, event: &Event, message: Message, shared: &Shared) -> Option<bool> {
+        let wrong = !self.damage.faults.is_empty() && self.damage.holding(Kind::WrongHost, event.at_ns).is_some();
+        self.frames[usize::from(wrong)].head(message)?;
+        self.rotate(event.at_ns);
+        let start = self.out.len();
+        let clock_ns = self.clock_ns(event.at_ns);
+        let mut out = std::mem::take(&mut self.out);
+        let usage = (message == Message::Resources).then(|| self.resources.sample(event.at_ns));
+        {
+            let frames = &self.frames[usize::from(wrong)];
+            out.extend_from_slice(frames.open);
+            push_time(&mut self.stamp, &mut out, self.format, self.system_start_ns + clock_ns);
+            out.extend_from_slice(frames.head(message).unwrap_or_default());
+            self.data(&mut Pen(&mut out), event, message, clock_ns, usage.as_ref(), shared);
+            out.extend_from_slice(frames.tail(message));
+            out.extend_from_slice(thread(frames, message, event.link));
+        }
+        self.out = out;
+        let written = self.end_line(start, event, Some(message), shared);
+        if let Some(usage) = usage
+            && written
+            && event.at_ns >= 0
+            && let Some(row) = self.slots.get(shared.slot_of(event.at_ns))
+        {
+            row.usage = Some((self.format.printed_ns(clock_ns), usage));
+        }
+        Some(written)
+    }
+
+    fn rotate(&mut self, at_ns: i64) {
+        let full = match self.rotation {
+            None => return,
+            Some(Rotation::Lines(lines)) => self.file_lines >= lines,
+            Some(Rotation::Bytes(bytes)) => self.file_bytes >= bytes,
+        };
+        if self.line_number > 0 && !full {
+            return;
+        }
+        let mut name = b"stdout-".to_vec();
+        let mut stamp = Vec::new();
+        self.stamp.push(&mut stamp, self.system_start_ns + self.clock_ns(at_ns));
+        name.extend(stamp.into_iter().filter(|byte| !b"-:".contains(byte)));
+        self.last_line = self.out.len();
+        self.sink.rotate(&self.out, String::from_utf8_lossy(&name).into_owned());
+        self.bytes += self.out.len() as u64;
+        self.out.clear();
+        (self.last_line, self.file_lines, self.file_bytes) = (0, 0, 0);
+    }
+
+    /// Damage the finished line as the faults want it; whether it can be read.
+    fn end_line(&mut self, start: usize, event: &Event, message: Option<Message>, shared: &Shared) -> bool {
+        self.line_number += 1;
+        let (mut lines, mut readable) = (1, true);
+        if !self.damage.faults.is_empty() {
+            if self.limited(event, message) {
+                self.out.truncate(start);
+                return false;
+            }
+            let place = Place { draws: shared.draws(0x11e5, self.line_number), host: self.number };
+            let told = Told {
+                at_ns: event.at_ns,
+                announces: matches!(message, Some(Message::AnnounceRising | Message::AnnounceFalling)),
+                sends: message == Some(Message::SendBlock),
+                block_draws: shared.draws(0xb10c, u64::from(event.block)),
+            };
+            (lines, readable) = self.damage.apply(&mut self.out, start, place, &told);
+            self.line_draws = place.draws;
+        }
+        if lines > 0 {
+            self.last_line = start;
+        }
+        self.lines += lines;
+        self.file_lines += lines;
+        self.file_bytes += (self.out.len() - start) as u64;
+        readable
+    }
+
+    /// Whether an adoption follows the last one too closely to be logged.
+    fn limited(&mut self, event: &Event, message: Option<Message>) -> bool {
+        if message != Some(Message::AddedToChain) {
+            return false;
+        }
+        let Some(index) = self.damage.holding(Kind::LimitedAdoptions, event.at_ns) else { return false };
+        let gap_ns = (1e9 / self.damage.faults[index].value) as i64;
+        if event.at_ns.saturating_sub(self.last_adoption_ns) < gap_ns {
+            self.damage.lines[index] += 1;
+            return true;
+        }
+        self.last_adoption_ns = event.at_ns;
+        false
+    }
+
+    // ---- what lines say ----------------------------------------------------------------------------------------
+
+    fn data(
+        &self,
+        pen: &mut Pen,
+        event: &Event,
+        message: Message,
+        clock_ns: i64,
+        usage: Option<&Usage>,
+        shared: &Shared,
+    ) {
+        use Message as M;
+        match message {
+            M::LoopStart
+            | M::BlockContext
+            | M::LedgerState
+            | M::LedgerView
+            | M::StateInfo
+            | M::IsLeader
+            | M::NotLeader
+            | M::Ticked
+            | M::Snapshot
+            | M::Forged
+            | M::AdoptedBlock
+            | M::LedgerMetrics => self.forge_data(pen, event, message, shared),
+            M::Resources => data::resources(pen, usage.unwrap_or(&Usage::default())),
+            M::CanRequest
+            | M::CannotRequest
+            | M::Collected
+            | M::Processed
+            | M::AddedTx
+            | M::RejectedTx
+            | M::RemoveTxs => self.transaction_data(pen, event, message, shared),
+            M::DownloadedHeader
+            | M::ValidatedHeader
+            | M::GaveToken
+            | M::JumpingWaiting
+            | M::JumpingInstruction
+            | M::AddedFetch
+            | M::AcknowledgedFetch
+            | M::SendFetch
+            | M::StartedBatch
+            | M::CompletedFetch
+            | M::CompletedBatch
+            | M::AnnounceRising
+            | M::AnnounceFalling
+            | M::Stream
+            | M::SendBlock => self.peer_data(pen, event, message, clock_ns, shared),
+            _ => self.chain_data(pen, event, message, shared),
+        }
+    }
+
+    fn forge_data(&self, pen: &mut Pen, event: &Event, message: Message, shared: &Shared) {
+        let slot = event.value;
+        let tip = shared.blocks.get(self.tip);
+        let block = shared.blocks.get(event.block);
+        let parent = shared.blocks.get(block.block.parent);
+        let ledger = Ledger { tip, delegators: shared.order.workload.delegators };
+        match message {
+            Message::LoopStart => data::loop_start(pen, self.format, slot, &ledger),
+            Message::BlockContext => data::block_context(pen, slot, tip),
+            Message::LedgerState => data::slot_only(pen, "TraceLedgerState", slot),
+            Message::LedgerView => data::slot_only(pen, "TraceLedgerView", slot),
+            Message::StateInfo => data::state_info(pen),
+            Message::IsLeader => data::slot_only(pen, "TraceNodeIsLeader", slot),
+            Message::NotLeader => data::slot_only(pen, "TraceNodeNotLeader", slot),
+            Message::Ticked => data::ticked(pen, slot, parent),
+            Message::Snapshot => data::snapshot(pen, slot, parent),
+            Message::Forged => data::forged(pen, block, parent),
+            Message::AdoptedBlock => data::adopted_block(pen, block),
+            _ => data::ledger_figures(pen, "LedgerMetrics", slot, &ledger),
+        }
+    }
+
+    fn peer_data(&self, pen: &mut Pen, event: &Event, message: Message, clock_ns: i64, shared: &Shared) {
+        let block = shared.blocks.get(event.block);
+        let Some(link) = self.links.get(event.link as usize) else { return };
+        let connection = &link.connection[..];
+        match message {
+            Message::DownloadedHeader => data::downloaded_header(pen, self.format, block, connection),
+            Message::ValidatedHeader => data::validated_header(pen, block, connection),
+            Message::GaveToken => data::gave_token(pen, block, connection),
+            Message::JumpingWaiting => data::jumping_waiting(pen, connection),
+            Message::JumpingInstruction => data::jumping_instruction(pen, connection),
+            Message::AddedFetch => data::peer_only(pen, "AddedFetchRequest", connection),
+            Message::AcknowledgedFetch => data::peer_only(pen, "AcknowledgedFetchRequest", connection),
+            Message::SendFetch => {
+                data::send_fetch(pen, self.format, block, event.value, connection, link.one_way_s);
+            }
+            Message::StartedBatch => data::peer_only(pen, "StartedFetchBatch", connection),
+            Message::CompletedFetch => {
+                let delay_ns = clock_ns - shared.order.slot_start_ns(block.block.slot);
+                data::completed_fetch(pen, block, delay_ns, connection);
+            }
+            Message::CompletedBatch => data::peer_only(pen, "CompletedFetchBatch", connection),
+            Message::Stream => data::stream(pen, self.format, block),
+            Message::SendBlock => data::send_block(pen, self.format, block, connection),
+            edge => {
+                let rising = edge == Message::AnnounceRising;
+                let (rolls_back, blocking) = match event.action {
+                    Action::RollBackRising | Action::RollBackFalling => (true, true),
+                    Action::NonBlockingRising | Action::NonBlockingFalling => (false, false),
+                    _ => (false, true),
+                };
+                let explicit = !rising && self.damage.holding(Kind::FallingEdges, event.at_ns).is_some();
+                let said = Announcement {
+                    block: if rolls_back { shared.blocks.get(event.value as BlockNumber) } else { block },
+                    rolls_back,
+                    blocking,
+                    rising: if rising { Some(true) } else { explicit.then_some(false) },
+                    tip: shared.blocks.get(self.tip),
+                };
+                data::announcement(pen, self.format, &said, connection);
+            }
+        }
+    }
+
+    fn chain_data(&self, pen: &mut Pen, event: &Event, message: Message, shared: &Shared) {
+        let blocks = shared.blocks;
+        let (format, tip) = (self.format, blocks.get(self.tip));
+        let block = blocks.get(event.block);
+        let real_point = |pen: &mut Pen, modern: &str, legacy: &str| {
+            data::real_point_only(pen, format, block, modern, legacy);
+        };
+        match message {
+            Message::QueueRising => data::queue(pen, format, block, true),
+            Message::QueueFalling => data::queue(pen, format, block, false),
+            Message::StarvationEnded => data::starvation_ended(pen, block),
+            Message::StarvationBegan => data::starvation_began(pen),
+            Message::Popped => {
+                real_point(pen, "TraceAddBlockEvent.PoppedBlockFromQueue", "TraceAddBlockEvent.PoppedBlockFromQueue")
+            }
+            Message::Popping => drop(pen.text("\"kind\":\"PoppingFromQueue\"")),
+            Message::VolatileRising => data::volatile(pen, format, block, true),
+            Message::VolatileFalling => data::volatile(pen, format, block, false),
+            Message::AlreadyInVolatile => {
+                real_point(pen, "IgnoreBlockAlreadyInVolatileDB", "TraceAddBlockEvent.IgnoreBlockAlreadyInVolatileDB")
+            }
+            Message::LimitOnEagerness => data::limit_on_eagerness(pen, blocks.get(tip.immutable), tip),
+            Message::TryAdd => {
+                real_point(pen, "TryAddToCurrentChain", "TraceAddBlockEvent.TryAddToCurrentChain");
+            }
+            Message::TrySwitch => {
+                real_point(pen, "TraceAddBlockEvent.TrySwitchToAFork", "TraceAddBlockEvent.TrySwitchToAFork");
+            }
+            Message::StoreOnly => real_point(pen, "StoreButDontChange", "TraceAddBlockEvent.StoreButDontChange"),
+            Message::TentativeRising => data::tentative(pen, format, block, true),
+            Message::TentativeFalling => data::tentative(pen, format, block, false),
+            Message::TentativeOutdated => data::tentative_outdated(pen, format, block),
+            Message::ChangingSelection => data::changing_selection(pen, block),
+            Message::AddedToChain | Message::SwitchedToFork => {
+                let change = Change {
+                    new: block,
+                    new_issuer: &shared.issuers[block.block.forger as usize],
+                    old: tip,
+                    old_issuer: &shared.issuers[tip.block.forger as usize],
+                    switched: message == Message::SwitchedToFork,
+                };
+                data::selection(pen, format, &change);
+            }
+            Message::CopiedToImmutable => data::copied_to_immutable(pen, format, blocks.get(block.immutable)),
+            Message::ScheduledCollection => data::collection(pen, "ScheduledGC", blocks.get(block.immutable)),
+            Message::PerformedCollection => data::collection(pen, "PerformedGC", blocks.get(block.immutable)),
+            Message::TookSnapshotRising => data::took_snapshot(pen, format, blocks.get(tip.immutable), None),
+            _ => data::took_snapshot(pen, format, blocks.get(tip.immutable), Some(event.value as i64)),
+        }
+    }
+
+    fn transaction_data(&self, pen: &mut Pen, event: &Event, message: Message, shared: &Shared) {
+        let connection = self.links.get(event.link as usize).map_or(&[][..], |link| &link.connection);
+        let transactions = shared.transactions;
+        match message {
+            Message::CanRequest => {
+                data::request_count(pen, "TraceTxInboundCanRequestMoreTxs", event.value, connection);
+            }
+            Message::CannotRequest => {
+                data::request_count(pen, "TraceTxInboundCannotRequestMoreTxs", event.value, connection);
+            }
+            Message::Collected => {
+                data::request_count(pen, "TraceTxSubmissionCollected", event.value, connection);
+            }
+            Message::Processed => {
+                data::processed(pen, self.accepted, self.collected as i64 - self.accepted as i64, connection);
+            }
+            Message::AddedTx => {
+                let id = transactions.id(event.value);
+                data::one_transaction(pen, "TraceMempoolAddedTx", self.mempool.size(), id);
+            }
+            Message::RejectedTx => {
+                let id = transactions.id(event.value);
+                data::one_transaction(pen, "TraceMempoolRejectedTx", self.mempool.size(), id);
+            }
+            _ => {
+                let end = shared.blocks.get(event.block).transactions_end.min(self.mempool.high);
+                let left = MempoolSize { transactions: self.mempool.high - end, bytes: self.mempool.bytes };
+                let ids = (self.mempool.low..end).map(|number| transactions.id(number));
+                data::removed(pen, self.format, left, ids);
+            }
+        }
+    }
+
+    // ---- what follows from lines -------------------------------------------------------------------------------
+
+    /// What changes when a line was, or would have been, written; and what a reader knows from it.
+    fn after(&mut self, event: &Event, message: Message, shared: &Shared, written: Option<bool>) {
+        match message {
+            Message::AddedToChain | Message::SwitchedToFork => {
+                self.tip = event.block;
+                self.resources.block();
+            }
+            Message::StoreOnly => {
+                if let Some(row) = self.blocks.of(event.block) {
+                    row.adoption.get_or_insert(Adoption::Stored);
+                }
+            }
+            Message::Processed => (self.collected, self.accepted) = (0, 0),
+            Message::RemoveTxs => {
+                self.mempool.low = shared.blocks.get(event.block).transactions_end.min(self.mempool.high);
+            }
+            _ => {}
+        }
+        let Some(written) = written else { return };
+        let printed_ns = self.format.printed_ns(self.clock_ns(event.at_ns));
+        match message {
+            Message::AddedTx | Message::RemoveTxs if written => {
+                let size = self.mempool.size().transactions;
+                if let Some(row) = self.slots.get(shared.slot_of(event.at_ns)) {
+                    row.mempool_transactions = Some(size);
+                }
+            }
+            Message::LoopStart
+            | Message::BlockContext
+            | Message::LedgerState
+            | Message::LedgerView
+            | Message::IsLeader
+            | Message::NotLeader
+            | Message::LedgerMetrics => self.note_slot(event, message, shared, printed_ns, written),
+            _ => self.note_block(event, message, printed_ns, written),
+        }
+    }
+
+    fn note_slot(&mut self, event: &Event, message: Message, shared: &Shared, printed_ns: i64, written: bool) {
+        let tip = shared.blocks.get(self.tip);
+        let stage = match message {
+            Message::LoopStart => Some(Stage::Started),
+            Message::BlockContext => Some(Stage::BlockContext),
+            Message::LedgerState => Some(Stage::LedgerState),
+            Message::LedgerView => Some(Stage::LedgerView),
+            Message::IsLeader | Message::NotLeader => Some(Stage::Leadership),
+            _ => None,
+        };
+        if let Some(row) = self.slots.get(event.value) {
+            if let Some(stage) = stage {
+                row.reached[stage as usize].last(event.at_ns, printed_ns, written);
+            }
+            row.loop_starts += u32::from(message == Message::LoopStart && written);
+            let tells = match self.format {
+                Format::Legacy | Format::V10_4 => Message::LoopStart,
+                _ => Message::LedgerMetrics,
+            };
+            if message == tells && written {
+                row.ledger = Some((tip.density, tip.utxo_entries));
+            }
+        }
+        let forging = self.leading.iter().find(|(slot, _)| *slot == event.value).map(|(_, block)| *block);
+        if let (Some(stage), Some(block)) = (stage, forging)
+            && let Some(row) = self.blocks.of(block)
+        {
+            debug_assert!((stage as usize) < LOOP_STAGES);
+            row.reached[stage as usize].first(event.at_ns, printed_ns, written);
+        }
+    }
+
+    fn note_block(&mut self, event: &Event, message: Message, printed_ns: i64, written: bool) {
+        let stage = match message {
+            Message::Ticked => Stage::Ticked,
+            Message::Snapshot => Stage::Snapshot,
+            Message::Forged => Stage::Forged,
+            Message::DownloadedHeader => Stage::Noticed,
+            Message::SendFetch => Stage::Requested,
+            Message::CompletedFetch => Stage::Fetched,
+            Message::AnnounceRising => Stage::Announced,
+            Message::AnnounceFalling => {
+                // Without the key that tells it, a falling edge counts as an announcement like any other.
+                let silent = self.damage.holding(Kind::FallingEdges, event.at_ns).is_none();
+                if let Some(row) = self.blocks.of(event.block).filter(|_| silent) {
+                    row.reached[Stage::Announced as usize].repeated(printed_ns, written);
+                }
+                return;
+            }
+            Message::SendBlock => Stage::Sent,
+            Message::AddedToChain | Message::SwitchedToFork => Stage::Adopted,
+            Message::AdoptedBlock => Stage::SelfAdopted,
+            _ => return,
+        };
+        let Some(row) = self.blocks.of(event.block) else { return };
+        row.reached[stage as usize].first(event.at_ns, printed_ns, written);
+        match message {
+            Message::SendFetch if row.fetch_length == 0 => row.fetch_length = event.value,
+            Message::AddedToChain => row.adoption = Some(Adoption::Extended),
+            Message::SwitchedToFork => row.adoption = Some(Adoption::Switched),
+            _ => {}
+        }
+    }
+}
+
+fn outage(from_ns: i64, until_ns: i64) -> Outage {
+    let up_ns = if until_ns == i64::MAX { i64::MAX } else { (until_ns - START_NS).max(from_ns) };
+    Outage { down_ns: from_ns, up_ns, online_ns: until_ns }
+}
+
+#[inline]
+fn push_time(stamp: &mut Stamp, out: &mut Vec<u8>, format: Format, ns: i64) {
+    if format == Format::Legacy { stamp.push_centiseconds(out, ns) } else { stamp.push(out, ns) }
+}
+
+/// The thread that a message comes from.
+fn thread(frames: &Frames, message: Message, link: u16) -> &[u8] {
+    use Message as M;
+    let of_peer = |thread| frames.link_thread(link, thread);
+    match message {
+        M::LedgerMetrics => frames.node_thread(Thread::LedgerMetrics),
+        M::Resources => frames.node_thread(Thread::Resources),
+        M::DownloadedHeader | M::ValidatedHeader | M::GaveToken | M::JumpingWaiting | M::JumpingInstruction => {
+            of_peer(LinkThread::SyncClient)
+        }
+        M::AddedFetch => frames.node_thread(Thread::FetchDecision),
+        M::AcknowledgedFetch | M::SendFetch => of_peer(LinkThread::FetchSend),
+        M::QueueRising | M::QueueFalling if link == FROM_FORGE => frames.node_thread(Thread::Forge),
+        M::StartedBatch | M::CompletedFetch | M::CompletedBatch | M::QueueRising | M::QueueFalling => {
+            of_peer(LinkThread::FetchReceive)
+        }
+        M::AnnounceRising | M::AnnounceFalling => of_peer(LinkThread::SyncServer),
+        M::Stream | M::SendBlock => of_peer(LinkThread::FetchServer),
+        M::CanRequest | M::CannotRequest | M::Collected | M::Processed | M::AddedTx | M::RejectedTx => {
+            of_peer(LinkThread::Inbound)
+        }
+        M::RemoveTxs => frames.node_thread(Thread::Mempool),
+        M::CopiedToImmutable | M::ScheduledCollection => frames.node_thread(Thread::Copy),
+        M::PerformedCollection => frames.node_thread(Thread::Collect),
+        M::TookSnapshotRising | M::TookSnapshotFalling => frames.node_thread(Thread::LedgerSnapshot),
+        M::LoopStart
+        | M::BlockContext
+        | M::LedgerState
+        | M::LedgerView
+        | M::StateInfo
+        | M::IsLeader
+        | M::NotLeader
+        | M::Ticked
+        | M::Snapshot
+        | M::Forged
+        | M::AdoptedBlock => frames.node_thread(Thread::Forge),
+        _ => frames.node_thread(Thread::AddBlock),
+    }
+}

@@ -1,0 +1,146 @@
+//! Where a host's log goes: one file, or several that follow each other, plain or compressed.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use flate2::write::GzEncoder;
+
+use crate::error::{Result, SimulationError};
+use crate::logs::order::Compression;
+
+/// Fast levels: logs are long.
+const GZIP_LEVEL: u32 = 4;
+const ZSTD_LEVEL: i32 = 3;
+
+enum Encoder {
+    Plain(Vec<u8>),
+    Gzip(GzEncoder<Vec<u8>>),
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+}
+
+impl Encoder {
+    fn new(compression: Compression) -> io::Result<Self> {
+        Ok(match compression {
+            Compression::None => Self::Plain(Vec::new()),
+            Compression::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL))),
+            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?),
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(out) => out.write_all(bytes),
+            Self::Gzip(encoder) => encoder.write_all(bytes),
+            Self::Zstd(encoder) => encoder.write_all(bytes),
+        }
+    }
+
+    /// What can be stored already.
+    fn ready(&mut self) -> &mut Vec<u8> {
+        match self {
+            Self::Plain(out) => out,
+            Self::Gzip(encoder) => encoder.get_mut(),
+            Self::Zstd(encoder) => encoder.get_mut(),
+        }
+    }
+
+    fn finish(self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Plain(out) => Ok(out),
+            Self::Gzip(encoder) => encoder.finish(),
+            Self::Zstd(encoder) => encoder.finish(),
+        }
+    }
+}
+
+/// The files of one host. No file stays open between writes, so that a thousand hosts need no thousand of them.
+pub struct Sink {
+    directory: PathBuf,
+    compression: Compression,
+    /// The current file, without the suffix of its compression.
+    name: String,
+    encoder: Option<Encoder>,
+    /// Of a rotation, told at the next write.
+    failed: Option<SimulationError>,
+    /// Bytes in files.
+    pub stored: u64,
+}
+
+impl Sink {
+    /// Make the folder; the first file is called `stdout` unless it is rotated before anything is written.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn create(directory: PathBuf, compression: Compression) -> Result<Self> {
+        std::fs::create_dir_all(&directory)
+            .map_err(|source| SimulationError::Storage { path: directory.display().to_string(), source })?;
+        let name = "stdout".to_owned();
+        Ok(Self { directory, compression, name, encoder: None, failed: None, stored: 0 })
+    }
+
+    /// Append to the current file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.encode(bytes).and_then(|()| self.store(false)).map_err(|source| self.storage(source))
+    }
+
+    /// End the current file with these bytes; the next write begins another one.
+    pub fn rotate(&mut self, last: &[u8], next: String) {
+        let ended = if last.is_empty() { Ok(()) } else { self.write(last) };
+        self.failed = ended.and_then(|()| self.finish()).err().or(self.failed.take());
+        self.name = next;
+    }
+
+    /// End the current file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(&mut self) -> Result<()> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.store(true).map_err(|source| self.storage(source))
+    }
+
+    fn encode(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let encoder = match self.encoder.take() {
+            Some(encoder) => encoder,
+            None => Encoder::new(self.compression)?,
+        };
+        self.encoder.insert(encoder).write(bytes)
+    }
+
+    fn store(&mut self, all: bool) -> io::Result<()> {
+        let mut rest;
+        let ready = if all {
+            let Some(encoder) = self.encoder.take() else { return Ok(()) };
+            rest = encoder.finish()?;
+            &mut rest
+        } else {
+            let Some(encoder) = &mut self.encoder else { return Ok(()) };
+            encoder.ready()
+        };
+        if ready.is_empty() {
+            return Ok(());
+        }
+        let path = self.directory.join(format!("{}{}", self.name, self.compression.suffix()));
+        OpenOptions::new().create(true).append(true).open(path)?.write_all(ready)?;
+        self.stored += ready.len() as u64;
+        ready.clear();
+        Ok(())
+    }
+
+    fn storage(&self, source: io::Error) -> SimulationError {
+        let path = self.directory.join(&self.name);
+        SimulationError::Storage { path: path.display().to_string(), source }
+    }
+}
