@@ -98,11 +98,11 @@ def compare_and_report(
 
 
 def present(document: Document, reports: Reports, as_json: bool) -> None:
-    """Print a result and write its reports."""
+    """Write a result's reports and print it."""
+    written = reports.write(document)  # first: a reader who has seen enough may close the pipe
     if as_json:
         print_json(document)
     else:
         chainmark.render_terminal(document, out)
-    written = reports.write(document)
     if written:
         err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)

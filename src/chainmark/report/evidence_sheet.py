@@ -55,9 +55,9 @@ def evidence_sheet(evidence: Evidence) -> Sheet:
 
 def _sentence(evidence: Evidence, groups: Sequence[str], methods: Sequence[str]) -> str:
     """The first method's overall error, group by group."""
-    told = [f"{row.group} {_percent(row.overall)} %" for row in evidence.rows if methods and row.method == methods[0]]
+    told = [f"{row.group}: {_percent(row.overall)} %" for row in evidence.rows if methods and row.method == methods[0]]
     runs = f"{units.plural(len(evidence.runs), 'run')} in {units.plural(len(groups), 'group')}"
-    return f"{runs}; root mean square error of “{methods[0]}”: {', '.join(told)}." if told else f"{runs}."
+    return f"{runs}; root mean square error of “{methods[0]}”, {'; '.join(told)}." if told else f"{runs}."
 
 
 def _percent(fraction: float, *, signed: bool = False) -> str:
