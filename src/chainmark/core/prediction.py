@@ -93,7 +93,10 @@ class Contribution(BaseModel):
 
 
 class Prediction(BaseModel):
-    """A base scenario and what-ifs, side by side."""
+    """A base scenario and what-ifs, side by side.
+
+    ``fractions`` says, by metric id, which share of the hosts a metric waits for: where it lies on the curves.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -107,6 +110,7 @@ class Prediction(BaseModel):
     curves: list[Curve]
     contribution_metric_ids: list[str]
     contributions: list[Contribution]
+    fractions: dict[str, float] = {}
     notes: list[str] = []
 
 
@@ -156,7 +160,7 @@ class RoundTripRow(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Do the parts explain the whole?"""
+    """Do the parts explain the whole? ``fractions`` as in a prediction."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -174,6 +178,7 @@ class Explanation(BaseModel):
     curve: Curve
     contribution_metric_ids: list[str]
     contributions: list[Contribution]
+    fractions: dict[str, float] = {}
     notes: list[str] = []
 
 

@@ -73,8 +73,8 @@ def _whole(explanation: Explanation) -> list[Block]:
         *(["“by formula”: from a closed formula, another method, as a second opinion, with its error."] * formula),
     ]
     table = Table("whole", "The whole, measured and as its parts give it", columns, rows, notes)
-    metrics = [(explanation.catalogue.metric(row.metric_id), row.measured) for row in explanation.whole]
-    curve = curve_figure([explanation.curve.model_copy(update={"scenario": 0})], ["modelled"], measured_points(metrics))
+    points = measured_points([(row.metric_id, row.measured) for row in explanation.whole], explanation.fractions)
+    curve = curve_figure([explanation.curve.model_copy(update={"scenario": 0})], ["modelled"], points)
     return [table, _error_figure(explanation), *curve]
 
 

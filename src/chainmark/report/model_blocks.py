@@ -16,14 +16,11 @@ from chainmark.report.vega import Spec
 Parts = dict[int, list[float]]  # scenario → one value per stage
 
 
-def measured_points(entries: Sequence[tuple[Metric, float | None]]) -> list[tuple[float, float]]:
-    """The measured centiles as points of the curve: the value, and the fraction that it belongs to."""
-    points = []
-    for metric, value in entries:
-        fraction = modelled.centile_fraction(metric)
-        if value is not None and fraction is not None:
-            points.append((value, fraction))
-    return points
+def measured_points(
+    entries: Sequence[tuple[str, float | None]], fractions: Mapping[str, float]
+) -> list[tuple[float, float]]:
+    """Measured figures, by metric id, as points of the curve: the value, and the fraction that it belongs to."""
+    return [(value, fractions[name]) for name, value in entries if value is not None and name in fractions]
 
 
 def curve_figure(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -125,12 +124,3 @@ def sureness(value: float, error: float) -> tuple[float, float]:
     """The ends of the interval of ± 2 standard errors."""
     reach = SIGNIFICANT_STANDARD_ERRORS * error
     return value - reach, value + reach
-
-
-def centile_fraction(metric: Metric) -> float | None:
-    """The fraction of hosts that a metric waits for, by the centile in its id ("adoption_p80_s"); None without one."""
-    found = re.search(r"(?:^|_)p(\d{1,3})(?:_(\d+))?(?:_|$)", metric.id)
-    if found is None:
-        return None
-    fraction = float(f"{found[1]}.{found[2] or 0}") / 100.0
-    return fraction if 0.0 < fraction <= 1.0 else None

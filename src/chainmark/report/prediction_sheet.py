@@ -184,9 +184,7 @@ def _formula_change(cell: Cell, base: Cell, metric: Metric) -> TableCell:
 
 
 def _measured(prediction: Prediction) -> list[tuple[float, float]]:
-    whole = set(prediction.contribution_metric_ids)
-    known = [(row.metric_id, row.measured) for row in prediction.rows if row.metric_id in whole]
-    return measured_points([(prediction.catalogue.metric(id_), value) for id_, value in known])
+    return measured_points([(row.metric_id, row.measured) for row in prediction.rows], prediction.fractions)
 
 
 def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:

@@ -141,6 +141,7 @@ def prediction(whatifs: int = 4) -> Prediction:
         rows=rows,
         curves=[curve(index, scale) for index, scale in enumerate(scales)],
         contribution_metric_ids=[f"spread_p{c}_s" for c in CENTILES],
+        fractions={f"spread_p{c}_s": c / 100 for c in CENTILES},
         contributions=[
             Contribution(scenario=index, stage=stage, values=[_whole(c) * scale * share for c in CENTILES])
             for index, scale in enumerate(scales)
@@ -206,6 +207,7 @@ def explanation(*, explained: bool = False) -> Explanation:
         ],
         curve=curve(0, 1.0),
         contribution_metric_ids=[f"spread_p{c}_s" for c in CENTILES],
+        fractions={f"spread_p{c}_s": c / 100 for c in CENTILES},
         contributions=[
             Contribution(scenario=0, stage=stage, values=[_whole(c) * share for c in CENTILES])
             for stage, share in zip(STAGES, _SHARES, strict=True)

@@ -14,7 +14,6 @@ from chainmark.report import render_html, render_markdown, render_terminal
 from chainmark.report.content import NOT_COMPARED
 from chainmark.report.modelled import (
     NO_DIFFERENCE,
-    centile_fraction,
     change_cell,
     percent_cell,
     row_scale,
@@ -183,20 +182,3 @@ def test_a_figure_has_the_first_digit_of_its_error(value: float, error: float) -
 )
 def test_what_all_labels_share_is_said_once(labels: list[str], short: list[str], shared: str) -> None:
     assert short_labels(labels) == (short, shared)
-
-
-@pytest.mark.parametrize(
-    ("metric_id", "fraction"),
-    [
-        ("adoption_p50_s", 0.5),
-        ("spread_p100_s", 1.0),
-        ("p99_9_s", 0.999),
-        ("p2p_bytes", None),
-        ("fetch_s", None),
-        ("p0_s", None),
-    ],
-)
-def test_a_centile_is_read_off_the_metrics_id(metric_id: str, fraction: float | None) -> None:
-    metric = catalogue().metrics[0].model_copy(update={"id": metric_id})
-    found = centile_fraction(metric)
-    assert found == (None if fraction is None else pytest.approx(fraction))

@@ -18,6 +18,7 @@ from chainmark.systems.cardano.figures import (
     FETCH,
     FIRST_FETCH,
     FIRST_NOTICE,
+    FRACTIONS,
     SENDING,
     STAGE_METRICS,
     Figures,
@@ -80,6 +81,7 @@ def explain(
         round_trips=_round_trips(calibration, given.pings_s),
         curve=curve(0, calibration.simulated),
         contribution_metric_ids=list(ADOPTION),
+        fractions=dict(zip(ADOPTION, FRACTIONS, strict=True)),
         contributions=list(contributions(0, calibration.simulated)),
         notes=[fitted_note(calibration), *given.notes, *size_note, *NOTES],
     )

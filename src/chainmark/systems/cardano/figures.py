@@ -10,6 +10,7 @@ from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.scenario import Stages
 
 CENTILES = ("p50", "p80", "p90", "p92", "p94", "p96", "p98", "p100")
+FRACTIONS = (0.50, 0.80, 0.90, 0.92, 0.94, 0.96, 0.98, 1.00)
 ADOPTION = tuple(f"adoption_{centile}_s" for centile in CENTILES)
 BLOCK_SIZE = "block_size_bytes"
 # Which metric gives which stage of the model.

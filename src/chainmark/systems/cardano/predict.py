@@ -11,7 +11,7 @@ from chainmark.core.prediction import Cell, Contribution, Curve, Modelled, Predi
 from chainmark.core.progress import Progress
 from chainmark.systems.base import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate
-from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, CENTILES, FETCH, STAGE_METRICS
+from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, CENTILES, FETCH, FRACTIONS, STAGE_METRICS
 from chainmark.systems.cardano.formula import ADOPTED, formula_for
 from chainmark.systems.cardano.scenario import Scenario, Stages
 from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
@@ -104,6 +104,7 @@ def predict(
         rows=_rows(catalogue, given, planned, results),
         curves=[curve(index, result) for index, result in enumerate(results)],
         contribution_metric_ids=list(ADOPTION),
+        fractions=dict(zip(ADOPTION, FRACTIONS, strict=True)),
         contributions=[part for index, result in enumerate(results) for part in contributions(index, result)],
         notes=_notes(given, planned, calibration, results),
     )
