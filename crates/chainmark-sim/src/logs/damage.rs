@@ -61,9 +61,9 @@ impl Damage {
     }
 
     /// Damage the line that begins at `start`. Returns the number of lines that are in the buffer from there on, and
-    /// whether the line is among them and can be read.
-    pub fn apply(&mut self, out: &mut Vec<u8>, start: usize, place: Place, told: &Told) -> (u64, bool) {
-        let (mut lines, mut readable) = (1, true);
+    /// how often the line is among them and can be read.
+    pub fn apply(&mut self, out: &mut Vec<u8>, start: usize, place: Place, told: &Told) -> (u64, u32) {
+        let (mut lines, mut copies) = (1, 1);
         for index in 0..self.faults.len() {
             let fault = &self.faults[index];
             if !fault.at(told.at_ns) {
@@ -74,19 +74,17 @@ impl Damage {
                 |draws: Draws| draws.unit(place.host, Purpose::Fault, WHOLE_BLOCK + index as u32) < fault.value;
             let mut hit = true;
             match fault.kind {
-                Kind::Gap => (lines, readable) = (0, false),
-                Kind::NoAnnouncement if told.announces && whole_block(told.block_draws) => {
-                    (lines, readable) = (0, false)
-                }
-                Kind::NoSend if told.sends && whole_block(told.block_draws) => (lines, readable) = (0, false),
-                Kind::Dropped if draw(0) < fault.value => (lines, readable) = (0, false),
+                Kind::Gap => (lines, copies) = (0, 0),
+                Kind::NoAnnouncement if told.announces && whole_block(told.block_draws) => (lines, copies) = (0, 0),
+                Kind::NoSend if told.sends && whole_block(told.block_draws) => (lines, copies) = (0, 0),
+                Kind::Dropped if draw(0) < fault.value => (lines, copies) = (0, 0),
                 Kind::Corrupt if lines > 0 && draw(0) < fault.value => {
                     corrupt(out, start, draw(1), draw(2) < 0.5);
-                    readable = false;
+                    copies = 0;
                 }
                 Kind::Duplicated if lines > 0 && draw(0) < fault.value => {
                     out.extend_from_within(start..);
-                    lines += 1;
+                    (lines, copies) = (lines + 1, copies * 2);
                 }
                 Kind::Foreign if lines > 0 && draw(0) < fault.value => {
                     out.extend_from_slice(FOREIGN[(draw(1) * FOREIGN.len() as f64) as usize]);
@@ -102,7 +100,7 @@ impl Damage {
                 break;
             }
         }
-        (lines, readable)
+        (lines, copies)
     }
 }
 

@@ -479,3 +479,85 @@ fn merged(mut absences: Vec<Absence>) -> Vec<Absence> {
     }
     merged
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ClusterOrder, Region, Topology};
+
+    fn cluster(hosts: usize) -> Cluster {
+        let order = ClusterOrder {
+            hosts,
+            topology: Topology::TorusDense,
+            regions: vec![Region { name: "EU".to_owned(), aliases: Vec::new() }],
+            rtt_s: vec![vec![0.001]],
+            rtt_spread_s: None,
+            lost_regions: Vec::new(),
+        };
+        Cluster::build(&order, 1).unwrap()
+    }
+
+    fn one(text: &str) -> Result<Fault> {
+        let written = Written::split(text)?;
+        let draws = Draws::new(1, 2);
+        let hosts = written.hosts(&cluster(12), draws)?;
+        written.fault(hosts[0], 5000 * 1_000_000_000, draws)
+    }
+
+    #[test]
+    fn every_kind_stands_at_its_place_with_an_example_that_can_be_read() {
+        for (place, info) in KINDS.iter().enumerate() {
+            assert_eq!(info.kind as usize, place, "{}", info.name);
+            assert!(info.example.starts_with(info.name));
+            let fault = one(info.example).unwrap_or_else(|error| panic!("{}: {error}", info.example));
+            assert_eq!(fault.kind, info.kind);
+            one(info.name).unwrap_or_else(|error| panic!("{} alone: {error}", info.name));
+        }
+    }
+
+    #[test]
+    fn faults_say_who_when_and_how_much() {
+        let fault = one("gap:node-2@500-560.5").unwrap();
+        assert_eq!((fault.host, fault.from_ns, fault.until_ns), (2, 500_000_000_000, 560_500_000_000));
+        assert_eq!(one("dropped:node-5=1%").unwrap().value, 0.01);
+        assert_eq!(one("clock-offset:node-7=-250ms").unwrap().value, -0.25);
+        assert_eq!(one("clock-drift:node-7=+20ppm").unwrap().value, 20.0);
+        assert!(one("clock-offset:node-7=±1s").unwrap().value.abs() < 1.0);
+        assert_eq!(one("wrong-host:node-1=a.b").unwrap().name, "a.b");
+        assert_eq!(one("crash:node-3@4000").unwrap().until_ns, i64::MAX);
+        assert_eq!(one("restart:node-3@1min").unwrap().until_ns, 90_000_000_000, "30 s unless told");
+        let anywhere = one("stall").unwrap();
+        assert!(anywhere.host < 12 && anywhere.from_ns > 900_000_000_000 && anywhere.from_ns < 3_600_000_000_000);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_one_sentence_with_a_hint() {
+        for (text, part) in [
+            ("explode", "no kind of fault `explode`"),
+            ("crash:node-99", "no host `node-99`"),
+            ("crash:node-1@9999", "outside the run"),
+            ("crash:node-1@soon", "the time `soon`"),
+            ("crash:node-1@10-20", "two times"),
+            ("crash:all", "all hosts at once"),
+            ("gap:node-1@20-10", "ends before it begins"),
+            ("dropped=200%", "the value `200%`"),
+            ("dropped=", "the value ``"),
+            ("clock-drift=5", "the value `5`"),
+            ("clock-offset@5=1s", "holds for the whole run"),
+            ("truncated=1", "takes no value"),
+            ("wrong-host=a\"b", "characters that no host name has"),
+        ] {
+            let error = one(text).unwrap_err().to_string();
+            let (message, hint) = error.split_once("\nhint: ").unwrap();
+            assert!(message.contains(part), "{text}: {message}");
+            assert!(!message.contains('\n') && !hint.is_empty());
+        }
+    }
+
+    #[test]
+    fn absences_that_touch_are_one() {
+        let absence = |host, from_ns, until_ns| Absence { host, from_ns, until_ns };
+        let all = vec![absence(1, 50, 90), absence(0, 10, 20), absence(1, 10, 60), absence(0, 20, 30)];
+        assert_eq!(merged(all), [absence(0, 10, 30), absence(1, 10, 90)]);
+    }
+}

@@ -155,7 +155,7 @@ pub struct Host {
     line_number: u64,
     line_draws: Draws,
     out: Vec<u8>,
-    last_line: usize,
+    last_at_ns: i64,
     rotation: Option<Rotation>,
     file_lines: u64,
     file_bytes: u64,
@@ -224,7 +224,7 @@ impl Host {
             line_number: 0,
             line_draws: draws,
             out: Vec::new(),
-            last_line: 0,
+            last_at_ns: i64::MIN,
             rotation: order.rotation,
             file_lines: 0,
             file_bytes: 0,
@@ -323,24 +323,28 @@ impl Host {
         }
         self.events.retain(|event| event.at_ns < end_ns || event.action == Action::End);
         self.write_until(i64::MAX, shared)?;
-        if let Some(index) = self.damage.faults.iter().position(|fault| fault.kind == Kind::Truncated)
-            && self.last_line < self.out.len()
-        {
-            let drawn = self.line_draws.unit(self.number, Purpose::Fault, 7);
-            truncate(&mut self.out, self.last_line, drawn);
-            self.damage.lines[index] += 1;
-        }
-        self.last_line = self.out.len();
+        self.truncate(shared);
         self.hand_on()?;
         self.sink.finish()
     }
 
-    /// Hand on everything but the last line, which may still be cut off.
+    /// A last line that the process did not bring to its end.
+    fn truncate(&mut self, shared: &Shared) {
+        let Some(index) = self.damage.faults.iter().position(|fault| fault.kind == Kind::Truncated) else { return };
+        let action = Action::Say(Message::CannotRequest);
+        let event = Event { at_ns: self.last_at_ns + 1_000, value: 1, block: GENESIS, link: 0, action };
+        let start = self.out.len();
+        if self.line(&event, Message::CannotRequest, shared).is_some() && self.out.len() > start {
+            let drawn = self.line_draws.unit(self.number, Purpose::Fault, 7);
+            truncate(&mut self.out, start, drawn);
+            self.damage.lines[index] += 1;
+        }
+    }
+
     fn hand_on(&mut self) -> crate::error::Result<()> {
-        self.sink.write(&self.out[..self.last_line])?;
-        self.bytes += self.last_line as u64;
-        self.out.drain(..self.last_line);
-        self.last_line = 0;
+        self.sink.write(&self.out)?;
+        self.bytes += self.out.len() as u64;
+        self.out.clear();
         Ok(())
     }
 
@@ -430,8 +434,8 @@ impl Host {
         if !self.before(event, message, shared) {
             return;
         }
-        let written = self.line(event, message, shared);
-        self.after(event, message, shared, written);
+        let copies = self.line(event, message, shared);
+        self.after(event, message, shared, copies);
     }
 
     /// What changes before a line is written; false if there is nothing to tell.
@@ -467,8 +471,8 @@ impl Host {
     fn add(&mut self, event: &Event, shared: &Shared) -> bool {
         let number = event.value;
         if number < self.mempool.low {
-            let written = self.line(event, Message::RejectedTx, shared);
-            self.after(event, Message::RejectedTx, shared, written);
+            let copies = self.line(event, Message::RejectedTx, shared);
+            self.after(event, Message::RejectedTx, shared, copies);
             return false;
         }
         if self.mempool.low == self.mempool.high {
@@ -480,8 +484,8 @@ impl Host {
         true
     }
 
-    /// Append a line; whether it was written, or None where the format has no such message.
-    fn line(&mut self, event: &Event, message: Message, shared: &Shared) -> Option<bool> {
+    /// Append a line; how often it can be read, or None where the format has no such message.
+    fn line(&mut self, event: &Event, message: Message, shared: &Shared) -> Option<u32> {
         let wrong = !self.damage.faults.is_empty() && self.damage.holding(Kind::WrongHost, event.at_ns).is_some();
         self.frames[usize::from(wrong)].head(message)?;
         self.rotate(event.at_ns);
@@ -499,15 +503,15 @@ impl Host {
             out.extend_from_slice(thread(frames, message, event.link));
         }
         self.out = out;
-        let written = self.end_line(start, event, Some(message), shared);
+        let copies = self.end_line(start, event, Some(message), shared);
         if let Some(usage) = usage
-            && written
+            && copies > 0
             && event.at_ns >= 0
             && let Some(row) = self.slots.get(shared.slot_of(event.at_ns))
         {
             row.usage = Some((self.format.printed_ns(clock_ns), usage));
         }
-        Some(written)
+        Some(copies)
     }
 
     fn rotate(&mut self, at_ns: i64) {
@@ -523,21 +527,20 @@ impl Host {
         let mut stamp = Vec::new();
         self.stamp.push(&mut stamp, self.system_start_ns + self.clock_ns(at_ns));
         name.extend(stamp.into_iter().filter(|byte| !b"-:".contains(byte)));
-        self.last_line = self.out.len();
         self.sink.rotate(&self.out, String::from_utf8_lossy(&name).into_owned());
         self.bytes += self.out.len() as u64;
         self.out.clear();
-        (self.last_line, self.file_lines, self.file_bytes) = (0, 0, 0);
+        (self.file_lines, self.file_bytes) = (0, 0);
     }
 
-    /// Damage the finished line as the faults want it; whether it can be read.
-    fn end_line(&mut self, start: usize, event: &Event, message: Option<Message>, shared: &Shared) -> bool {
+    /// Damage the finished line as the faults want it; how often it can be read.
+    fn end_line(&mut self, start: usize, event: &Event, message: Option<Message>, shared: &Shared) -> u32 {
         self.line_number += 1;
-        let (mut lines, mut readable) = (1, true);
+        let (mut lines, mut copies) = (1, 1);
         if !self.damage.faults.is_empty() {
             if self.limited(event, message) {
                 self.out.truncate(start);
-                return false;
+                return 0;
             }
             let place = Place { draws: shared.draws(0x11e5, self.line_number), host: self.number };
             let told = Told {
@@ -546,16 +549,14 @@ impl Host {
                 sends: message == Some(Message::SendBlock),
                 block_draws: shared.draws(0xb10c, u64::from(event.block)),
             };
-            (lines, readable) = self.damage.apply(&mut self.out, start, place, &told);
+            (lines, copies) = self.damage.apply(&mut self.out, start, place, &told);
             self.line_draws = place.draws;
         }
-        if lines > 0 {
-            self.last_line = start;
-        }
+        self.last_at_ns = event.at_ns;
         self.lines += lines;
         self.file_lines += lines;
         self.file_bytes += (self.out.len() - start) as u64;
-        readable
+        copies
     }
 
     /// Whether an adoption follows the last one too closely to be logged.
@@ -777,7 +778,7 @@ impl Host {
     // ---- what follows from lines -------------------------------------------------------------------------------
 
     /// What changes when a line was, or would have been, written; and what a reader knows from it.
-    fn after(&mut self, event: &Event, message: Message, shared: &Shared, written: Option<bool>) {
+    fn after(&mut self, event: &Event, message: Message, shared: &Shared, copies: Option<u32>) {
         match message {
             Message::AddedToChain | Message::SwitchedToFork => {
                 self.tip = event.block;
@@ -794,7 +795,8 @@ impl Host {
             }
             _ => {}
         }
-        let Some(written) = written else { return };
+        let Some(copies) = copies else { return };
+        let written = copies > 0;
         let printed_ns = self.format.printed_ns(self.clock_ns(event.at_ns));
         match message {
             Message::AddedTx | Message::RemoveTxs if written => {
@@ -809,12 +811,13 @@ impl Host {
             | Message::LedgerView
             | Message::IsLeader
             | Message::NotLeader
-            | Message::LedgerMetrics => self.note_slot(event, message, shared, printed_ns, written),
+            | Message::LedgerMetrics => self.note_slot(event, message, shared, printed_ns, copies),
             _ => self.note_block(event, message, printed_ns, written),
         }
     }
 
-    fn note_slot(&mut self, event: &Event, message: Message, shared: &Shared, printed_ns: i64, written: bool) {
+    fn note_slot(&mut self, event: &Event, message: Message, shared: &Shared, printed_ns: i64, copies: u32) {
+        let written = copies > 0;
         let tip = shared.blocks.get(self.tip);
         let stage = match message {
             Message::LoopStart => Some(Stage::Started),
@@ -828,7 +831,7 @@ impl Host {
             if let Some(stage) = stage {
                 row.reached[stage as usize].last(event.at_ns, printed_ns, written);
             }
-            row.loop_starts += u32::from(message == Message::LoopStart && written);
+            row.loop_starts += if message == Message::LoopStart { copies } else { 0 };
             let tells = match self.format {
                 Format::Legacy | Format::V10_4 => Message::LoopStart,
                 _ => Message::LedgerMetrics,
