@@ -146,3 +146,34 @@ def simulate_batches(
         batches: how many.
         threads: 0 for all cores; the result does not depend on it.
     """
+
+@final
+class ClusterLogs:
+    """Logs of a cluster that are to be written to a folder: made, run once. Methods may be called from any thread."""
+
+    def __init__(self, order_json: str, directory: str, threads: int, replace: bool) -> None:
+        """Read the order, as crates/chainmark-sim/src/logs/order.rs describes it.
+
+        Args:
+            order_json: what is to be written.
+            directory: the folder to make.
+            threads: 0 for all cores; the bytes do not depend on it.
+            replace: whether a folder that already holds such logs may be replaced.
+        """
+
+    def run(self) -> str | None:
+        """Write everything and return a summary as JSON; None if it was cancelled. On failure nothing is left behind.
+
+        Raises:
+            ValueError: the order is impossible, or the folder is taken.
+            OSError: the folder cannot be written.
+        """
+
+    def progress(self) -> tuple[float, int, int]:
+        """The share of the slots that is written, lines, bytes of text."""
+
+    def cancel(self) -> None:
+        """End soon, and remove what was written."""
+
+def fault_kinds() -> list[tuple[str, str, str]]:
+    """Name, meaning and an example of every fault that logs can be ordered with."""

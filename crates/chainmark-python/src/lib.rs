@@ -2,6 +2,7 @@
 
 mod load;
 mod simulation;
+mod synth;
 
 use pyo3::prelude::*;
 
@@ -12,4 +13,6 @@ mod _native {
     use super::load::{EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction};
     #[pymodule_export]
     use super::simulation::{SimulatedBatches, simulate_batches};
+    #[pymodule_export]
+    use super::synth::{ClusterLogs, fault_kinds};
 }

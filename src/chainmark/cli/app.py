@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from chainmark.cli import compare, experiment, explain, metrics, nodes, predict, profiles, run, runs
+from chainmark.cli import compare, experiment, explain, metrics, nodes, predict, profiles, run, runs, synth
 from chainmark.cli.console import err, print_error
 from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
 from chainmark.systems.runner import tool_version
@@ -34,6 +34,7 @@ app.command("experiment")(experiment.experiment)
 app.command("compare")(compare.compare_command)
 app.command("predict", cls=predict.WrittenOrder)(predict.predict)
 app.command("explain")(explain.explain)
+app.command("synth")(synth.synth)
 app.command("metrics")(metrics.metrics)
 app.command("profiles")(profiles.profiles)
 app.add_typer(nodes.app, name="nodes")

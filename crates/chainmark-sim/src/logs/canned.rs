@@ -282,7 +282,7 @@ fn tip_object(tip: &BlockText) -> String {
 }
 
 /// Microseconds after the shutdown was requested.
-pub const END_US: [u64; 8] = [0, 2_500, 7_600, 7_650, 10_100, 26_000, 27_000, 27_110];
+pub const END_US: [u64; 9] = [0, 2_500, 7_600, 7_650, 10_100, 26_000, 27_000, 27_090, 27_110];
 
 /// The line of that number in a node's end.
 pub fn end(number: usize, context: &Context) -> Option<Canned> {
@@ -319,6 +319,11 @@ pub fn end(number: usize, context: &Context) -> Option<Canned> {
             "ChainDB.ImmDbEvent.DBClosed",
             "Info",
             format!("\"kind\":\"{}\"", start_kind(context.format, "TraceImmutableDBEvent", "DBClosed")),
+        ),
+        7 => main(
+            "ChainDB.VolatileDbEvent.DBClosed",
+            "Debug",
+            format!("\"kind\":\"{}\"", start_kind(context.format, "TraceVolatileDbEvent", "DBClosed")),
         ),
         _ => main(
             "ChainDB.OpenEvent.ClosedDB",

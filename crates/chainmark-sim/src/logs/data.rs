@@ -159,6 +159,11 @@ pub fn jumping_instruction(pen: &mut Pen, connection: &[u8]) {
     pen.text("\"instr\":{\"kind\":\"RunNormally\"},\"kind\":\"TraceJumpingInstructionIs\",").peer(connection);
 }
 
+pub fn rolled_back(pen: &mut Pen, format: Format, tip: &BlockText, connection: &[u8]) {
+    pen.kind(format, "RolledBack", "ChainSyncClientEvent.TraceRolledBack").text(",").peer(connection);
+    pen.text(",\"tip\":").block_point(tip);
+}
+
 pub fn peer_only(pen: &mut Pen, kind: &str, connection: &[u8]) {
     pen.text("\"kind\":\"").text(kind).text("\",").peer(connection);
 }

@@ -235,6 +235,18 @@ pub const KINDS: [KindInfo; 22] = {
     ]
 };
 
+impl KindInfo {
+    /// The unit of its value.
+    pub fn unit(&self) -> &'static str {
+        match self.takes {
+            Takes::Offset(_) => "s",
+            Takes::PartsPerMillion(_) => "ppm",
+            Takes::PerSecond(_) => "1/s",
+            Takes::Nothing | Takes::Probability(_) | Takes::Name(_) => "",
+        }
+    }
+}
+
 impl Kind {
     pub fn info(self) -> &'static KindInfo {
         &KINDS[self as usize]

@@ -24,6 +24,8 @@ const S: i64 = 1_000_000_000;
 const START_NS: i64 = 4_500_000_000;
 /// Hosts are started within so long, all before the network's start.
 const START_SPREAD_NS: f64 = 4e9;
+/// The peers are connected so long after the start of the process.
+const CONNECTED_AFTER_NS: i64 = 4_130_000_000;
 const SAMPLE_AFTER_START_NS: i64 = 90_000_000;
 /// The buffer is handed on when it has grown to this.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -251,6 +253,7 @@ impl Host {
             for (number, after_us) in START_US.iter().enumerate() {
                 self.push(start_ns + *after_us as i64 * 1000, Action::Start, GENESIS, 0, number as u64);
             }
+            self.plan_connections(start_ns + CONNECTED_AFTER_NS);
         }
     }
 
@@ -351,7 +354,8 @@ impl Host {
     fn act(&mut self, event: &Event, shared: &Shared) {
         if let Some(outage) = self.outages.iter().find(|one| one.down_ns <= event.at_ns && event.at_ns < one.online_ns)
         {
-            let starting = matches!(event.action, Action::Start | Action::Say(Message::Resources));
+            let starting =
+                matches!(event.action, Action::Start | Action::Say(Message::Resources)) || connects(event.action);
             if !starting || event.at_ns < outage.up_ns {
                 return;
             }
@@ -620,6 +624,8 @@ impl Host {
             | M::CompletedBatch
             | M::AnnounceRising
             | M::AnnounceFalling
+            | M::FoundIntersection
+            | M::RolledBack
             | M::Stream
             | M::SendBlock => self.peer_data(pen, event, message, clock_ns, shared),
             _ => self.chain_data(pen, event, message, shared),
@@ -658,6 +664,8 @@ impl Host {
             Message::GaveToken => data::gave_token(pen, block, connection),
             Message::JumpingWaiting => data::jumping_waiting(pen, connection),
             Message::JumpingInstruction => data::jumping_instruction(pen, connection),
+            Message::FoundIntersection => data::peer_only(pen, "FoundIntersection", connection),
+            Message::RolledBack => data::rolled_back(pen, self.format, shared.blocks.get(self.tip), connection),
             Message::AddedFetch => data::peer_only(pen, "AddedFetchRequest", connection),
             Message::AcknowledgedFetch => data::peer_only(pen, "AcknowledgedFetchRequest", connection),
             Message::SendFetch => {
@@ -707,6 +715,7 @@ impl Host {
                 real_point(pen, "TraceAddBlockEvent.PoppedBlockFromQueue", "TraceAddBlockEvent.PoppedBlockFromQueue")
             }
             Message::Popping => drop(pen.text("\"kind\":\"PoppingFromQueue\"")),
+            Message::NewFollower => drop(pen.text("\"kind\":\"NewFollower\"")),
             Message::VolatileRising => data::volatile(pen, format, block, true),
             Message::VolatileFalling => data::volatile(pen, format, block, false),
             Message::AlreadyInVolatile => {
@@ -882,6 +891,11 @@ impl Host {
     }
 }
 
+/// Whether it is part of opening a connection, which a process does before it takes part.
+fn connects(action: Action) -> bool {
+    matches!(action, Action::Say(Message::FoundIntersection | Message::RolledBack | Message::NewFollower))
+}
+
 fn outage(from_ns: i64, until_ns: i64) -> Outage {
     let up_ns = if until_ns == i64::MAX { i64::MAX } else { (until_ns - START_NS).max(from_ns) };
     Outage { down_ns: from_ns, up_ns, online_ns: until_ns }
@@ -908,7 +922,8 @@ fn thread(frames: &Frames, message: Message, link: u16) -> &[u8] {
         M::StartedBatch | M::CompletedFetch | M::CompletedBatch | M::QueueRising | M::QueueFalling => {
             of_peer(LinkThread::FetchReceive)
         }
-        M::AnnounceRising | M::AnnounceFalling => of_peer(LinkThread::SyncServer),
+        M::FoundIntersection | M::RolledBack => of_peer(LinkThread::SyncClient),
+        M::AnnounceRising | M::AnnounceFalling | M::NewFollower => of_peer(LinkThread::SyncServer),
         M::Stream | M::SendBlock => of_peer(LinkThread::FetchServer),
         M::CanRequest | M::CannotRequest | M::Collected | M::Processed | M::AddedTx | M::RejectedTx => {
             of_peer(LinkThread::Inbound)

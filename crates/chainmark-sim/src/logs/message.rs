@@ -63,6 +63,9 @@ pub enum Message {
     AddedTx,
     RejectedTx,
     RemoveTxs,
+    FoundIntersection,
+    RolledBack,
+    NewFollower,
 }
 
 /// The older system nests messages of the forge loop and prints others flat.
@@ -96,7 +99,7 @@ const CHAIN_DB: Legacy = Legacy::Flat("ChainDB");
 const MEMPOOL: Legacy = Legacy::Flat("Mempool");
 const INBOUND: Legacy = Legacy::Flat("TxInbound");
 
-pub const MESSAGES: [MessageInfo; 59] = {
+pub const MESSAGES: [MessageInfo; 62] = {
     use Message as M;
     [
         row(M::LoopStart, "Forge.Loop.StartLeadershipCheck", "Info", LEADERSHIP),
@@ -158,6 +161,9 @@ pub const MESSAGES: [MessageInfo; 59] = {
         row(M::AddedTx, "Mempool.AddedTx", "Info", MEMPOOL),
         row(M::RejectedTx, "Mempool.RejectedTx", "Info", MEMPOOL),
         row(M::RemoveTxs, "Mempool.RemoveTxs", "Info", MEMPOOL),
+        row(M::FoundIntersection, "ChainSync.Client.FoundIntersection", "Info", Legacy::None),
+        row(M::RolledBack, "ChainSync.Client.RolledBack", "Notice", SYNC_CLIENT),
+        row(M::NewFollower, "ChainDB.FollowerEvent.NewFollower", "Debug", Legacy::None),
     ]
 };
 
@@ -170,6 +176,6 @@ mod tests {
         for (place, info) in MESSAGES.iter().enumerate() {
             assert_eq!(info.message as usize, place);
         }
-        assert_eq!(MESSAGES.len(), Message::RemoveTxs as usize + 1);
+        assert_eq!(MESSAGES.len(), Message::NewFollower as usize + 1);
     }
 }

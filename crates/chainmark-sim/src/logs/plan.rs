@@ -153,6 +153,18 @@ impl Host {
         }
     }
 
+    /// Plan what a process says when its peers are connected.
+    pub fn plan_connections(&mut self, at_ns: i64) {
+        for link in 0..self.links.len() as u16 {
+            let connected_ns = near(at_ns, i64::from(link) * 2_300);
+            if self.links[link as usize].upstream {
+                self.plan_peer_line(connected_ns, Message::FoundIntersection, GENESIS, link);
+                self.plan_peer_line(near(connected_ns, 600), Message::RolledBack, GENESIS, link);
+            }
+            self.plan_peer_line(near(connected_ns, 1_400), Message::NewFollower, GENESIS, link);
+        }
+    }
+
     // ---- blocks ------------------------------------------------------------------------------------------------
 
     /// Plan the lines of what the network told.

@@ -8,10 +8,10 @@ const PAGE_BYTES: u64 = 4096;
 /// Two allocation areas of 16 MiB, of which a collection finds most used.
 const MINOR_COLLECTION_MIB: f64 = 30.0;
 /// What survives a minor collection.
-const PROMOTED_MIB: f64 = 1.6;
+const PROMOTED_MIB: f64 = 3.0;
 /// A major collection comes when the live data has grown to this multiple.
 const MAJOR_AT: f64 = 1.45;
-const MINOR_CENTISECONDS: f64 = 0.16;
+const MINOR_CENTISECONDS: f64 = 0.22;
 const MAJOR_CENTISECONDS: f64 = 110.0;
 /// Memory of the process besides the heap.
 const BESIDES_HEAP_MIB: f64 = 62.0;

@@ -70,7 +70,10 @@ pub struct FaultSummary {
     pub host: String,
     pub from_s: Option<f64>,
     pub until_s: Option<f64>,
+    /// A probability where it has no unit.
     pub value: f64,
+    pub unit: &'static str,
+    pub name: String,
     pub lines: u64,
 }
 
@@ -91,6 +94,14 @@ pub struct Summary {
     pub faults: Vec<FaultSummary>,
     /// Lines about blocks that came after the truth about them was closed: expected to be none.
     pub lines_after_truth: u64,
+}
+
+impl Summary {
+    /// # Errors
+    /// None that can happen.
+    pub fn to_json(&self) -> Result<String> {
+        Ok(serde_json::to_string(self)?)
+    }
 }
 
 /// Logs of a cluster that are to be written to a folder.
@@ -463,6 +474,8 @@ impl Scribe<'_> {
             from_s: seconds(fault.from_ns),
             until_s: seconds(fault.until_ns),
             value: fault.value,
+            unit: fault.kind.info().unit(),
+            name: fault.name.clone(),
             lines: *lines,
         };
         let faults = self.hosts.iter().flat_map(|host| host.damage.faults.iter().zip(&host.damage.lines));

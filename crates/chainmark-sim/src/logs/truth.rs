@@ -17,7 +17,7 @@
 //! | `adoption` | `extended`, `switched` (no message that the published analysis reads) or `stored` |
 //! | `fetch_length` | blocks of the first fetch request that ends in this block |
 //! | `<stage>_ns` | when the stage was reached, by a perfect clock: the first time it was |
-//! | `<stage>_printed_ns` | the time in the first line that tells it and that was really written; null if there is none |
+//! | `<stage>_printed_ns` | the time in the first line that tells it and was really written; null if there is none |
 //! | `<stage>_written` | whether the line of `<stage>_ns` was written, rather than lost to a fault |
 //!
 //! The stages are `started`, `block_context`, `ledger_state`, `ledger_view`, `leadership`, `ticked`, `snapshot`,

@@ -15,7 +15,9 @@ from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published import is_report
+from chainmark.systems.cardano.synth import fault_kinds, synthesise
 from chainmark.systems.profiles import check_profile
+from chainmark.systems.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 
 
 class Cardano:
@@ -48,6 +50,14 @@ class Cardano:
     def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Evidence:
         """The model's errors against published runs."""
         return evidence(documents, order, progress, self.catalogue())
+
+    def fault_kinds(self) -> list[FaultKind]:
+        """What can go wrong in synthetic logs."""
+        return fault_kinds()
+
+    def synthesise(self, order: SyntheticOrder, progress: Progress) -> SyntheticLogs:
+        """Write the logs of a cluster that never ran, with the truth beside them."""
+        return synthesise(order, progress)
 
 
 SYSTEM = Cardano()

@@ -1,0 +1,261 @@
+"""Logs of a Cardano cluster that never ran, as a benchmark run's folder, with the truth beside them.
+
+The folder holds `node-N/stdout…` for every host, `genesis/genesis.shelley.json`, `topology.json`, `meta.json` and
+`truth.parquet`. The truth is one table; its column `record` says what a row is about. All times are nanoseconds since
+1970-01-01 UTC: `<stage>_ns` by a perfect clock, `<stage>_printed_ns` as a perfect reader of the lines that were really
+written would find it (null: no such line), `<stage>_written` whether the line that tells `<stage>_ns` was written.
+
+`record` = "block", one row for every block and every host that heard of it:
+
+- `host`, `slot`, `block` (hash), `parent`, `block_no` (the first block has 0), `forger`, `role` ("forger" or
+  "observer"), `on_chain` (an ancestor of the best tip at the end, or that tip itself), `block_bytes`;
+- `adoption`: "extended", "switched" or "stored"; `fetch_length`: blocks of the first request that ends in this block;
+- the first time of each stage: `started`, `block_context`, `ledger_state`, `ledger_view`, `leadership`, `ticked`,
+  `snapshot`, `forged` (forgers), `noticed`, `requested`, `fetched` (observers), `announced`, `sent`, `adopted` (the
+  change of the selected chain), `self_adopted` (the forge loop's own message).
+
+`record` = "slot", one row for every slot and every host that ran in it:
+
+- `started` to `leadership` as above, but of the last pass of the forge loop; `loop_starts`: lines that tell one;
+- `is_leader`; `density` and `utxo_entries` as written for the slot; `mempool_transactions` in the last line that tells;
+- `resources_printed_ns` and the sample's counters and gauges: `cpu_centiseconds`, `gc_centiseconds`,
+  `mutator_centiseconds`, `major_collections`, `minor_collections`, `allocated_bytes`, `live_bytes`, `heap_bytes`,
+  `rss_bytes`, `file_written_bytes`, `threads`.
+
+`record` = "fault", one row for every fault and host: `fault`, `host`, `fault_from_ns` and `fault_until_ns` (null: from
+the beginning, to the end), `fault_value`, `fault_name`, `fault_lines` (lines that it took, added or changed).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+from chainmark._native import ClusterLogs
+from chainmark._native import fault_kinds as native_fault_kinds
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.systems.cardano.profile import Profile
+from chainmark.systems.profiles import check_profile, read_profile
+from chainmark.systems.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
+
+DEFAULT_PROFILE = "cardano/value"
+# A constant, so that the same order gives the same bytes on any day.
+SYSTEM_START = datetime(2026, 2, 5, 18, 52, 16, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COMPRESSIONS = ("none", "gzip", "zstd")
+FORMATS = {
+    "10.5": ("10.5.4", "9.6.5"),
+    "10.7": ("10.7.1", "9.6.7"),
+    "10.4": ("10.4.1", "9.6.5"),
+    "legacy": ("8.1.2", "8.10.7"),
+}
+PACKAGES = (
+    "cardano-crypto",
+    "cardano-ledger-core",
+    "cardano-prelude",
+    "ouroboros-consensus",
+    "ouroboros-network",
+    "plutus-core",
+)
+PROGRESS_PERIOD_S = 0.1
+
+# Blocks of this size and more are full of simple payments of 370 bytes each; smaller ones hold few transactions, whose
+# scripts use up the block's budget: four in the benchmarks.
+FULL_BLOCK_BYTES = 20_000
+PAYMENT_BYTES = 368
+SCRIPT_TRANSACTIONS = 4
+BLOCK_BYTES_BESIDES = 900
+# What the published reports of 10.6.2 say of a host: mutator in percent of a core, allocation in MiB/s, heap and live
+# data in MiB.
+PAYMENTS_USAGE = {"mutator_percent": 5.16, "allocation_mib_per_s": 21.4, "heap_mib": 6540.0, "live_mib": 2850.0}
+SCRIPTS_USAGE = {"mutator_percent": 3.74, "allocation_mib_per_s": 10.5, "heap_mib": 6397.0, "live_mib": 2340.0}
+UTXO_ENTRIES = 4_000_000
+DELEGATORS = 1_000_000
+DREPS = 10_000
+# The generator's first transactions follow the network's start after this.
+LOAD_START_S = 10.0
+# Epochs that the benchmarks cut off as warm-up.
+WARM_UP_EPOCHS = 2
+
+_BYTE_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+def fault_kinds() -> list[FaultKind]:
+    """What can go wrong on request."""
+    return [FaultKind(*kind) for kind in native_fault_kinds()]
+
+
+def synthesise(order: SyntheticOrder, progress: Progress) -> SyntheticLogs:
+    """Write the logs that were ordered.
+
+    Raises:
+        UsageError: the order is impossible, or the folder is taken.
+        EnvironmentFailure: the folder cannot be written.
+    """
+    profile = resolve(order)
+    content = json.dumps(log_order(profile, order))
+    try:
+        logs = ClusterLogs(content, str(order.folder), order.threads, order.replace)
+        with storage_errors(order.folder):
+            summary = _run(logs, progress)
+    except ValueError as error:
+        message, _, hint = str(error).partition("\nhint: ")
+        raise UsageError(message, hint or None) from error
+    return SyntheticLogs(folder=order.folder, profile=profile.name, seed=order.seed, **json.loads(summary))
+
+
+def _run(logs: ClusterLogs, progress: Progress) -> str:
+    """Let another thread do the work, so that this one can tell of it and hear Ctrl-C."""
+    done: list[str | None] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            done.append(logs.run())
+        except BaseException as error:
+            failed.append(error)
+
+    worker = threading.Thread(target=work, name="cluster-logs")
+    progress.stage("writing logs")
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(PROGRESS_PERIOD_S)
+            fraction, lines, text_bytes = logs.progress()
+            progress.update(fraction, f"{lines / 1e6:.1f} million lines, {text_bytes / 1e9:.1f} GB")
+    except BaseException:
+        logs.cancel()
+        worker.join()
+        raise
+    if failed:
+        raise failed[0]
+    if not done or done[0] is None:
+        raise KeyboardInterrupt
+    return done[0]
+
+
+def resolve(order: SyntheticOrder) -> Profile:
+    """The profile with what the order changes about it.
+
+    Raises:
+        UsageError: there is no such profile, or a value is impossible.
+    """
+    settings = [*order.settings]
+    if order.topology is not None:
+        settings.append(f"network.topology={json.dumps(order.topology)}")
+    if order.hosts is not None:
+        settings.append(f"network.hosts={order.hosts}")
+    return check_profile(Profile, read_profile(order.profile or DEFAULT_PROFILE, settings))
+
+
+def log_order(profile: Profile, order: SyntheticOrder) -> dict[str, Any]:
+    """What the writer reads, as crates/chainmark-sim/src/logs/order.rs describes it.
+
+    Raises:
+        UsageError: a format, a compression or a rotation is none.
+    """
+    if order.compression not in COMPRESSIONS:
+        raise UsageError(
+            f"`{order.compression}` is no compression", f"known are {', '.join(f'`{one}`' for one in COMPRESSIONS)}"
+        )
+    start = order.system_start or SYSTEM_START
+    if start.tzinfo is None:
+        start = start.replace(tzinfo=UTC)
+    formats = [_format(text) for text in order.formats]
+    main = next((one["format"] for one in reversed(formats) if not one["hosts"]), "10.5")
+    since = start - EPOCH
+    return {
+        "scenario": profile.scenario(order.seed).model_dump(mode="json", exclude_none=True),
+        "slots": order.slots,
+        "chain": {
+            "slot_length_s": profile.chain.slot_length_s,
+            "active_slots_coefficient": profile.chain.active_slots_coefficient,
+            "epoch_slots": profile.chain.epoch_slots,
+            "security_parameter": profile.chain.security_parameter,
+        },
+        "workload": _workload(profile),
+        "system_start_ns": (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000,
+        "formats": formats,
+        "compression": order.compression,
+        "rotation": None if order.rotation is None else _rotation(order.rotation),
+        "faults": [*order.faults],
+        "meta": _meta(profile, order, main),
+    }
+
+
+def _format(text: str) -> dict[str, Any]:
+    name, _, hosts = text.partition(":")
+    if name not in FORMATS:
+        known = ", ".join(f"`{one}`" for one in FORMATS)
+        raise UsageError(f"`{name}` is no log format", f"known are {known}; `legacy:node-3,node-5` is for two hosts")
+    return {"format": name, "hosts": [host.strip() for host in hosts.split(",") if host.strip()]}
+
+
+def _rotation(text: str) -> dict[str, int]:
+    match = re.fullmatch(r"(\d{1,15})(kB|MB|GB)?", text.strip())
+    if match is None or int(match[1]) == 0:
+        raise UsageError(
+            f"`{text}` is no size after which a file could end",
+            "give a number of lines, or of bytes with a unit: 100MB",
+        )
+    number = int(match[1])
+    return {"bytes": number * _BYTE_UNITS[match[2]]} if match[2] else {"lines": number}
+
+
+def _full_blocks(profile: Profile) -> bool:
+    return profile.workload.block_bytes >= FULL_BLOCK_BYTES
+
+
+def _workload(profile: Profile) -> dict[str, float]:
+    body_bytes = max(1.0, profile.workload.block_bytes - BLOCK_BYTES_BESIDES)
+    full = _full_blocks(profile)
+    transactions = max(1, int(body_bytes / PAYMENT_BYTES)) if full else SCRIPT_TRANSACTIONS
+    return {
+        "tps": profile.workload.tps,
+        "start_s": LOAD_START_S,
+        "transaction_bytes": max(1, int(body_bytes / transactions)),
+        "block_transactions": transactions,
+        "utxo_entries": UTXO_ENTRIES,
+        "delegators": DELEGATORS,
+        **(PAYMENTS_USAGE if full else SCRIPTS_USAGE),
+    }
+
+
+def _meta(profile: Profile, order: SyntheticOrder, main_format: str) -> dict[str, Any]:
+    """What describes a benchmark run. Every package but the node itself is unknown: none was built."""
+    version, compiler = FORMATS[main_format]
+    full = _full_blocks(profile)
+    filters = ["size-full"] if full else ["size-small"]
+    if order.slots > WARM_UP_EPOCHS * profile.chain.epoch_slots:
+        filters.append("epoch3+")
+    inputs = 2 if full else 1
+    node = {"name": "cardano-node", "version": version, "commit": "unknown", "branch": None, "status": "synthetic"}
+    others = [{**node, "name": name, "version": "unknown"} for name in PACKAGES]
+    return {
+        "tag": f"synthetic-{version}-{profile.workload.name}-{order.seed}",
+        "batch": "synthetic",
+        "profile": profile.name,
+        "era": "babbage" if main_format == "legacy" else "conway",
+        "ident": version,
+        "node_ghc_version": compiler,
+        "manifest": {str(package["name"]): package for package in [node, *others]},
+        "profile_content": {
+            "genesis": {"delegators": DELEGATORS, "utxo": UTXO_ENTRIES, "dreps": DREPS},
+            "generator": {
+                "add_tx_size": 100,
+                "inputs_per_tx": inputs,
+                "outputs_per_tx": inputs,
+                "tps": profile.workload.tps,
+                "tx_count": math.ceil(profile.workload.tps * order.slots * profile.chain.slot_length_s),
+                "era": "conway",
+                "plutus": {"type": None, "script": None} if full else {"type": "LimitSaturationLoop", "script": "Loop"},
+            },
+            "analysis": {"filters": filters},
+        },
+    }

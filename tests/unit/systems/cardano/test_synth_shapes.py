@@ -1,0 +1,127 @@
+"""Synthetic lines look like real ones: the same keys in the same order, the same types, the same severities."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.core.progress import Silent
+from chainmark.systems.base import load_system
+from chainmark.systems.synthetic import SyntheticOrder, synthetic
+
+pytestmark = pytest.mark.shared_data
+
+Shape = str
+SIMPLE = {bool: "flag", int: "number", float: "number", str: "text", type(None): "null"}
+# Messages that look different, each with its reason.
+CONFIGURED = "which parts of a node are traced, and how, differs from configuration to configuration"
+EXCEPTIONS = {
+    "Reflection.TracerConfigInfo": CONFIGURED,
+    "Shutdown.ArmedAt": "the real 10.4 node was not told when to stop",
+}
+# Older than the version that the legacy format writes.
+EXCEPTIONS_1_35 = {
+    "cardano.node.ChainSyncClient": "block numbers were objects then",
+    "cardano.node.BlockFetchClient": "the estimate of the way was not printed then",
+}
+# Messages that none of the real logs holds: nothing of the kind happened there.
+NOT_COMPARED = {
+    "ChainDB.AddBlockEvent.IgnoreBlockAlreadyInVolatileDB",
+    "ChainDB.AddBlockEvent.StoreButDontChange",
+    "ChainDB.AddBlockEvent.SwitchedToAFork",
+    "ChainDB.AddBlockEvent.TrySwitchToAFork",
+    "Mempool.RejectedTx",
+}
+
+
+def shape(value: Any) -> Shape:
+    """Keys in their order with the types of their values; numbers are one type, a list is that of its elements."""
+    if type(value) in SIMPLE:
+        return SIMPLE[type(value)]
+    if isinstance(value, list):
+        return f"[{' | '.join(sorted({shape(one) for one in value}))}]"
+    if value.get("kind") in ("GenesisPoint", "BlockPoint"):
+        return "point"  # which of the two, the chain decides
+    return "{" + ", ".join(f"{key}: {shape(one)}" for key, one in value.items()) + "}"
+
+
+def read(path: Path) -> dict[str, dict[Shape, str]]:
+    """Every message's shapes with an example of each; the severity is part of the shape."""
+    shapes: dict[str, dict[Shape, str]] = defaultdict(dict)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("{"):
+            content = json.loads(line)
+            named = content["ns"] if isinstance(content["ns"], str) else content["ns"][0]
+            data = content["data"]
+            name = f"{named} {data.get('val', data).get('kind', '')}"
+            shapes[name].setdefault(f"{shape(content)} {content['sev']}", line)
+    return shapes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs of all formats, with battles."""
+    made = tmp_path_factory.mktemp("synth") / "logs"
+    order = SyntheticOrder(
+        folder=made,
+        slots=700,
+        hosts=4,
+        formats=("10.7:node-1", "10.4:node-2", "legacy:node-3"),
+        settings=("chain.active_slots_coefficient=0.1", "chain.security_parameter=5"),
+        faults=("fork@100", "fork@300", "fork@500"),
+    )
+    synthetic(load_system("cardano")).synthesise(order, Silent())
+    return made
+
+
+def compare(made: dict[str, dict[Shape, str]], real: dict[str, dict[Shape, str]], exceptions: dict[str, str]) -> int:
+    """Fail for a message that both logs hold, but not in this shape; return how many messages were compared."""
+    compared = 0
+    for name in made.keys() & real.keys():
+        if name.split(" ", maxsplit=1)[0] in exceptions:
+            continue
+        compared += 1
+        for one, line in made[name].items():
+            known = "\n  ".join(real[name])
+            assert one in real[name], f"{line}\nlooks like\n  {one}\nbut real ones look like\n  {known}"
+    return compared
+
+
+def test_lines_of_10_5_look_real(folder: Path, shared_data: Path) -> None:
+    made = read(folder / "node-0" / "stdout")
+    real = read(shared_data / "cardano" / "logs" / "node-1-10.5.0-benchmark.json")
+    assert compare(made, real, EXCEPTIONS) > 70
+    assert {name.split()[0] for name in made.keys() - real.keys()} <= NOT_COMPARED
+    # Nothing that the analysis reads is missing, nor anything else of forging, headers, bodies and chains.
+    missing = {name.split()[0] for name in real.keys() - made.keys()}
+    ours = ("Forge", "Mempool", "TxSubmission", "BlockFetch", "ChainSync", "ChainDB.Add", "LedgerMetrics", "Resources")
+    assert not {name for name in missing if name.startswith(ours)}
+
+
+def test_lines_of_10_4_look_real(folder: Path, shared_data: Path) -> None:
+    made = read(folder / "node-2" / "stdout")
+    real = read(shared_data / "cardano" / "logs" / "producer-10.4-tracer.jsonl")
+    assert compare(made, real, EXCEPTIONS) > 25
+    assert {"Forge.Loop.StartLeadershipCheckPlus TraceStartLeadershipCheck"} <= made.keys() & real.keys()
+    assert not any(name.startswith("LedgerMetrics") for name in made)
+
+
+def test_legacy_lines_look_real(folder: Path, shared_data: Path) -> None:
+    made = read(folder / "node-3" / "stdout")
+    logs = shared_data / "cardano" / "logs"
+    assert compare(made, read(logs / "legacy-8.1.1-relay.jsonl"), EXCEPTIONS) >= 12
+    assert compare(made, read(logs / "legacy-1.35-excerpts.jsonl"), EXCEPTIONS_1_35) >= 4
+
+
+def test_10_7_differs_from_10_5_in_how_the_selected_chain_is_described(folder: Path) -> None:
+    older, newer = read(folder / "node-0" / "stdout"), read(folder / "node-1" / "stdout")
+    selection = {"ChainDB.AddBlockEvent.AddedToCurrentChain", "ChainDB.AddBlockEvent.SwitchedToAFork"}
+    changed = {name.split()[0] for name in older.keys() & newer.keys() if set(newer[name]) - set(older[name])}
+    assert "ChainDB.AddBlockEvent.AddedToCurrentChain" in changed
+    assert changed <= selection
+    line = next(iter(newer["ChainDB.AddBlockEvent.AddedToCurrentChain AddedToCurrentChain"].values()))
+    assert list(json.loads(line)["data"]) == ["kind", "newSuffixSelectView", "newtip"]
