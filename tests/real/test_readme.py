@@ -24,11 +24,22 @@ def commands(text: str) -> list[str]:
     return [line[2:] for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("$ ")]
 
 
-def test_the_five_minute_path_works_as_written(lab: Lab) -> None:
+def five_minute_paths() -> list[list[str]]:
+    """The commands of every block that the README marks as executed."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    marked = text.partition("<!-- executed by tests/real/test_readme.py -->")[2]
-    path = commands(marked[: marked.index("```\n", marked.index("```console") + 3) + 4])
-    assert len(path) == 6
+    marked = text.split("<!-- executed by tests/real/test_readme.py -->")[1:]
+    return [commands(part[: part.index("```\n", part.index("```console") + 3) + 4]) for part in marked]
+
+
+def test_there_is_a_five_minute_path_for_every_system() -> None:
+    assert [len(path) for path in five_minute_paths()] == [6, 4]
+
+
+@pytest.mark.parametrize("path", five_minute_paths(), ids=lambda path: path[-1].rpartition(" ")[2])
+def test_the_five_minute_paths_work_as_written(
+    path: list[str], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for command in path:
         program, *arguments = shlex.split(command)
         assert program == "chainmark"
