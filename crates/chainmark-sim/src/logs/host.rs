@@ -301,6 +301,7 @@ impl Host {
         // Stable: of two events at one time, that which was planned first comes first.
         events.sort_by_key(|event| event.at_ns);
         let count = events.partition_point(|event| event.at_ns < until_ns);
+        self.out.reserve(BUFFER_BYTES + BUFFER_BYTES / 8);
         for event in &events[..count] {
             self.act(event, shared);
             if self.out.len() >= BUFFER_BYTES {
@@ -311,7 +312,10 @@ impl Host {
         self.events = events;
         self.leading.retain(|(slot, _)| shared.order.slot_start_ns(slot + 60) > until_ns);
         self.outages.retain(|one| one.online_ns > until_ns);
-        self.hand_on()
+        self.hand_on()?;
+        // A thousand hosts need no thousand buffers.
+        self.out = Vec::new();
+        Ok(())
     }
 
     /// End the log: the lines of a shutdown, and perhaps the last one cut off.
@@ -455,7 +459,9 @@ impl Host {
             Message::CopiedToImmutable | Message::ScheduledCollection | Message::PerformedCollection => {
                 shared.blocks.get(event.block).immutable != GENESIS
             }
-            Message::TookSnapshotRising | Message::TookSnapshotFalling => self.tip != GENESIS,
+            Message::TookSnapshotRising | Message::TookSnapshotFalling => {
+                shared.blocks.get(self.tip).immutable != GENESIS
+            }
             Message::AddedTx => self.add(event, shared),
             Message::Collected => {
                 self.collected += event.value;

@@ -347,7 +347,7 @@ impl Host {
                 }
                 // A node that comes back asks for what the others' mempools hold then.
                 self.next_transaction = shared.transactions.consumed();
-                self.refills = false;
+                (self.refills, self.miscounted) = (false, None);
             }
             let first = self.next_transaction;
             let draws = shared.draws(0x7a45, first);

@@ -13,24 +13,24 @@ use crate::logs::order::Compression;
 const GZIP_LEVEL: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 
+/// Holds back what it has not encoded yet, and what is encoded until it is stored.
 enum Encoder {
-    Plain(Vec<u8>),
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
 }
 
 impl Encoder {
-    fn new(compression: Compression) -> io::Result<Self> {
+    /// None: nothing is to be encoded.
+    fn new(compression: Compression) -> io::Result<Option<Self>> {
         Ok(match compression {
-            Compression::None => Self::Plain(Vec::new()),
-            Compression::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL))),
-            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?),
+            Compression::None => None,
+            Compression::Gzip => Some(Self::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL)))),
+            Compression::Zstd => Some(Self::Zstd(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?)),
         })
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Self::Plain(out) => out.write_all(bytes),
             Self::Gzip(encoder) => encoder.write_all(bytes),
             Self::Zstd(encoder) => encoder.write_all(bytes),
         }
@@ -39,7 +39,6 @@ impl Encoder {
     /// What can be stored already.
     fn ready(&mut self) -> &mut Vec<u8> {
         match self {
-            Self::Plain(out) => out,
             Self::Gzip(encoder) => encoder.get_mut(),
             Self::Zstd(encoder) => encoder.get_mut(),
         }
@@ -47,7 +46,6 @@ impl Encoder {
 
     fn finish(self) -> io::Result<Vec<u8>> {
         match self {
-            Self::Plain(out) => Ok(out),
             Self::Gzip(encoder) => encoder.finish(),
             Self::Zstd(encoder) => encoder.finish(),
         }
@@ -90,7 +88,7 @@ impl Sink {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.encode(bytes).and_then(|()| self.store(false)).map_err(|source| self.storage(source))
+        self.encode(bytes).map_err(|source| self.storage(source))
     }
 
     /// End the current file with these bytes; the next write begins another one.
@@ -108,34 +106,27 @@ impl Sink {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        self.store(true).map_err(|source| self.storage(source))
+        let Some(encoder) = self.encoder.take() else { return Ok(()) };
+        encoder.finish().and_then(|rest| self.store(&rest)).map_err(|source| self.storage(source))
     }
 
     fn encode(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let encoder = match self.encoder.take() {
-            Some(encoder) => encoder,
-            None => Encoder::new(self.compression)?,
-        };
-        self.encoder.insert(encoder).write(bytes)
+        if self.encoder.is_none() {
+            self.encoder = Encoder::new(self.compression)?;
+        }
+        let Some(encoder) = &mut self.encoder else { return self.store(bytes) };
+        encoder.write(bytes)?;
+        let ready = std::mem::take(encoder.ready());
+        self.store(&ready)
     }
 
-    fn store(&mut self, all: bool) -> io::Result<()> {
-        let mut rest;
-        let ready = if all {
-            let Some(encoder) = self.encoder.take() else { return Ok(()) };
-            rest = encoder.finish()?;
-            &mut rest
-        } else {
-            let Some(encoder) = &mut self.encoder else { return Ok(()) };
-            encoder.ready()
-        };
-        if ready.is_empty() {
+    fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
             return Ok(());
         }
         let path = self.directory.join(format!("{}{}", self.name, self.compression.suffix()));
-        OpenOptions::new().create(true).append(true).open(path)?.write_all(ready)?;
-        self.stored += ready.len() as u64;
-        ready.clear();
+        OpenOptions::new().create(true).append(true).open(path)?.write_all(bytes)?;
+        self.stored += bytes.len() as u64;
         Ok(())
     }
 

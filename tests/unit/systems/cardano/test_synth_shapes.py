@@ -64,15 +64,20 @@ def read(path: Path) -> dict[str, dict[Shape, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs of all formats, with battles."""
+    """Logs of all formats, with battles, and long enough for a ledger snapshot."""
     made = tmp_path_factory.mktemp("synth") / "logs"
     order = SyntheticOrder(
         folder=made,
-        slots=700,
+        slots=500,
         hosts=4,
         formats=("10.7:node-1", "10.4:node-2", "legacy:node-3"),
-        settings=("chain.active_slots_coefficient=0.1", "chain.security_parameter=5"),
-        faults=("fork@100", "fork@300", "fork@500"),
+        settings=(
+            "chain.slot_length_s=10.0",
+            "chain.active_slots_coefficient=0.2",
+            "chain.security_parameter=5",
+            "workload.tps=1",
+        ),
+        faults=("fork@1000", "fork@2000", "fork@3000"),
     )
     synthetic(load_system("cardano")).synthesise(order, Silent())
     return made
