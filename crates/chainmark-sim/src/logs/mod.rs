@@ -1,11 +1,11 @@
 //! Logs of a cluster as its nodes would have written them, and the truth beside them.
 //!
 //! `order` says what is wanted, `fault` what is to go wrong. `run` lets the network live a few minutes at a time; then
-//! every `host` plans (`plan`) and writes (`data`, `frame`) what it did in the order of its clock, many hosts at a
+//! every `host` plans (`plan`) and writes (`say`, `data`, `frame`) what it did in the order of its clock, many hosts at a
 //! time, each into its own files (`sink`). `truth` records what really happened; its documentation tells the columns.
 //! Nothing grows with the number of slots, and the bytes do not depend on the number of threads.
 
-pub mod blocks;
+mod blocks;
 mod canned;
 mod damage;
 mod data;
@@ -18,7 +18,8 @@ mod message;
 pub mod order;
 mod plan;
 mod resources;
-pub mod run;
+mod run;
+mod say;
 mod sink;
 mod text;
 mod transactions;
