@@ -111,12 +111,6 @@ impl Blocks {
         number >= self.oldest && self.texts.get((number - self.oldest) as usize).is_some_and(Option::is_some)
     }
 
-    /// Whether the first chain is preferred to the second.
-    pub fn prefers(&self, new: BlockNumber, old: BlockNumber) -> bool {
-        let (new, old) = (&self.get(new).block, &self.get(old).block);
-        new.height > old.height || (new.height == old.height && new.vrf < old.vrf)
-    }
-
     /// The last block that two chains share, as far as they are remembered.
     pub fn common_ancestor(&self, a: BlockNumber, b: BlockNumber) -> BlockNumber {
         let (mut a, mut b) = (a, b);
@@ -200,7 +194,8 @@ mod tests {
         let mut blocks = Blocks::new(3, 0);
         blocks.insert(&block(1, 5, 1, 0), 0);
         blocks.insert(&block(2, 5, 1, 0), 0);
-        assert_eq!(blocks.prefers(1, 2), blocks.get(1).vrf < blocks.get(2).vrf);
+        let (one, two) = (blocks.get(1), blocks.get(2));
+        assert_eq!(one.block.vrf < two.block.vrf, one.vrf < two.vrf);
         assert_eq!(blocks.common_ancestor(1, 2), GENESIS);
     }
 }
