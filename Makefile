@@ -55,9 +55,11 @@ format: setup ## rewrite the sources as `check` wants them
 docs: setup ## regenerate the reference part of the documentation
 	$(BIN)/python -m chainmark.cli.reference docs/reference
 
-bench: setup ## measure the load generator and the statistics beside their peers; needs an idle machine
+bench: setup ## measure what must be fast beside its peers; needs an idle machine
 	$(BIN)/python benches/load/run.py
 	$(BIN)/python benches/stats/run.py
+	$(BIN)/python benches/simulation/run.py
+	$(BIN)/python benches/synth/run.py
 
 clean: ## remove what was built in this checkout; caches outside it stay
 	rm -rf $(VENV) src/chainmark/*.so reports
