@@ -2,10 +2,12 @@
 //!
 //! `cargo run --release --example spread -- HOSTS BLOCKS THREADS`
 
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 use std::time::Instant;
 
-use chainmark_sim::cluster::{ClusterOrder, Region, Topology};
-use chainmark_sim::model::{Parameters, Scenario, Stages};
+use chainmark_sim::model::Parameters;
 use chainmark_sim::prediction::{BatchOrder, figure_names, simulate};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let batches = 32.min(blocks);
     let order = BatchOrder { blocks_per_batch: blocks.div_ceil(batches), first_batch: 0, batches, threads };
     let begin = Instant::now();
-    let done = simulate(&value_only(hosts), &order)?;
+    let done = simulate(&common::value_only(hosts, 1), &order)?;
     let seconds = begin.elapsed().as_secs_f64();
     println!(
         "{hosts} hosts, {} blocks, {threads} threads: {seconds:.3} s, {:.2} million events/s, {:.0} events a block",
@@ -30,39 +32,4 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     Ok(())
-}
-
-/// Full blocks of 89 kB, as a published release forges and validates them.
-fn value_only(hosts: usize) -> Scenario {
-    let region = |name: &str| Region { name: name.to_owned(), aliases: Vec::new() };
-    Scenario {
-        seed: 1,
-        cluster: ClusterOrder {
-            hosts,
-            topology: Topology::TorusDense,
-            regions: vec![region("EU"), region("US"), region("AP")],
-            rtt_s: vec![vec![0.000_198, 0.090_17, 0.252], vec![0.090_17, 0.000_254, 0.2], vec![0.252, 0.2, 0.000_149]],
-            rtt_spread_s: None,
-            lost_regions: Vec::new(),
-        },
-        stages: Stages {
-            started_s: 0.00142,
-            block_context_s: 6.6e-5,
-            ledger_state_s: 0.00012,
-            ledger_view_s: 2.9e-5,
-            leadership_s: 0.00041,
-            ticked_s: 0.02142,
-            snapshot_s: 0.04687,
-            forged_s: 0.00077,
-            announced_s: 0.00072,
-            self_adopted_s: 0.06822,
-            request_s: 0.00143,
-            fetched_to_announced_s: 0.00103,
-            adopted_s: 0.07194,
-        },
-        parameters: Parameters::default(),
-        block_bytes: 88963.0,
-        block_bytes_variation: 0.0,
-        block_interval_s: 20.0,
-    }
 }

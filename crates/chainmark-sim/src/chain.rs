@@ -244,7 +244,7 @@ impl ChainRun {
             transport: Transport::new(&cluster, &scenario.parameters),
             queue: EventQueue::default(),
             hosts: hosts.collect(),
-            ring: Ring::new(n, capacity, genesis()),
+            ring: Ring::new(n, capacity, Block::genesis()),
             best: GENESIS,
             events: 0,
             cluster,
@@ -754,21 +754,6 @@ impl ChainRun {
     fn draws(&self, block: BlockNumber) -> Draws {
         let block = self.ring.block(block);
         Timing::block_draws(self.scenario.seed, block.slot, self.cluster.numbers[block.forger as usize])
-    }
-}
-
-fn genesis() -> Block {
-    Block {
-        number: GENESIS,
-        slot: 0,
-        height: 0,
-        parent: GENESIS,
-        forger: 0,
-        vrf: u64::MAX,
-        bytes: 0,
-        key: 0,
-        fast: false,
-        slow: false,
     }
 }
 

@@ -24,6 +24,24 @@ pub struct Block {
     pub slow: bool,
 }
 
+impl Block {
+    /// The block before the first one.
+    pub fn genesis() -> Self {
+        Self {
+            number: GENESIS,
+            slot: 0,
+            height: 0,
+            parent: GENESIS,
+            forger: 0,
+            vrf: u64::MAX,
+            bytes: 0,
+            key: 0,
+            fast: false,
+            slow: false,
+        }
+    }
+}
+
 /// When one iteration of a forge loop reached its stages. Of a host that does not lead only the first five count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoopTimes {

@@ -44,18 +44,7 @@ pub struct Blocks {
 impl Blocks {
     pub fn new(security_parameter: u64, utxo_entries: u64) -> Self {
         let genesis = BlockText {
-            block: Block {
-                number: GENESIS,
-                slot: 0,
-                height: 0,
-                parent: GENESIS,
-                forger: 0,
-                vrf: u64::MAX,
-                bytes: 0,
-                key: 0,
-                fast: false,
-                slow: false,
-            },
+            block: Block::genesis(),
             hash: [b'0'; 64],
             vrf: [b'f'; 128],
             block_no: 0,

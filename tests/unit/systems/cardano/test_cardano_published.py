@@ -93,9 +93,13 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert not SYSTEM.recognises_document(tmp_path)
 
 
-def test_only_reports_with_known_rows_are_recognised(tmp_path: Path) -> None:
+def test_a_report_without_stages_is_recognised_and_told_what_it_lacks(tmp_path: Path) -> None:
+    """Were it not recognised, its reader would look for a mistake in the file's format."""
     assert SYSTEM.recognises_document(write(tmp_path / "a.json", report({"1": FIGURES})))
-    assert not SYSTEM.recognises_document(write(tmp_path / "b.json", report({"1": {}})))
+    empty = write(tmp_path / "b.json", report({"1": {}}))
+    assert SYSTEM.recognises_document(empty)
+    with pytest.raises(UsageError, match="has no `"):
+        PublishedReport(empty, _CATALOGUE).figures()
 
 
 @pytest.mark.parametrize("metric", NEEDED)
