@@ -153,7 +153,7 @@ def _whole(text: str) -> int | None:
 
 
 def is_report(path: Path, catalogue: Catalogue) -> bool:
-    """Whether a file is a published report, be it without a single row that is of use: its reader says what it lacks."""
+    """Whether a file is a published report, be it without a row that is of use: its reader says what it lacks."""
     try:
         PublishedReport(path, catalogue)
     except UsageError:
