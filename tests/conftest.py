@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
+import tests.property_examples  # noqa: F401 - chooses the examples of every property test
 from tests.support import Lab
-
-# The same examples every time: a change is judged by itself, not by what a random search happened to find that day.
-# `HYPOTHESIS_PROFILE=search` looks for new ones.
-settings.register_profile("fixed", derandomize=True, deadline=None)
-settings.register_profile("search", max_examples=2000, deadline=None, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
-
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

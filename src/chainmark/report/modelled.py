@@ -70,7 +70,7 @@ def spread(error: float | None, decimals: int) -> str:
         return "± ?"
     if error == 0.0:
         return "± 0"
-    if 0.0 < error < 0.5 * 10.0**-decimals:
+    if 0.0 < error <= 0.5 * 10.0**-decimals:
         return f"± <{10.0**-decimals:.{decimals}f}"
     return f"± {units.number(error, decimals)}"
 
