@@ -222,7 +222,7 @@ impl ChainRun {
     /// The scenario or the cluster is impossible, or a disturbance names a host that is not there.
     pub fn new(scenario: &Scenario, order: &ChainOrder) -> Result<Self> {
         scenario.check()?;
-        let cluster = Cluster::build(&scenario.cluster, scenario.seed)?;
+        let cluster = Cluster::build(&scenario.cluster)?;
         check(order, &cluster)?;
         let n = cluster.hosts();
         let affordable = (RETAINED_BYTES / (n * size_of::<Known>())).clamp(RETAINED_MIN, RETAINED_MAX);

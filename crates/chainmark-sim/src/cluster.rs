@@ -8,6 +8,10 @@ use crate::random::{Draws, Purpose, normal_quantile};
 /// Upstream peers are remembered as bits of a word.
 pub const UPSTREAM_MAX: usize = 64;
 
+/// Which random graph, and which links are longer than their regions' mean, belongs to the network: another seed of a
+/// simulation is chance on the same network, and its standard error says how much.
+const NETWORK_SEED: u64 = 1;
+
 /// A region and the names that topology files use for it.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
@@ -92,26 +96,26 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Build the cluster.
+    /// Build the cluster; the same order always gives the same network.
     ///
     /// # Errors
     /// No hosts, an unknown region, a negative or missing round trip, a host that knows itself or a stranger, more
     /// than 64 upstream peers, or a host that blocks cannot reach.
-    pub fn build(order: &ClusterOrder, seed: u64) -> Result<Self> {
+    pub fn build(order: &ClusterOrder) -> Result<Self> {
         check_regions(order)?;
         let places = match &order.topology {
             Topology::Listed { hosts } => listed(hosts, &order.regions)?,
-            rule => by_rule(order.hosts, order.regions.len(), rule, seed)?,
+            rule => by_rule(order.hosts, order.regions.len(), rule)?,
         };
         let places = without_lost_regions(places, order)?;
-        Self::connect(places, order, seed)
+        Self::connect(places, order)
     }
 
     pub fn hosts(&self) -> usize {
         self.names.len()
     }
 
-    fn connect(places: Places, order: &ClusterOrder, seed: u64) -> Result<Self> {
+    fn connect(places: Places, order: &ClusterOrder) -> Result<Self> {
         let n = places.names.len();
         if n < 2 {
             return Err(SimulationError::impossible(
@@ -132,7 +136,7 @@ impl Cluster {
             for &peer in producers {
                 let regions = (places.region_of[peer as usize], places.region_of[host]);
                 let numbers = (places.numbers[peer as usize], places.numbers[host]);
-                let rtt_s = link_rtt_s(order, regions, numbers, seed);
+                let rtt_s = link_rtt_s(order, regions, numbers);
                 list.push(Upstream { host: peer, rtt_s, link: 0, in_region: regions.0 == regions.1 });
             }
             list.sort_by(|a, b| a.rtt_s.total_cmp(&b.rtt_s).then(a.host.cmp(&b.host)));
@@ -244,7 +248,7 @@ fn region_number(regions: &[Region], name: &str) -> Result<usize> {
     })
 }
 
-fn by_rule(hosts: usize, regions: usize, rule: &Topology, seed: u64) -> Result<Places> {
+fn by_rule(hosts: usize, regions: usize, rule: &Topology) -> Result<Places> {
     if hosts == 0 {
         return Err(SimulationError::impossible("the cluster has no hosts", "at least 2 hosts are needed"));
     }
@@ -256,8 +260,8 @@ fn by_rule(hosts: usize, regions: usize, rule: &Topology, seed: u64) -> Result<P
         (0..regions).map(|r| (0..hosts as u32).filter(|&h| h as usize % regions == r).collect()).collect();
     let producers = match rule {
         Topology::Random { in_region, per_other_region } => {
-            let before: Vec<u32> = cyclic_predecessors(&members, seed);
-            let peers = |host| random_peers(host, &members, before[host], (*in_region, *per_other_region), seed);
+            let before: Vec<u32> = cyclic_predecessors(&members);
+            let peers = |host| random_peers(host, &members, before[host], (*in_region, *per_other_region));
             (0..hosts).map(peers).collect()
         }
         _ => (0..hosts).map(|host| torus_peers(host, &members)).collect(),
@@ -293,8 +297,8 @@ fn torus_peers(host: usize, members: &[Vec<u32>]) -> Vec<u32> {
 
 /// By host: the one before it on a random round through its region. Were all peers drawn freely, one host in 400 would
 /// be chosen by nobody and its blocks would be lost.
-fn cyclic_predecessors(members: &[Vec<u32>], seed: u64) -> Vec<u32> {
-    let draws = Draws::new(seed, 0);
+fn cyclic_predecessors(members: &[Vec<u32>]) -> Vec<u32> {
+    let draws = Draws::new(NETWORK_SEED, 0);
     let mut before = vec![0; members.iter().map(Vec::len).sum()];
     for there in members {
         let mut round: Vec<(u64, u32)> = there.iter().map(|&h| (draws.bits(h, Purpose::Shuffle, 0), h)).collect();
@@ -307,8 +311,8 @@ fn cyclic_predecessors(members: &[Vec<u32>], seed: u64) -> Vec<u32> {
 }
 
 /// Random hosts of the own region, `before` among them, and of every other one.
-fn random_peers(host: usize, members: &[Vec<u32>], before: u32, wanted: (usize, usize), seed: u64) -> Vec<u32> {
-    let draws = Draws::new(seed, 0);
+fn random_peers(host: usize, members: &[Vec<u32>], before: u32, wanted: (usize, usize)) -> Vec<u32> {
+    let draws = Draws::new(NETWORK_SEED, 0);
     let mut peers = Vec::with_capacity(wanted.0 + wanted.1 * members.len());
     let mut index = 0;
     for (region, there) in members.iter().enumerate() {
@@ -389,11 +393,11 @@ fn without_lost_regions(places: Places, order: &ClusterOrder) -> Result<Places> 
 }
 
 /// The round trip of one link: the regions' mean, moved by the link's own share of the spread, both ways alike.
-fn link_rtt_s(order: &ClusterOrder, regions: (usize, usize), hosts: (u32, u32), seed: u64) -> f64 {
+fn link_rtt_s(order: &ClusterOrder, regions: (usize, usize), hosts: (u32, u32)) -> f64 {
     let mean = order.rtt_s[regions.0][regions.1];
     let Some(spread) = &order.rtt_spread_s else { return mean };
     let (low, high) = (hosts.0.min(hosts.1), hosts.0.max(hosts.1));
-    let z = normal_quantile(Draws::new(seed, u64::from(low)).unit(high, Purpose::LinkSpread, 0));
+    let z = normal_quantile(Draws::new(NETWORK_SEED, u64::from(low)).unit(high, Purpose::LinkSpread, 0));
     (mean + spread[regions.0][regions.1] * z).max(mean / 2.0)
 }
 
@@ -418,12 +422,12 @@ mod tests {
     }
 
     fn refused(order: &ClusterOrder) -> String {
-        Cluster::build(order, 1).expect_err("impossible").to_string()
+        Cluster::build(order).expect_err("impossible").to_string()
     }
 
     #[test]
     fn the_dense_torus_of_52_hosts_is_that_of_the_benchmark() {
-        let cluster = Cluster::build(&order(52, Topology::TorusDense), 1).expect("possible");
+        let cluster = Cluster::build(&order(52, Topology::TorusDense)).expect("possible");
         assert_eq!(named(&cluster, 0), ["node-1", "node-2", "node-3", "node-51", "node-18", "node-36"]);
         assert_eq!(named(&cluster, 9), ["node-10", "node-11", "node-12", "node-6", "node-27", "node-45"]);
         assert_eq!(named(&cluster, 1).len(), 6);
@@ -435,18 +439,18 @@ mod tests {
     #[test]
     fn small_and_large_clusters_of_every_rule_are_connected() {
         for hosts in [2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 52, 199, 1000] {
-            Cluster::build(&order(hosts, Topology::TorusDense), 1).unwrap_or_else(|e| panic!("{hosts}: {e}"));
+            Cluster::build(&order(hosts, Topology::TorusDense)).unwrap_or_else(|e| panic!("{hosts}: {e}"));
         }
         for hosts in [6, 52, 1000] {
             let random = Topology::Random { in_region: 4, per_other_region: 1 };
-            let cluster = Cluster::build(&order(hosts, random), 1).unwrap_or_else(|e| panic!("{hosts}: {e}"));
+            let cluster = Cluster::build(&order(hosts, random)).unwrap_or_else(|e| panic!("{hosts}: {e}"));
             assert!(cluster.upstream.iter().all(|list| list.len() <= 6));
         }
     }
 
     #[test]
     fn peers_stand_in_the_order_in_which_they_are_asked_and_both_ways_are_as_long() {
-        let cluster = Cluster::build(&order(52, Topology::TorusDense), 1).expect("possible");
+        let cluster = Cluster::build(&order(52, Topology::TorusDense)).expect("possible");
         for (host, list) in cluster.upstream.iter().enumerate() {
             assert!(list.windows(2).all(|pair| pair[0].rtt_s <= pair[1].rtt_s));
             for link in list {
@@ -462,11 +466,11 @@ mod tests {
     fn a_lost_region_takes_its_hosts_away_and_leaves_the_numbers_of_the_others() {
         let mut lost = order(52, Topology::TorusDense);
         lost.lost_regions = vec!["AP-1".to_owned()];
-        let cluster = Cluster::build(&lost, 1).expect("possible");
+        let cluster = Cluster::build(&lost).expect("possible");
         assert_eq!(cluster.hosts(), 35);
         assert_eq!(cluster.numbers[2], 3);
         assert_eq!(cluster.names[2], "node-3");
-        let whole = Cluster::build(&order(52, Topology::TorusDense), 1).expect("possible");
+        let whole = Cluster::build(&order(52, Topology::TorusDense)).expect("possible");
         let rtt = |c: &Cluster, host: usize| c.upstream[host].iter().map(|u| u.rtt_s).fold(0.0, f64::max);
         assert!(rtt(&cluster, 0) < rtt(&whole, 0));
         let link = |c: &Cluster| c.upstream[0].iter().find(|u| c.names[u.host as usize] == "node-1").map(|u| u.rtt_s);

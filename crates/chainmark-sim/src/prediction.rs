@@ -98,7 +98,7 @@ pub fn simulate(scenario: &Scenario, order: &BatchOrder) -> Result<Batches> {
     if order.blocks_per_batch == 0 || order.batches == 0 {
         return Err(SimulationError::impossible("no blocks were ordered", "order at least one block a batch"));
     }
-    let cluster = Cluster::build(&scenario.cluster, scenario.seed)?;
+    let cluster = Cluster::build(&scenario.cluster)?;
     let timing = Timing::new(scenario);
     let numbers: Vec<usize> = (order.first_batch..order.first_batch + order.batches).collect();
     let simulate = |&number: &usize| batch(scenario, &cluster, &timing, number, order.blocks_per_batch);

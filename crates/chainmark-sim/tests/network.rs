@@ -295,6 +295,40 @@ fn threads_do_not_change_a_digit_and_batches_stand_alone() {
     assert_eq!(one.normal[5..], later.normal[..]);
 }
 
+/// Mean and standard error over batches.
+fn estimate(done: &chainmark_sim::prediction::Batches, column: usize) -> (f64, f64) {
+    let values: Vec<f64> = done.normal.iter().map(|row| row[column]).collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, (variance / n).sqrt())
+}
+
+/// Were the standard errors too small, a reader would take chance for a change.
+#[test]
+fn another_seed_gives_the_same_figures_within_their_standard_errors() {
+    let names = figure_names();
+    let order = BatchOrder { blocks_per_batch: 52, first_batch: 0, batches: 32, threads: 0 };
+    for bytes in [3_000.0, 89_000.0] {
+        let runs: Vec<_> = (1..=8)
+            .map(|seed| {
+                let mut scenario = common::value_only(52, seed);
+                scenario.block_bytes = bytes;
+                scenario.cluster.rtt_spread_s = Some(vec![vec![0.003; 3]; 3]);
+                simulate(&scenario, &order).expect("possible")
+            })
+            .collect();
+        for name in ["adoption_p50_s", "adoption_p80_s", "adoption_p100_s", "peer_fetch_s", "slot_to_announced_s"] {
+            let column = names.iter().position(|figure| figure == name).expect("known");
+            let estimates: Vec<_> = runs.iter().map(|done| estimate(done, column)).collect();
+            let mean = estimates.iter().map(|(mean, _)| mean).sum::<f64>() / 8.0;
+            let chi_squared: f64 = estimates.iter().map(|(value, error)| ((value - mean) / error).powi(2)).sum();
+            // 7 degrees of freedom: 24.3 is passed by chance once in a thousand times.
+            assert!(chi_squared < 24.3, "{name} at {bytes} B: {chi_squared:.1}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 

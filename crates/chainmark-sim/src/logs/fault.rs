@@ -506,7 +506,7 @@ mod tests {
             rtt_spread_s: None,
             lost_regions: Vec::new(),
         };
-        Cluster::build(&order, 1).unwrap()
+        Cluster::build(&order).unwrap()
     }
 
     fn one(text: &str) -> Result<Fault> {

@@ -193,7 +193,7 @@ impl ClusterLogs {
 
     fn write_to(&self, part: &Path) -> Result<Summary> {
         let order = &self.order;
-        let cluster = Cluster::build(&order.scenario.cluster, order.scenario.seed)?;
+        let cluster = Cluster::build(&order.scenario.cluster)?;
         let formats = order.format_by_host(&cluster)?;
         let faults = fault::read(order, &cluster)?;
         let disturbances = fault::disturbances(&faults, order);
