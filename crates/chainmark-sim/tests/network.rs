@@ -243,11 +243,10 @@ fn both_drivers_give_the_same_stages_within_their_errors() {
     let (_, recorder) = lived(&scenario, &order(40_000, Disturbances::default()));
     let mut fetch = Vec::new();
     let mut adopt = Vec::new();
-    for ((number, host), at) in &recorder.at {
+    for at in recorder.at.values() {
         let (Some(fetched), Some(adopted), Some((asked, _, 1))) = (at.fetched, at.adopted, at.requests.first()) else {
             continue;
         };
-        let _ = (number, host);
         fetch.push((fetched - asked) as f64 / 1e9);
         adopt.push((adopted - fetched) as f64 / 1e9);
     }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chainmark.core.metric import Kind
 from chainmark.core.prediction import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled, Prediction
-from chainmark.report import render_html, render_markdown, render_terminal
+from chainmark.report import render_html, render_markdown
 from chainmark.report.content import NOT_COMPARED
 from chainmark.report.modelled import (
     NO_DIFFERENCE,
@@ -100,7 +100,6 @@ def test_an_insignificant_difference_is_a_number_nowhere() -> None:
         assert "7.77" not in text
         for share in shares:
             assert f"+{share} " not in text
-    assert render_terminal is not None
 
 
 @given(METRICS, SIZES, st.floats(min_value=0.0, max_value=1e6), SIGNED)
