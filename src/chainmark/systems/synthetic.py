@@ -59,7 +59,7 @@ class FaultKind(NamedTuple):
 
 
 class SyntheticFault(BaseModel):
-    """A fault that befell a host, and the lines that it took, added or changed.
+    """A fault that befell a host, and the lines that it took, added or damaged one by one.
 
     Attributes:
         value: a probability where it has no unit; 0 where the kind takes none.

@@ -25,7 +25,7 @@ pub struct Place {
     pub host: u32,
 }
 
-/// The faults of one host, with how many lines each took, added or changed.
+/// The faults of one host, with how many lines each took, added or damaged one by one.
 #[derive(Debug, Default)]
 pub struct Damage {
     pub faults: Vec<Fault>,

@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-/// A fault and the lines that it took, added or changed.
+/// A fault and the lines that it took, added or damaged one by one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FaultSummary {
     pub fault: &'static str,

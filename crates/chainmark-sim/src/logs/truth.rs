@@ -37,7 +37,8 @@
 //!
 //! **`fault`**: one row for every fault and host: `fault` (its kind), `host`, `fault_from_ns`, `fault_until_ns` (null:
 //! from the beginning, to the end), `fault_value` (a probability, seconds, parts per million or a rate), `fault_name`,
-//! `fault_lines` (lines that it took, added or changed).
+//! `fault_lines` (lines that it took, added or damaged one by one; 0 where it changes the host, its clock, or how all
+//! its lines read).
 
 use std::fs::File;
 use std::path::Path;

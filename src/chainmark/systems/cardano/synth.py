@@ -23,7 +23,8 @@ written would find it (null: no such line), `<stage>_written` whether the line t
   `rss_bytes`, `file_written_bytes`, `threads`.
 
 `record` = "fault", one row for every fault and host: `fault`, `host`, `fault_from_ns` and `fault_until_ns` (null: from
-the beginning, to the end), `fault_value`, `fault_name`, `fault_lines` (lines that it took, added or changed).
+the beginning, to the end), `fault_value`, `fault_name`, `fault_lines` (lines that it took, added or
+damaged one by one; 0 where it changes the host, its clock, or how all its lines read).
 """
 
 from __future__ import annotations
