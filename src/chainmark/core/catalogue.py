@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from chainmark.core.errors import UsageError
-from chainmark.core.metric import Condition, Metric, Population, Table
+from chainmark.core.metric import Condition, Metric, Population, Table, Trail
 
 
 class Catalogue(BaseModel):
@@ -21,6 +21,7 @@ class Catalogue(BaseModel):
     populations: list[Population]
     tables: list[Table]
     conditions: list[Condition] = []
+    trails: list[Trail] = []
     metrics: list[Metric]
 
     @model_validator(mode="after")
@@ -36,6 +37,10 @@ class Catalogue(BaseModel):
             if metric.id in seen:
                 raise ValueError(f"metric `{metric.id}` is defined twice")
             seen.add(metric.id)
+        for trail in self.trails:
+            stranger = next((name for name in trail.populations if name not in populations), None)
+            if stranger is not None:
+                raise ValueError(f"trail `{trail.id}` names the unknown population `{stranger}`")
         return self
 
     def metric(self, metric_id: str) -> Metric:
@@ -66,7 +71,7 @@ class Catalogue(BaseModel):
 
 
 def load_catalogue(path: Path) -> Catalogue:
-    """Read a catalogue from TOML (``[[population]]``, ``[[table]]``, ``[[condition]]``, ``[[metric]]``).
+    """Read a catalogue from TOML (``[[population]]``, ``[[table]]``, ``[[condition]]``, ``[[trail]]``, ``[[metric]]``).
 
     Raises:
         UsageError: the file is not a valid catalogue.
@@ -79,6 +84,7 @@ def load_catalogue(path: Path) -> Catalogue:
             populations=raw["population"],
             tables=raw["table"],
             conditions=raw.get("condition", []),
+            trails=raw.get("trail", []),
             metrics=raw["metric"],
         )
     except (KeyError, ValidationError) as error:

@@ -64,7 +64,9 @@ class HostFacts(BaseModel):
 
     @property
     def hardware_class(self) -> str:
-        """CPU model, cores and memory to the GiB."""
+        """CPU model, cores and memory to the GiB; of a cluster that others ran only what was stated."""
+        if self.cores == 0:
+            return self.cpu_model
         return f"{self.cpu_model} × {self.cores}, {round(self.memory_bytes / 2**30)} GiB"
 
 
@@ -111,8 +113,17 @@ class Incident(BaseModel):
     what: str
 
 
+class Fact(BaseModel):
+    """Something that the reports of a system say of a run before anything else, as text: "Machines", "52"."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    value: str
+
+
 class Source(BaseModel):
-    """A raw file of the run."""
+    """A file that the run was made from: raw material kept in the run, or, of an import, where it was found."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -128,6 +139,7 @@ class Manifest(BaseModel):
         workload: what two runs must share to be comparable, flattened to dotted keys (load, network, window).
         conditions: facts of the run by the catalogue's condition ids.
         counts: the books: for each account, its classes; the sums have been checked.
+        facts: what the system's own reports say of a run, in their order.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -147,6 +159,7 @@ class Manifest(BaseModel):
     ended_at: str
     host: HostFacts
     counts: dict[str, dict[str, int]] = {}
+    facts: list[Fact] = []
     gates: list[Gate] = []
     incidents: list[Incident] = []
     warnings: list[str] = []

@@ -44,6 +44,25 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+class Published(BaseModel):
+    """How the reports that people know show a metric, where that differs from its label and unit here.
+
+    Attributes:
+        label, unit: as those reports print them.
+        width: the characters that they leave for a value; None: the metric stands in no table of theirs.
+        chart: the place of its chart among theirs; None: they draw none.
+        logarithmic: whether their chart's values stand on a logarithmic axis.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: str | None = None
+    unit: str | None = None
+    width: int | None = None
+    chart: int | None = None
+    logarithmic: bool = False
+
+
 class Metric(BaseModel):
     """One metric of a system.
 
@@ -69,6 +88,7 @@ class Metric(BaseModel):
     default_noise: float = Field(default=0.03, gt=0)
     gating: bool = False
     charts: list[Chart] = []
+    published: Published | None = None
     description: str
     source: list[str]
 
@@ -84,6 +104,14 @@ class Metric(BaseModel):
         return self
 
 
+class Weighting(StrEnum):
+    """What counts alike in the mean of a population with keys to average over; all three are resampled by time."""
+
+    TIMES = "times"  # every time: samples of one time are averaged first
+    SAMPLES = "samples"  # every sample
+    KEYS = "keys"  # every value of the averaged keys (every host), however many samples it has
+
+
 class Population(BaseModel):
     """What a metric is sampled over: block, transaction, second, node × second.
 
@@ -92,6 +120,10 @@ class Population(BaseModel):
         time_key: the key that orders samples in time, in seconds since the window's start; None if they have no order.
         average_over: keys averaged away before the standard error is estimated (hosts are the same fixed fleet
             in every run, so they are not resampled).
+        weighting: what counts alike in the mean, where there are keys to average over.
+        lowest_means: with weighting by keys, the mean is that of only so many of the lowest means of the keys' values:
+            a rule of an incumbent that some runs are made by; None: of all.
+        breakdowns: keys by whose values the metrics are also shown one by one, e.g. host by host.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +133,18 @@ class Population(BaseModel):
     keys: list[str]
     time_key: str | None = None
     average_over: list[str] = []
+    weighting: Weighting = Weighting.TIMES
+    lowest_means: int | None = Field(default=None, ge=1)
+    breakdowns: list[str] = []
+
+    @model_validator(mode="after")
+    def _keys_are_known(self) -> Population:
+        stranger = next((key for key in [*self.average_over, *self.breakdowns] if key not in self.keys), None)
+        if stranger is not None:
+            raise ValueError(f"population `{self.id}` names `{stranger}`, which is not among its keys")
+        if self.lowest_means is not None and self.weighting is not Weighting.KEYS:
+            raise ValueError(f"population `{self.id}` limits the means of its keys but is not weighted by them")
+        return self
 
 
 class Table(BaseModel):
@@ -120,3 +164,57 @@ class Condition(BaseModel):
     id: str
     label: str
     explanation: str
+
+
+class TrailStage(BaseModel):
+    """One stage of a sample's way, and the columns of the events' file that tell when and on which line it was told.
+
+    Attributes:
+        time: the column of its time, ns since the epoch; null where it was not told.
+        file, line: the columns of the log file's number and of the line in it; None where no line is known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    label: str
+    time: str
+    file: str | None = None
+    line: str | None = None
+
+
+class Trail(BaseModel):
+    """How a sample can be followed to what happened: from a block's adoption time to its life on every host.
+
+    The events' file has one row per thing (``key``) and place, e.g. per block and host.
+
+    Attributes:
+        id: what is followed, as the command calls it: "block".
+        label: of one such thing: "block".
+        populations: whose samples have ``key`` among their keys.
+        events: the name of the events' file.
+        key: the column that names the thing.
+        number: a column that also finds it, by a number; several things may share one.
+        place: the column of the place; ``place_label`` says what it is: "host".
+        role: a column that says what the place did: "forger", "observer".
+        base: the column of the time that all others are shown against; ``base_label`` says what it is.
+        facts: further columns that say something of the thing or of the place, with their labels.
+        stages: in the order in which they happen.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    label: str
+    populations: list[str]
+    events: str
+    key: str
+    number: str | None = None
+    number_label: str = ""
+    place: str
+    place_label: str
+    role: str | None = None
+    base: str
+    base_label: str
+    facts: dict[str, str] = {}
+    stages: list[TrailStage]

@@ -1,0 +1,162 @@
+//! What a log line tells, typed.
+//!
+//! Times are nanoseconds since 1970-01-01 UTC, as printed. Slots and block numbers are those of the chain: the first
+//! block has number 0.
+
+use std::fmt;
+
+/// A block's header hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(pub [u8; 32]);
+
+impl fmt::Display for Hash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self}")
+    }
+}
+
+/// A process's counters and gauges, absolute, as the node reads them about once a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resources {
+    pub cpu_centiseconds: u64,
+    pub gc_centiseconds: u64,
+    pub mutator_centiseconds: u64,
+    pub major_collections: u64,
+    pub minor_collections: u64,
+    pub allocated_bytes: u64,
+    pub live_bytes: u64,
+    pub heap_bytes: u64,
+    pub rss_bytes: u64,
+    pub block_io_centiseconds: u64,
+    pub net_read_bytes: u64,
+    pub net_written_bytes: u64,
+    pub file_read_bytes: u64,
+    pub file_written_bytes: u64,
+    pub threads: u64,
+}
+
+/// The two ends of a connection as the node prints them; only the remote one is known in some formats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peer<'a> {
+    pub local: Option<&'a str>,
+    pub remote: Option<&'a str>,
+}
+
+/// What one line tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact<'a> {
+    Resources(Resources),
+    /// The forge loop begins its round; old nodes tell the ledger's figures here.
+    LoopStart {
+        slot: u64,
+        utxo_entries: u64,
+        density: f64,
+    },
+    /// `block_no` is that of the line's tip less one, as the published analysis counts.
+    BlockContext {
+        slot: u64,
+        block_no: i64,
+    },
+    LedgerState {
+        slot: u64,
+    },
+    LedgerView {
+        slot: u64,
+    },
+    Leadership {
+        slot: u64,
+        leads: bool,
+    },
+    Ticked {
+        slot: u64,
+    },
+    MempoolSnapshot {
+        slot: u64,
+    },
+    /// `parent` is none for the chain's first block.
+    Forged {
+        slot: u64,
+        block_no: u64,
+        block: Hash,
+        parent: Option<Hash>,
+    },
+    Noticed {
+        slot: u64,
+        block_no: u64,
+        block: Hash,
+        peer: Peer<'a>,
+    },
+    /// `head` is the last block of the fragment that is asked for, `length` its number of blocks.
+    Requested {
+        head: Hash,
+        length: u64,
+    },
+    Fetched {
+        block: Hash,
+        peer: Peer<'a>,
+    },
+    Announced {
+        block: Hash,
+    },
+    Sent {
+        block: Hash,
+    },
+    /// The selected chain was extended by the block. `delta` is how many blocks longer it became.
+    Added {
+        block: Hash,
+        delta: u64,
+    },
+    /// The forge loop's own message; the only one that tells a block's size.
+    SelfAdopted {
+        block: Hash,
+        size_bytes: u64,
+    },
+    /// The selected chain was changed for one that ends in the block.
+    Switched {
+        block: Hash,
+        delta: u64,
+    },
+    /// `renamed` is true for the namespace that the published analysis does not know.
+    LedgerSnapshot {
+        renamed: bool,
+    },
+    LedgerMetrics {
+        slot: u64,
+        utxo_entries: u64,
+        density: f64,
+    },
+    TransactionsCollected {
+        count: u64,
+    },
+    /// `rejected` can be negative: real nodes print -1.
+    TransactionsProcessed {
+        accepted: u64,
+        rejected: i64,
+    },
+    MempoolSize {
+        transactions: u64,
+    },
+    TransactionRejected,
+    TransactionsAcknowledged,
+    GeneratorSummary,
+}
+
+/// One decoded line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event<'a> {
+    pub at_ns: i64,
+    pub fact: Fact<'a>,
+}
+
+/// Where a line stands: the index of its file in time order, and its number in it, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    pub file: u32,
+    pub line: u64,
+}

@@ -1,0 +1,4 @@
+//! Logs of cardano-node: bytes to typed events, and one host's events to its slot records and the lives of its blocks.
+
+pub mod error;
+pub mod event;
