@@ -1,0 +1,77 @@
+"""Work mapped over parts: results in order, heavy parts first, nothing left working after a failure."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+from chainmark.core.parts import map_parts
+
+WAIT_S = 30
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_results_stand_in_the_order_of_the_parts(pool: type[ThreadPoolExecutor | ProcessPoolExecutor]) -> None:
+    """A result that depends on who was quicker is another result tomorrow."""
+    with pool(2) as executor:
+        assert map_parts(square, list(range(20)), executor, weight=float) == [number**2 for number in range(20)]
+
+
+def test_heavy_parts_begin_first() -> None:
+    """The longest part last leaves all other cores idle."""
+    begun: list[int] = []
+    with ThreadPoolExecutor(1) as executor:
+        map_parts(begun.append, [2, 9, 5], executor, weight=float)
+    assert begun == [9, 5, 2]
+
+
+def test_a_failure_stops_what_runs_and_what_waits() -> None:
+    """A user who is told of an error does not want the disk to go on filling."""
+    stop, begun = threading.Event(), []
+
+    def work(part: str) -> str:
+        begun.append(part)
+        if part == "fails":
+            raise ValueError(part)
+        assert stop.wait(WAIT_S), "nobody told it to stop"
+        return part
+
+    with ThreadPoolExecutor(2) as executor, pytest.raises(ValueError, match="fails"):
+        map_parts(work, ["runs", "fails", "waits", "waits too"], executor, cancel=stop.set)
+    assert stop.is_set()
+    # The free thread may have taken one more part before the failure was heard of, but no further one.
+    assert "waits too" not in begun
+
+
+def test_an_interruption_stops_what_runs() -> None:
+    stop, running = threading.Event(), threading.Event()
+
+    def work(_: int) -> bool:
+        running.set()
+        return stop.wait(WAIT_S)
+
+    def interrupt() -> None:
+        if running.is_set():
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(KeyboardInterrupt):
+        map_parts(work, [1, 2], executor, watch=interrupt, cancel=stop.set)
+    assert stop.is_set()
+
+
+def test_the_first_failed_part_speaks() -> None:
+    """Which error a user sees must not be chance where several parts fail."""
+    both = threading.Barrier(2)
+
+    def fail(part: int) -> None:
+        both.wait(WAIT_S)
+        raise ValueError(str(part))
+
+    with ThreadPoolExecutor(2) as executor, pytest.raises(ValueError, match="1"):
+        map_parts(fail, [1, 2], executor)
