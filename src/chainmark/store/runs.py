@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +25,8 @@ from chainmark.store.files import hash_file, json_bytes, write_bytes
 
 SEAL = "SEALED"
 STATE = "unfinished.json"
+# Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
+STAGED = "importing-"
 
 
 class UnfinishedRun:
@@ -78,6 +82,36 @@ class UnfinishedRun:
         return SealedRun(self.path)
 
 
+class StagedRun(UnfinishedRun):
+    """An import being made, under a name of its own: what the run is called depends on what is read.
+
+    Its folder is locked as long as its process lives; the system frees the lock of one that was killed.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        super().__init__(path)
+        self._lock = lock
+
+    def settle(self, run_id: str) -> tuple[SealedRun, bool]:
+        """Give the sealed folder its name; whether it is new, or that very run was there already."""
+        final = self.path.with_name(run_id)
+        with storage_errors(final), _locked(final.parent):
+            is_new = not (final / SEAL).is_file()
+            if is_new:
+                # What stands there without a seal is a run whose removal was broken off.
+                shutil.rmtree(final, ignore_errors=True)
+                self.path.rename(final)
+                os.close(self._lock)
+            else:
+                self.drop()
+        return SealedRun(final), is_new
+
+    def drop(self) -> None:
+        """Remove it with everything in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
 class SealedRun:
     """A finished run, read lazily. It carries its own catalogue, so the system's code is not needed."""
 
@@ -108,6 +142,14 @@ class SealedRun:
         """The typed events of one kind."""
         return self._read_frame("events", name)
 
+    def scan_events(self, name: str) -> pl.LazyFrame:
+        """The typed events of one kind, of which only what is asked for is read."""
+        return self._scan_frame("events", name)
+
+    def scan_samples(self, population_id: str) -> pl.LazyFrame:
+        """The samples of one population, of which only what is asked for is read."""
+        return self._scan_frame("samples", population_id)
+
     def verify(self) -> list[str]:
         """Re-hash every file and say, in a sentence each, what is not as it was sealed. Empty: all is as sealed."""
         sealed: dict[str, str] = self._read_json(SEAL)["blake3"]
@@ -130,14 +172,24 @@ class SealedRun:
         return content
 
     def _read_frame(self, folder: str, name: str) -> pl.DataFrame:
-        path = self.path / folder / f"{name}.parquet"
         try:
-            return pl.read_parquet(path)
+            return pl.read_parquet(self.path / folder / f"{name}.parquet")
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise InvalidRunError(
-                f"run `{self.run_id}` is damaged: {folder}/{name}.parquet cannot be read ({error})",
-                f"`chainmark runs verify {self.run_id}` says what changed",
-            ) from error
+            raise self._unreadable(folder, name, error) from error
+
+    def _scan_frame(self, folder: str, name: str) -> pl.LazyFrame:
+        try:
+            scan = pl.scan_parquet(self.path / folder / f"{name}.parquet")
+            scan.collect_schema()  # a file that is not there, or is none, is found now
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise self._unreadable(folder, name, error) from error
+        return scan
+
+    def _unreadable(self, folder: str, name: str, error: Exception) -> InvalidRunError:
+        return InvalidRunError(
+            f"run `{self.run_id}` is damaged: {folder}/{name}.parquet cannot be read ({error})",
+            f"`chainmark runs verify {self.run_id}` says what changed",
+        )
 
 
 def _files_of(path: Path) -> Iterator[Path]:
@@ -146,6 +198,41 @@ def _files_of(path: Path) -> Iterator[Path]:
         if Path(folder) == path:
             folders[:] = [name for name in folders if name != "homes"]
         yield from (Path(folder) / name for name in names if name != SEAL)
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether a folder is a run; an import that was killed after sealing has not got its name yet."""
+    return (path / SEAL).is_file() and not path.name.startswith(STAGED)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Alone in a folder for a moment, among all processes."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_dead(path: Path) -> None:
+    """Remove a staged import unless its process lives."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _maker(path: Path) -> str:
+    try:
+        return str(json.loads((path / STATE).read_text(encoding="utf-8"))["pid"])
+    except (OSError, ValueError, KeyError):
+        return "unknown"
 
 
 class Store:
@@ -165,18 +252,46 @@ class Store:
         write_bytes(path / STATE, json_bytes(dict(state)))
         return UnfinishedRun(path)
 
+    def stage(self, name: str, state: Mapping[str, Any]) -> StagedRun:
+        """Make the folder of an import; what dead imports left is removed first.
+
+        Args:
+            name: decided by what is ordered: equal orders have equal names.
+            state: what is known of the import; ``pid`` says who makes it.
+
+        Raises:
+            UsageError: a living process is making the same import.
+        """
+        path = self._runs / f"{STAGED}{name}"
+        with storage_errors(path):
+            self._runs.mkdir(parents=True, exist_ok=True)
+            with _locked(self._runs):
+                for left in self._folders():
+                    if left.name.startswith(STAGED):
+                        _remove_dead(left)
+                if path.exists():
+                    raise UsageError(
+                        f"process {_maker(path)} is importing the same logs into {self.root}",
+                        "wait for it, or stop it first",
+                    )
+                path.mkdir()
+                lock = os.open(path, os.O_RDONLY)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                write_bytes(path / STATE, json_bytes(dict(state)))
+        return StagedRun(path, lock)
+
     def free_bytes(self) -> int:
         """Free space where runs are kept."""
         return shutil.disk_usage(existing_parent(self._runs)).free
 
     def sealed(self) -> list[SealedRun]:
         """All sealed runs, oldest first."""
-        runs = [SealedRun(path) for path in self._folders() if (path / SEAL).is_file()]
+        runs = [SealedRun(path) for path in self._folders() if _is_sealed(path)]
         return sorted(runs, key=lambda run: (run.manifest.started_at, run.run_id))
 
     def unfinished(self) -> list[UnfinishedRun]:
         """All folders without a seal, by name."""
-        return [UnfinishedRun(path) for path in self._folders() if not (path / SEAL).is_file()]
+        return [UnfinishedRun(path) for path in self._folders() if not _is_sealed(path)]
 
     def find(self, reference: str) -> SealedRun | UnfinishedRun:
         """The one run whose id is, or begins with, ``reference``.
@@ -192,7 +307,7 @@ class Store:
             names = ", ".join(path.name for path in matches[:3])
             raise UsageError(f"`{reference}` matches {len(matches)} runs: {names} …", "give more of the id")
         path = matches[0]
-        return SealedRun(path) if (path / SEAL).is_file() else UnfinishedRun(path)
+        return SealedRun(path) if _is_sealed(path) else UnfinishedRun(path)
 
     def select(self, reference: str) -> list[SealedRun]:
         """The sealed runs that a reference names.
@@ -239,10 +354,18 @@ class Store:
 
 
 def _newest_group(runs: list[SealedRun]) -> list[SealedRun]:
-    """Of the runs of one version, those made like the newest one: same profile, same experiment and side."""
+    """Of the runs of one version, those made like the newest one: same profile, experiment, side and workload.
 
-    def group(run: SealedRun) -> tuple[str, str, str]:
+    Runs made of the same sources are one run: of logs that were imported twice, the last import counts.
+    """
+
+    def group(run: SealedRun) -> tuple[str, str, str, str]:
         place = run.manifest.experiment
-        return (run.manifest.profile_name, place.id if place else "", place.side if place else "")
+        workload = repr(sorted(run.manifest.workload.items()))
+        return (run.manifest.profile_name, place.id if place else "", place.side if place else "", workload)
 
-    return [run for run in runs if group(run) == group(runs[-1])]
+    def made_of(run: SealedRun) -> object:
+        return tuple((source.path, source.blake3) for source in run.manifest.sources) or run.run_id
+
+    alike = [run for run in runs if group(run) == group(runs[-1])]
+    return list({made_of(run): run for run in alike}.values())

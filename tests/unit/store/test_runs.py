@@ -9,10 +9,10 @@ import pytest
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Status, Subject
+from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Source, Status, Subject
 from chainmark.core.metric import Metric, Population, Table
 from chainmark.stats.summarise import summarise
-from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
 
 HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operating_system="o")
 CATALOGUE = Catalogue(
@@ -138,3 +138,64 @@ def test_a_damaged_run_is_a_sentence(tmp_path: Path) -> None:
     (run.path / "manifest.json").write_text("{")
     with pytest.raises(InvalidRunError, match=r"is damaged: manifest\.json cannot be read"):
         _ = SealedRun(run.path).manifest
+
+
+def _stage(store: Store, name: str = "0") -> StagedRun:
+    staged = store.stage(name, {"pid": 1})
+    staged.write_samples("request", pl.DataFrame({"time_s": [0.0, 1.0], "latency_s": [0.1, 0.2]}))
+    return staged
+
+
+def test_an_import_is_no_run_until_it_has_its_name(tmp_path: Path) -> None:
+    """Killed between sealing and naming, a folder looks finished under a name that nobody may rely on."""
+    store = Store(tmp_path)
+    staged = _stage(store)
+    staged.seal(_manifest("toy-final", "v1", None, "2026-01-01T00:00:00Z"), CATALOGUE, summarise(CATALOGUE, {}, 1))
+    assert store.sealed() == []
+    assert [run.run_id for run in store.unfinished()] == ["importing-0"]
+    with pytest.raises(InvalidRunError, match="was not finished"):
+        store.select("importing-0")
+    run, is_new = staged.settle("toy-final")
+    assert is_new
+    assert [run.run_id for run in store.sealed()] == ["toy-final"]
+    assert store.unfinished() == []
+    assert run.verify() == []
+
+
+def test_the_same_import_again_keeps_the_run_that_is_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    manifest = _manifest("toy-final", "v1", None, "2026-01-01T00:00:00Z")
+    for expected_new in (True, False):
+        staged = _stage(store)
+        staged.seal(manifest, CATALOGUE, summarise(CATALOGUE, {}, 1))
+        run, is_new = staged.settle("toy-final")
+        assert is_new is expected_new
+        assert run.verify() == []
+        assert [path.name for path in (tmp_path / "runs").iterdir()] == ["toy-final"]
+
+
+def test_what_dead_imports_left_is_removed_and_living_ones_stay(tmp_path: Path) -> None:
+    """A killed import leaves gigabytes behind; taking a living one's folder away would break it."""
+    store = Store(tmp_path)
+    living = _stage(store, "living")
+    (tmp_path / "runs" / "importing-dead" / "samples").mkdir(parents=True)
+    with pytest.raises(UsageError, match="process 1 is importing the same logs"):
+        store.stage("living", {"pid": 2})
+    other = _stage(store, "other")
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["importing-living", "importing-other"]
+    living.drop()
+    other.drop()
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_logs_that_were_imported_twice_are_one_run_of_their_version(tmp_path: Path) -> None:
+    """The same measurement counted twice would halve the noise between runs."""
+    store = Store(tmp_path)
+    for run_id, digest, workload in (("a", "1", 1), ("b", "1", 1), ("c", "2", 1), ("d", "3", 2)):
+        source = Source(path="node-0/stdout", size_bytes=1, blake3=digest)
+        manifest = _manifest(f"toy-{run_id}", "v1", None, f"2026-01-0{5 - workload}T00:00:00Z")
+        manifest = manifest.model_copy(update={"sources": [source], "workload": {"hosts": workload}})
+        staged = _stage(store)
+        staged.seal(manifest, CATALOGUE, summarise(CATALOGUE, {}, 1))
+        staged.settle(manifest.run_id)
+    assert [run.run_id for run in store.select("version:v1")] == ["toy-b", "toy-c"]
