@@ -1,0 +1,181 @@
+"""Figures as published reports print them: against arithmetic done another way, and against printed examples."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from chainmark.report.published_digits import hidden_value, is_determined, is_possible
+from chainmark.report.published_values import (
+    Change,
+    decimals_of,
+    org_change,
+    org_value,
+    typst_change,
+    typst_figure,
+    typst_value,
+)
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
+AVERAGES = st.floats(min_value=0.0, max_value=2e5, allow_nan=False)
+WIDTHS = st.sampled_from([3, 4, 5, 9])
+
+
+def _by_fractions(value: float, decimals: int) -> Fraction:
+    """Half to even, done on fractions of whole numbers instead of decimals."""
+    scaled = Fraction(repr(value)) * 10**decimals
+    whole = scaled.numerator // scaled.denominator
+    rest = scaled - whole
+    up = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1)
+    return Fraction(whole + up, 10**decimals)
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "printed"),
+    [
+        (5.76874, 3, "5.7687"),
+        (0.0008, 3, "0.0008"),
+        (0.001, 3, "0.001"),
+        (8735.44, 5, "8735.4"),
+        (2992.04, 5, "2992."),
+        (256.934, 5, "256.93"),
+        (88968.4, 9, "88968"),
+        (0.0000771, 4, "7.7e-5"),
+        (0.00002996, 4, "3.0e-5"),
+        (0.0000996, 4, "1.0e-4"),
+        (0.000009, 5, "0.0"),
+        (0.0, 4, "0.0"),
+        (-0.0, 4, "-0.0"),
+        (1.0, 4, "1."),
+        (0.123455, 4, "0.12346"),
+        (0.123445, 4, "0.12344"),
+    ],
+)
+def test_values_are_those_of_the_typst_style(value: float, width: int, printed: str) -> None:
+    """These are the forms that stand in published reports; a reader looks for just these digits."""
+    assert typst_value(value, width) == printed
+
+
+@pytest.mark.parametrize(
+    ("base", "value", "change"),
+    [
+        (5.7687, 5.4359, Change("-0.333", "-6")),
+        (0.99864, 0.99882, Change("0.000", "0.0")),
+        (0.00135, 0.00143, Change("0.000", "0")),
+        (0.00044, 0.00041, Change("-0.000", "0")),
+        (88968.0, 88963.114, Change("-4.886", "-0.0")),
+        (0.0, 0.0, Change("0.000", "NaN")),
+        (0.0, 0.002, Change("0.002", "NaN")),
+        (0.0013, 0.0, Change("-0.001", "-100")),
+    ],
+)
+def test_changes_are_those_of_the_typst_style(base: float, value: float, change: Change) -> None:
+    """As above, for both columns of a change."""
+    assert typst_change(base, value) == change
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.001054, "0.00105"),
+        (8735.4284, "8735.4"),
+        (7857.04, "7857.0"),
+        (88951.31, "88951"),
+        (2996.0, "2996.0"),
+        (0.0000512, "5e-05"),
+        (0.0000099, "0.0"),
+        (10.7701, "10.77"),
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (12345678.9, "12345678"),
+        (100000.0, "100000"),
+    ],
+)
+def test_values_are_those_of_the_org_style(value: float, printed: str) -> None:
+    """Cut, never rounded; and never cut where the figure would become another one."""
+    assert org_value(value) == printed
+
+
+@pytest.mark.parametrize(
+    ("base", "value", "change"),
+    [
+        ("1.0645", "1.115", Change("0.051", "5")),
+        ("0.02543", "0.02391", Change("-0.002", "-8")),
+        ("0.00046", "0.00056", Change("0.000", "0")),
+        ("0.00127", "0.00121", Change("-0.000", "0")),
+        ("88951", "88966", Change("15", "0")),
+        ("88951", "2996.0", Change("-85955.000", "-97")),
+        ("0.0", "5e-05", Change("0.000", "nan")),
+        ("-0.0", "0.0", Change("0.000", "nan")),
+    ],
+)
+def test_changes_are_those_of_the_org_style(base: str, value: str, change: Change) -> None:
+    """The relative change is that of the rounded difference, and whole numbers have whole differences."""
+    assert org_change(base, value) == change
+
+
+@given(FINITE, st.integers(0, 12))
+def test_a_figure_never_loses_its_sign(value: float, precision: int) -> None:
+    """A change that got smaller must not be read as one that got larger, however small it is."""
+    assert typst_figure(value, precision).startswith("-") == (math.copysign(1.0, value) < 0)
+
+
+@given(FINITE, FINITE)
+def test_a_change_has_the_sign_of_the_difference(base: float, value: float) -> None:
+    """As above, for a difference that prints as zero."""
+    assume(math.isfinite(value - base) and (base == 0.0 or math.isfinite(100.0 * (value - base) / base)))
+    assert typst_change(base, value).delta.startswith("-") == (value - base < 0.0)
+
+
+@given(st.floats(min_value=1e-4, max_value=1e12), st.integers(0, 12))
+def test_a_figure_is_the_nearest_of_its_length(value: float, precision: int) -> None:
+    """Against rounding by fractions: a wrong last digit is a wrong report."""
+    assert Fraction(typst_figure(value, precision)) == _by_fractions(value, decimals_of(value, precision))
+
+
+@given(st.floats(min_value=0.0, max_value=999_999.0))
+def test_a_cut_value_is_never_larger_and_lacks_less_than_its_last_digit(value: float) -> None:
+    """Six characters hold at least the first six places, of which a zero before the point is none."""
+    lost = Fraction(repr(value)) - Fraction(org_value(value))
+    whole = len(str(int(value))) if value >= 1.0 else 0
+    assert 0 <= lost < Fraction(1, 10 ** max(0, 5 - whole))
+
+
+@given(AVERAGES, AVERAGES)
+def test_the_org_style_shows_no_percent_of_a_difference_that_it_shows_as_none(base: float, value: float) -> None:
+    """Whole cells apart, 0.000 never stands beside a percentage: that is this style's mark."""
+    change = org_change(org_value(base), org_value(value))
+    if Fraction(change.delta) == 0:
+        assert change.percent in {"0", "nan"}
+
+
+@given(AVERAGES, WIDTHS)
+def test_the_hidden_digits_are_where_they_are_looked_for(value: float, width: int) -> None:
+    """If the interval missed the average, a change could be called decided that is not."""
+    assert hidden_value(typst_value(value, width), width).holds(Fraction(repr(value)))
+
+
+@given(AVERAGES, st.floats(min_value=-0.3, max_value=0.3), WIDTHS)
+def test_what_the_printed_digits_decide_is_the_change_of_the_averages(base: float, step: float, width: int) -> None:
+    """A change shown without a mark must be the one that the full averages have; any true one must be possible."""
+    value = base * (1.0 + step)
+    printed = typst_value(base, width), typst_value(value, width)
+    intervals = hidden_value(printed[0], width), hidden_value(printed[1], width)
+    truth = typst_change(base, value)
+    assert is_possible(*intervals, truth)
+    if is_determined(*intervals):
+        assert typst_change(float(printed[0]), float(printed[1])) == truth
+
+
+def test_some_printed_digits_decide_and_some_do_not() -> None:
+    """A test that calls everything undecided would pass the one above."""
+    assert is_determined(hidden_value("5.7687", 3), hidden_value("5.4359", 3))
+    assert not is_determined(hidden_value("8735.4", 5), hidden_value("6602.5", 5))
+    assert not is_determined(hidden_value("0.0", 5), hidden_value("0.0013", 5))
+    assert is_possible(hidden_value("8735.4", 5), hidden_value("6602.5", 5), Change("-2132.937", "-24"))
+    assert not is_possible(hidden_value("8735.4", 5), hidden_value("6602.5", 5), Change("-2133.937", "-24"))
+    assert not is_possible(hidden_value("5.7687", 3), hidden_value("5.4359", 3), Change("-0.333", "-7"))
