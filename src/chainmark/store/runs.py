@@ -62,6 +62,10 @@ class UnfinishedRun:
             path.parent.mkdir(exist_ok=True)
             frame.write_parquet(path, compression="zstd", statistics=True)
 
+    def samples(self) -> Mapping[str, pl.DataFrame]:
+        """The samples that were stored, by population; each is read when it is asked for."""
+        return _StoredFrames(self.path / "samples")
+
     def sources(self) -> list[Source]:
         """Every raw file with its size and hash, in the order of their paths."""
         files = sorted(path for path in (self.path / "raw").rglob("*") if path.is_file())
@@ -80,6 +84,25 @@ class UnfinishedRun:
         hashes = {str(path.relative_to(self.path)): hash_file(path) for path in _files_of(self.path)}
         write_bytes(self.path / SEAL, json_bytes({"blake3": hashes}))
         return SealedRun(self.path)
+
+
+class _StoredFrames(Mapping[str, pl.DataFrame]):
+    """The Parquet files of a folder by their names, read one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        path = self._folder / f"{name}.parquet"
+        if not path.is_file():
+            raise KeyError(name)
+        return pl.read_parquet(path)
+
+    def __iter__(self) -> Iterator[str]:
+        return (path.stem for path in sorted(self._folder.glob("*.parquet")))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class StagedRun(UnfinishedRun):
@@ -101,15 +124,15 @@ class StagedRun(UnfinishedRun):
                 # What stands there without a seal is a run whose removal was broken off.
                 shutil.rmtree(final, ignore_errors=True)
                 self.path.rename(final)
-                os.close(self._lock)
-            else:
-                self.drop()
+            self.drop()
         return SealedRun(final), is_new
 
     def drop(self) -> None:
-        """Remove it with everything in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        """Remove what still has no name, with everything in it; once is enough, and more does no harm."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
 
 
 class SealedRun:

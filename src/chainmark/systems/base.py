@@ -1,7 +1,8 @@
 """What a system gives the rest of the house, and how systems are found.
 
 Every system has metrics and profiles (:class:`System`). What else it can do stands in capabilities of their own: run
-real nodes (:class:`LaunchableSystem`), predict and explain by a model (:class:`ModelledSystem`).
+real nodes (:class:`LaunchableSystem`), take in the logs of a cluster that somebody else ran
+(:class:`ImportableSystem`), predict and explain by a model (:class:`ModelledSystem`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Configuration, Gate, Incident, Scalar, Subject
+from chainmark.core.manifest import Configuration, Fact, Gate, HostFacts, Incident, Scalar, Source, Subject
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.progress import Progress
 from chainmark.store.runs import SealedRun, UnfinishedRun
@@ -46,6 +47,66 @@ class Order:
     version: str
     seed: int
     keep_homes: bool
+
+
+@dataclass(frozen=True)
+class ImportOrder:
+    """Which logs are to be taken in, and how.
+
+    Attributes:
+        source: a folder of logs, or one log.
+        version: what was measured, where the logs do not say or say it otherwise.
+        settings: of the analysis and of what the logs' documents would say, as `--set` takes them.
+        filters: names and expressions of filters; None leaves them to the logs' documents, an empty tuple is none.
+        exclude: hosts to leave out.
+        genesis, meta, topology: documents that do not lie beside the logs.
+        threads: 0 means all cores. The run does not depend on it.
+        keep_events: store every decoded event too.
+        published_rules: analyse as the incumbent's published reports do, its quirks included.
+    """
+
+    source: Path
+    version: str | None = None
+    settings: tuple[str, ...] = ()
+    filters: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    genesis: Path | None = None
+    meta: Path | None = None
+    topology: Path | None = None
+    threads: int = 0
+    keep_events: bool = False
+    published_rules: bool = False
+
+
+@dataclass
+class Imported:
+    """What an import yields besides the events and samples that it wrote into the run.
+
+    Attributes:
+        profile: what was run and how it was analysed, as far as it is known; resolved and whole.
+        host: of a cluster that others ran only what was stated.
+        first_ns, last_ns: times of the first and of the last log line, ns since 1970-01-01 UTC.
+        options: what else the result depends on, besides the sources and the profile.
+        catalogue: the metrics under the rules of this import.
+    """
+
+    subject: Subject
+    profile_name: str
+    profile: dict[str, object]
+    workload: dict[str, Scalar | list[Scalar]]
+    conditions: dict[str, str]
+    configuration: Configuration
+    counts: dict[str, dict[str, int]]
+    facts: list[Fact]
+    gates: list[Gate]
+    sources: list[Source]
+    host: HostFacts
+    first_ns: int
+    last_ns: int
+    options: dict[str, object]
+    catalogue: Catalogue
+    incidents: list[Incident] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -138,6 +199,19 @@ class LaunchableSystem(System, Protocol):
 
 
 @runtime_checkable
+class ImportableSystem(System, Protocol):
+    """A system whose clusters' logs chainmark can read, whoever ran them."""
+
+    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+        """Read the logs: events and samples go into ``run``. Equal logs and orders give equal bytes.
+
+        Raises:
+            UsageError: these are no such logs, or something that they need is missing.
+            EnvironmentFailure: they cannot be read, or the run cannot be written.
+        """
+
+
+@runtime_checkable
 class ModelledSystem(System, Protocol):
     """A system of which there is a model that predicts its metrics.
 
@@ -168,6 +242,7 @@ class Capability:
 
 CAPABILITIES = (
     Capability(LaunchableSystem, "run {} nodes itself", "`chainmark run` and `chainmark experiment`"),
+    Capability(ImportableSystem, "read logs of {}", "`chainmark ingest`"),
     Capability(ModelledSystem, "predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"),
 )
 
@@ -205,6 +280,17 @@ def launchable(system: System) -> LaunchableSystem:
     if isinstance(system, LaunchableSystem):
         return system
     raise _cannot(system, LaunchableSystem)
+
+
+def importable(system: System) -> ImportableSystem:
+    """The same system as one whose logs can be taken in.
+
+    Raises:
+        UsageError: they cannot; the hint names the commands that work.
+    """
+    if isinstance(system, ImportableSystem):
+        return system
+    raise _cannot(system, ImportableSystem)
 
 
 def modelled(system: System) -> ModelledSystem:

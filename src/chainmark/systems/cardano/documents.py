@@ -2,7 +2,44 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.topology import Listed, parse_topology
+from chainmark.systems.profiles import check_profile
+
+_READ = ConfigDict(frozen=True, extra="ignore")
+_STATED = ConfigDict(frozen=True, extra="forbid")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+GENESIS_FILES = ("genesis/genesis.shelley.json", "genesis-shelley.json", "genesis/shelley-genesis.json")
+META_FILE = "meta.json"
+TOPOLOGY_FILE = "topology.json"
+STATED_START = "--set genesis.system_start=2026-02-05T18:52:16Z"
+GENESIS_HINT = f"give it with `--genesis FILE`, or state what is known of it: `{STATED_START}`"
+UNKNOWN = "unknown"
+# The packages whose versions the published reports show, in their order.
+PACKAGES = (
+    "cardano-node",
+    "ouroboros-consensus",
+    "ouroboros-network",
+    "cardano-ledger-core",
+    "plutus-core",
+    "cardano-crypto",
+    "cardano-prelude",
+)
+# What descriptions of old runs, which give only commits, call some of them.
+_FORMER_NAMES = {
+    "ouroboros-consensus": "ouroboros-network",
+    "cardano-ledger-core": "cardano-ledger",
+    "plutus-core": "plutus",
+}
 
 
 @dataclass(frozen=True)
@@ -22,3 +59,282 @@ class Genesis:
     active_slots_coefficient: float
     max_block_body_bytes: int
     network_magic: int | None
+
+    @property
+    def slot_length_ns(self) -> int:
+        """A slot's length in whole nanoseconds."""
+        return round(self.slot_length_s * 1e9)
+
+    def slot_start_ns(self, slot: int) -> int:
+        """When a slot begins, ns since 1970-01-01 UTC."""
+        return self.system_start_ns + slot * self.slot_length_ns
+
+
+class StatedGenesis(BaseModel):
+    """A genesis as a user states it, whole or in part; the defaults are those of the benchmark clusters."""
+
+    model_config = _STATED
+
+    system_start: datetime | None = None
+    slot_length_s: Annotated[float, Field(gt=0, le=3600, description="(seconds)")] = 1.0
+    epoch_slots: Annotated[int, Field(ge=1)] = 8000
+    security_parameter: Annotated[int, Field(ge=1)] = 40
+    active_slots_coefficient: Annotated[float, Field(gt=0, le=1)] = 0.05
+    max_block_body_bytes: Annotated[int, Field(ge=1, description="(bytes)")] = 90_112
+    network_magic: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def assumed(self) -> dict[str, object]:
+        """What nobody stated, with the value that is taken for it."""
+        left = [name for name in type(self).model_fields if name not in self.model_fields_set]
+        return {name: getattr(self, name) for name in left if getattr(self, name) is not None}
+
+
+class _ProtocolParameters(BaseModel):
+    model_config = _READ
+
+    maxBlockBodySize: Annotated[int, Field(ge=1)]  # noqa: N815 - the file's own key
+
+
+class _ShelleyGenesis(BaseModel):
+    """The part of a Shelley genesis that matters here."""
+
+    model_config = _READ
+
+    systemStart: datetime  # noqa: N815
+    slotLength: Annotated[float, Field(gt=0)]  # noqa: N815
+    epochLength: Annotated[int, Field(ge=1)]  # noqa: N815
+    securityParam: Annotated[int, Field(ge=1)]  # noqa: N815
+    activeSlotsCoeff: Annotated[float, Field(gt=0, le=1)]  # noqa: N815
+    networkMagic: int | None = None  # noqa: N815
+    protocolParams: _ProtocolParameters  # noqa: N815
+
+
+def since_epoch_ns(time: datetime) -> int:
+    """Nanoseconds since 1970-01-01 UTC; a time without a zone is UTC."""
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def find_genesis(folder: Path, given: Path | None) -> Path | None:
+    """The genesis file that was given, or the one that lies beside the logs."""
+    if given is not None:
+        return given
+    return next((path for name in GENESIS_FILES if (path := folder / name).is_file()), None)
+
+
+def read_genesis(path: Path) -> Genesis:
+    """A Shelley genesis file.
+
+    Raises:
+        UsageError: it cannot be read, or is not one.
+    """
+    content = _read_json(path, "genesis", "give the network's own Shelley genesis with `--genesis FILE`")
+    try:
+        read = _ShelleyGenesis.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "its content"
+        raise UsageError(
+            f"{path} is not a Shelley genesis: `{key}` is missing or not as it must be",
+            "give the network's own Shelley genesis with `--genesis FILE`",
+        ) from error
+    return Genesis(
+        system_start_ns=since_epoch_ns(read.systemStart),
+        slot_length_s=read.slotLength,
+        epoch_slots=read.epochLength,
+        security_parameter=read.securityParam,
+        active_slots_coefficient=read.activeSlotsCoeff,
+        max_block_body_bytes=read.protocolParams.maxBlockBodySize,
+        network_magic=read.networkMagic,
+    )
+
+
+def resolve_genesis(path: Path | None, stated: Mapping[str, Any], folder: Path) -> tuple[Genesis, list[str]]:
+    """The genesis from a file, from what was stated, or from both: what was stated counts.
+
+    Returns:
+        The genesis, and a sentence about what was assumed, if anything was.
+
+    Raises:
+        UsageError: there is none, or a stated value is impossible.
+    """
+    checked = check_profile(_Settings, {"genesis": dict(stated)}).genesis
+    if path is not None:
+        read = read_genesis(path)
+        return _with(read, checked), []
+    if checked.system_start is None:
+        raise UsageError(f"there is no genesis in {folder}, so nothing says when its slots began", GENESIS_HINT)
+    genesis = Genesis(
+        system_start_ns=since_epoch_ns(checked.system_start),
+        **checked.model_dump(exclude={"system_start"}),
+    )
+    assumed = ", ".join(f"{name} {value}" for name, value in checked.assumed.items())
+    warning = f"no genesis was given; assumed as on the benchmark clusters: {assumed}"
+    return genesis, [warning] if assumed else []
+
+
+class _Settings(BaseModel):
+    """Gives stated values their dotted names in messages."""
+
+    genesis: StatedGenesis
+
+
+def _with(read: Genesis, stated: StatedGenesis) -> Genesis:
+    changes = {name: getattr(stated, name) for name in stated.model_fields_set if name != "system_start"}
+    if stated.system_start is not None:
+        changes["system_start_ns"] = since_epoch_ns(stated.system_start)
+    return Genesis(**{**read.__dict__, **changes})
+
+
+class Package(BaseModel):
+    """A component of the node that was measured."""
+
+    model_config = _READ
+
+    version: str = UNKNOWN
+    commit: str = UNKNOWN
+
+
+class _Plutus(BaseModel):
+    model_config = _READ
+
+    type: str | None = None
+    script: str | None = None
+
+
+class _Generator(BaseModel):
+    model_config = _READ
+
+    add_tx_size: int | None = None
+    inputs_per_tx: int | None = None
+    outputs_per_tx: int | None = None
+    tps: float | None = None
+    tx_count: int | None = None
+    era: str | None = None
+    plutus: _Plutus | None = None
+    plutusMode: bool | None = None  # noqa: N815
+    plutusAutoMode: bool | None = None  # noqa: N815
+
+    @property
+    def plutus_script(self) -> str | None:
+        """The script that the transactions run, if any."""
+        if self.plutusMode and self.plutusAutoMode:
+            return "Loop"
+        return self.plutus.script if self.plutus and self.plutus.type and self.plutus.script else None
+
+
+class _Ledger(BaseModel):
+    model_config = _READ
+
+    delegators: int | None = None
+    utxo: int | None = None
+    dreps: int | None = None
+
+
+class _Analysis(BaseModel):
+    model_config = _READ
+
+    filters: list[str] = []
+    filter_exprs: list[Any] = []
+
+
+class _Content(BaseModel):
+    model_config = _READ
+
+    genesis: _Ledger = _Ledger()
+    generator: _Generator = _Generator()
+    analysis: _Analysis = _Analysis()
+    era: str | None = None
+
+
+class Meta(BaseModel):
+    """What a benchmark run says of itself; without such a file nothing of it is known."""
+
+    model_config = _READ
+
+    tag: str | None = None
+    batch: str | None = None
+    profile: str | None = None
+    era: str | None = None
+    ident: str | None = None
+    node_ghc_version: str | None = None
+    manifest: dict[str, Package] = {}
+    profile_content: _Content = _Content()
+
+    @field_validator("manifest", mode="before")
+    @classmethod
+    def _only_commits(cls, value: Any) -> Any:
+        """Old descriptions give a commit where later ones give a package."""
+        if not isinstance(value, dict):
+            return value
+        return {name: {"commit": one} if isinstance(one, str) else one for name, one in value.items()}
+
+    def package(self, name: str) -> Package:
+        """A component, by the name of today."""
+        return self.manifest.get(name) or self.manifest.get(_FORMER_NAMES.get(name, name)) or Package()
+
+    @property
+    def era_name(self) -> str | None:
+        """The ledger's era, from wherever it is told."""
+        return self.era or self.profile_content.era or self.profile_content.generator.era
+
+    @property
+    def identifier(self) -> str | None:
+        """How the benchmarkers call what was measured: by default the node's version."""
+        return self.ident or self.node_version
+
+    @property
+    def node_version(self) -> str | None:
+        """The node's version, where it is known."""
+        version = self.package(PACKAGES[0]).version
+        return None if version == UNKNOWN else version
+
+
+def find_meta(folder: Path, given: Path | None) -> Path | None:
+    """The description that was given, or the one that lies beside the logs."""
+    if given is not None:
+        return given
+    beside = folder / META_FILE
+    return beside if beside.is_file() else None
+
+
+def read_meta(path: Path) -> Meta:
+    """A benchmark run's description.
+
+    Raises:
+        UsageError: it cannot be read, or is not one.
+    """
+    hint = 'it is a JSON object with one key "meta"; `--meta FILE` names another'
+    content = _read_json(path, "description", hint)
+    if not isinstance(content, dict) or not isinstance(content.get("meta"), dict):
+        raise UsageError(f"{path} is not the description of a benchmark run", hint)
+    try:
+        return Meta.model_validate(content["meta"])
+    except ValidationError as error:
+        key = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise UsageError(f"`meta.{key}` in {path} is not as it must be", hint) from error
+
+
+def read_regions(folder: Path, given: Path | None) -> tuple[Path | None, dict[str, str] | None]:
+    """The topology's path and the region of every host in it; None where there is no topology.
+
+    Raises:
+        UsageError: a file was given that is no topology.
+    """
+    path = given if given is not None else folder / TOPOLOGY_FILE
+    if given is None and not path.is_file():
+        return None, None
+    topology = parse_topology(str(path))
+    if not isinstance(topology, Listed):
+        raise UsageError(f"`{path}` is the name of a rule, not a topology file", "`--topology FILE` names a file")
+    return path, {host.name: host.region for host in topology.hosts}
+
+
+def _read_json(path: Path, what: str, hint: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"the {what} {path} cannot be read: {error.strerror}", hint) from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the {what} {path} is not JSON: {error}", hint) from error
