@@ -171,7 +171,8 @@ class TrailStage(BaseModel):
 
     Attributes:
         time: the column of its time, ns since the epoch; null where it was not told.
-        file, line: the columns of the log file's number and of the line in it; None where no line is known.
+        file, line: the columns of the log file and of the line in it; None where no line is known. The file is its
+            path below the folder that was imported, or its number among the place's files in their order.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -195,6 +196,7 @@ class Trail(BaseModel):
         events: the name of the events' file.
         key: the column that names the thing.
         number: a column that also finds it, by a number; several things may share one.
+        main: a column of booleans: of several things that share a number, the one that counts (is on the main chain).
         place: the column of the place; ``place_label`` says what it is: "host".
         role: a column that says what the place did: "forger", "observer".
         base: the column of the time that all others are shown against; ``base_label`` says what it is.
@@ -211,6 +213,7 @@ class Trail(BaseModel):
     key: str
     number: str | None = None
     number_label: str = ""
+    main: str | None = None
     place: str
     place_label: str
     role: str | None = None

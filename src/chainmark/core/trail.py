@@ -1,0 +1,133 @@
+"""The story of one thing, a block for instance: what happened to it at every place, and which log lines say so."""
+
+from __future__ import annotations
+
+import shlex
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.manifest import Fact
+
+SCHEMA_VERSION = 1
+
+
+class StoryPlace(BaseModel):
+    """What happened at one place. Every list follows the story's stages.
+
+    Attributes:
+        role: what the place did: "forger", "observer"; "" where that is not known.
+        seconds: when the stage was told, s after the story's base; None: not told.
+        steps: s since the nearest earlier stage that the place told; None for the first one.
+        files: index into the story's files; None: no line is known.
+        lines: line of that file, from 1.
+        facts: one value for each of the story's place facts; "" where there is none.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    place: str
+    role: str = ""
+    seconds: list[float | None]
+    steps: list[float | None]
+    files: list[int | None] = []
+    lines: list[int | None] = []
+    facts: list[str] = []
+
+
+class Untold(BaseModel):
+    """A stage that some places did not tell although others in the same role did."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    stage: int
+    places: list[str]
+
+
+class Neighbour(BaseModel):
+    """Another thing with the same number: the other side of a fork."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str
+    places: int
+    facts: list[Fact]
+
+
+class LogLine(BaseModel):
+    """A line of a log that tells a stage. ``problem`` says why it may not be what was read; "" if all is well."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    place: str
+    stage: int
+    file: str
+    line: int
+    text: str = ""
+    problem: str = ""
+
+
+class Story(BaseModel):
+    """One thing's way through a run.
+
+    Attributes:
+        subject: whose run it is: "Cardano 10.6.2".
+        label: what such a thing is called: "block".
+        key: names the thing; ``number`` finds it, too, but several things may share one.
+        base_label: what the times are counted from; ``base_ns`` is when that was, ns since the epoch, None if unknown.
+        stages: their labels, in the order in which they happen.
+        end: index of the stage that the places are ordered by, the last that most of them told.
+        facts: of the thing; ``place_facts`` are the labels of what differs from place to place.
+        files: of the places' log lines, relative to the folder that was imported.
+        places: in the order of their last stage, those that did not tell it at the end.
+        slowest: indices into ``places``: for every stage the place with the longest step, None where none is longest.
+        absent: places of the run that say nothing of the thing.
+        log_lines: the lines themselves, where they were asked for.
+        command: shows this story again.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    subject: str
+    trail_id: str
+    label: str
+    key: str
+    number: int | None = None
+    number_label: str = ""
+    place_label: str
+    base_label: str
+    base_ns: int | None = None
+    stages: list[str]
+    end: int
+    facts: list[Fact] = []
+    place_facts: list[str] = []
+    files: list[str] = []
+    places: list[StoryPlace]
+    slowest: list[int | None] = []
+    absent: list[str] = []
+    untold: list[Untold] = []
+    neighbours: list[Neighbour] = []
+    log_lines: list[LogLine] = []
+    command: str
+
+    @property
+    def name(self) -> str:
+        """What it is called: "block 1234"; without a number, by the beginning of its key."""
+        return f"{self.label} {short_key(self.key) if self.number is None else self.number}"
+
+    @property
+    def anchor(self) -> str:
+        """An id that no other story of any run has."""
+        return f"life-{self.run_id}-{self.key}"
+
+
+def short_key(key: str) -> str:
+    """The beginning of a long key: enough to tell it from all others of a run."""
+    return key if len(key) <= 20 else key[:16]
+
+
+def follow_command(trail_id: str, run_id: str, key: str) -> str:
+    """The command that shows the story of a thing."""
+    order = f"block {run_id}" if trail_id == "block" else f"trail {run_id} {trail_id}"
+    return f"chainmark {order} {shlex.quote(short_key(key))}"

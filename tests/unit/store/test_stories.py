@@ -1,0 +1,165 @@
+"""A block is found by what people type, and its story says what the events say, no more and no less."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.trail import Story, follow_command
+from chainmark.store.runs import SealedRun, Store
+from chainmark.store.stories import Follower
+
+from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Lives, key_of, sealed, trail
+
+HOSTS = 6
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
+    """A run of eight blocks on six hosts."""
+    return sealed(Store(tmp_path_factory.mktemp("store")), Lives(HOSTS, 8).fill())
+
+
+@pytest.fixture
+def follower(run: SealedRun) -> Follower:
+    """Follows its blocks."""
+    return Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest)
+
+
+def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Follower) -> None:
+    """A story that is off by one row, file or unit sends an engineer to the wrong line."""
+    story = follower.story(key_of("b2"))
+    rows = {row["host"]: row for row in run.events("lives").filter(pl.col("block") == key_of("b2")).to_dicts()}
+    assert [place.place for place in story.places] == sorted(rows, key=lambda host: rows[host]["adopted_ns"])
+    assert story.base_ns == START_NS + 2 * SLOT_NS
+    for place in story.places:
+        row = rows[place.place]
+        for index, stage in enumerate(STAGES):
+            if row[f"{stage}_ns"] is None:
+                assert (place.seconds[index], place.files[index], place.lines[index]) == (None, None, None)
+            else:
+                assert place.seconds[index] == pytest.approx((row[f"{stage}_ns"] - story.base_ns) / 1e9, abs=1e-12)
+                assert story.files[place.files[index] or 0] == row[f"{stage}_file"]
+                assert place.lines[index] == row[f"{stage}_line"]
+        told = [second for second in place.seconds if second is not None]
+        assert [step for step in place.steps if step is not None] == pytest.approx(
+            [after - before for before, after in pairwise(told)], abs=1e-9
+        )
+
+
+def test_what_all_places_agree_on_is_said_once(follower: Follower) -> None:
+    story = follower.story(key_of("b2"))
+    facts = {fact.label: fact.value for fact in story.facts}
+    assert facts == {"forger": "node-2", "slot": "40", "on chain": "yes"}
+    # An error of one host must not be told as if it were the block's.
+    assert story.place_facts == ["error", "region"]
+    assert {place.place: place.facts for place in story.places}["node-2"] == ["odd", "region-0"]
+    assert (story.number, story.name, story.stages[story.end]) == (2, "block 2", "adopted")
+
+
+def test_the_slowest_step_is_the_slow_hosts(follower: Follower) -> None:
+    story = follower.story(key_of("b2"))
+    slowest = story.slowest[STAGES.index("fetched")]
+    assert slowest is not None
+    assert story.places[slowest].place == SLOW
+    assert story.slowest[STAGES.index("forged")] is None  # nobody has a step to its first stage
+
+
+def test_what_is_missing_is_said(follower: Follower) -> None:
+    assert follower.story(key_of("b5")).absent == [f"node-{HOSTS - 1}"]
+    untold = follower.story(key_of("b4")).untold
+    assert [(STAGES[item.stage], item.places) for item in untold] == [("fetched", ["node-2"])]
+    whole = follower.story(key_of("b1"))
+    assert (whole.absent, whole.untold) == ([], [])  # that a forger never fetches is nothing missing
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"), [("3", "b3"), (key_of("rival"), "rival"), (key_of("rival")[:9], "rival"), ("8", "b8")]
+)
+def test_a_block_is_found_by_hash_prefix_or_number(follower: Follower, reference: str, name: str) -> None:
+    assert follower.find(reference) == key_of(name)
+
+
+def test_both_sides_of_a_fork_name_each_other(follower: Follower) -> None:
+    main, rival = follower.story(key_of("b3")), follower.story(key_of("rival"))
+    assert [other.key for other in main.neighbours] == [key_of("rival")]
+    assert [other.key for other in rival.neighbours] == [key_of("b3")]
+    facts = {fact.label: fact.value for fact in main.neighbours[0].facts}
+    assert (main.neighbours[0].places, facts["on chain"]) == (2, "no")
+    assert facts["rejected because"] == "not on the main chain"
+    assert follower.story(key_of("b2")).neighbours == []
+
+
+def test_without_a_main_chain_the_side_that_most_know_is_shown(run: SealedRun) -> None:
+    blind = Follower(run.scan_events("lives"), trail(main=False), run.manifest)
+    assert blind.find("3") == key_of("b3")
+
+
+@pytest.mark.parametrize(
+    ("reference", "said", "hint"),
+    [
+        ("99", "has no block `99`", "heights 1 to 8"),
+        ("9" * 30, "has no block", "heights 1 to 8"),
+        ("xyz", "has no block `xyz`", "heights 1 to 8"),
+        ("", "has no block ``", "heights 1 to 8"),
+    ],
+)
+def test_an_unknown_block_is_a_sentence(follower: Follower, reference: str, said: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        follower.find(reference)
+    assert hint in (caught.value.hint or "")
+
+
+def test_an_ambiguous_prefix_is_a_sentence(follower: Follower) -> None:
+    shared = key_of("b2")[:2]
+    assert key_of("b4").startswith(shared)
+    with pytest.raises(UsageError, match=f"`{shared}` is the beginning of 2 blocks"):
+        follower.find(shared)
+
+
+def test_files_that_are_numbered_are_named_by_the_runs_sources(tmp_path: Path) -> None:
+    run = sealed(Store(tmp_path), Lives(12, 2).fill(), numbered_files=True)
+    story = Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest).story(key_of("b1"))
+    for place in story.places:
+        assert {story.files[index] for index in place.files if index is not None} == {f"{place.place}/log.json"}
+
+
+def test_events_without_a_base_are_counted_from_the_first(run: SealedRun) -> None:
+    events = run.scan_events("lives").drop("slot_start_ns", "role", "on_chain", "adopted_line")
+    story = Follower(events, run.catalogue.trails[0], run.manifest).story(key_of("b1"))
+    assert story.base_label == "first event"
+    assert min(second for place in story.places for second in place.seconds if second is not None) == 0.0
+    with pytest.raises(InvalidRunError, match="have no column `host`"):
+        Follower(run.scan_events("lives").drop("host"), run.catalogue.trails[0], run.manifest)
+
+
+def test_stories_together_are_the_stories_one_by_one(follower: Follower) -> None:
+    keys = [key_of(name) for name in ("b5", "rival", "b1", "b1", "not there")]
+    assert follower.stories(keys) == {key: follower.story(key) for key in sorted(set(keys[:3]))}
+
+
+@given(seed=st.integers(0, 2**32))
+def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> None:
+    events = run.events("lives")
+    rows = np.random.default_rng(seed).permutation(events.height)
+    mixed = Follower(events[rows].lazy(), run.catalogue.trails[0], run.manifest)
+    told = Follower(events.lazy(), run.catalogue.trails[0], run.manifest)
+    for name in ("b3", "b4"):
+        assert mixed.story(key_of(name)) == told.story(key_of(name))
+
+
+def test_a_story_reads_back_and_says_how_to_see_it_again(run: SealedRun) -> None:
+    story = Follower(run.scan_events("lives"), trail("parcel"), run.manifest).story(key_of("b1"))
+    assert Story.model_validate_json(story.model_dump_json()) == story
+    assert story.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"
+
+
+def test_the_command_is_safe_to_paste() -> None:
+    assert follow_command("block", "r", "a b; rm -rf /") == "chainmark block r 'a b; rm -rf /'"
