@@ -11,6 +11,33 @@ from chainmark.core.errors import UsageError
 from chainmark.core.metric import Condition, Metric, Population, Table, Trail
 
 
+class DictionaryPart(BaseModel):
+    """One list of the published reports' data dictionary: the metrics of some tables."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    tables: list[str]
+
+
+class PublishedReports(BaseModel):
+    """How the reports that people know are composed.
+
+    Attributes:
+        tables: the ids of their tables, in their order.
+        dictionary: the lists of their data dictionary, in their order.
+        beside_version: the label of the fact that stands in brackets behind a version in their first sentence.
+        workload: the dotted key of a run's workload or profile that names the workload.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tables: list[str]
+    dictionary: list[DictionaryPart] = []
+    beside_version: str | None = None
+    workload: str = "workload.name"
+
+
 class Catalogue(BaseModel):
     """Every metric of one system, with what is needed to compute, judge, group and draw it."""
 
@@ -22,6 +49,7 @@ class Catalogue(BaseModel):
     tables: list[Table]
     conditions: list[Condition] = []
     trails: list[Trail] = []
+    published: PublishedReports | None = None
     metrics: list[Metric]
 
     @model_validator(mode="after")
@@ -41,6 +69,11 @@ class Catalogue(BaseModel):
             stranger = next((name for name in trail.populations if name not in populations), None)
             if stranger is not None:
                 raise ValueError(f"trail `{trail.id}` names the unknown population `{stranger}`")
+        if self.published is not None:
+            named = [*self.published.tables, *(id_ for part in self.published.dictionary for id_ in part.tables)]
+            stranger = next((id_ for id_ in named if id_ not in tables), None)
+            if stranger is not None:
+                raise ValueError(f"the published reports name the unknown table `{stranger}`")
         return self
 
     def metric(self, metric_id: str) -> Metric:
@@ -71,7 +104,8 @@ class Catalogue(BaseModel):
 
 
 def load_catalogue(path: Path) -> Catalogue:
-    """Read a catalogue from TOML (``[[population]]``, ``[[table]]``, ``[[condition]]``, ``[[trail]]``, ``[[metric]]``).
+    """Read a catalogue from TOML (``[[population]]``, ``[[table]]``, ``[[condition]]``, ``[[trail]]``, ``[published]``,
+    ``[[metric]]``).
 
     Raises:
         UsageError: the file is not a valid catalogue.
@@ -85,6 +119,7 @@ def load_catalogue(path: Path) -> Catalogue:
             tables=raw["table"],
             conditions=raw.get("condition", []),
             trails=raw.get("trail", []),
+            published=raw.get("published"),
             metrics=raw["metric"],
         )
     except (KeyError, ValidationError) as error:

@@ -6,7 +6,7 @@ Right of the samples, code knows a metric only through this description.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -49,17 +49,22 @@ class Published(BaseModel):
 
     Attributes:
         label, unit: as those reports print them.
+        org_label, org_unit: as the earlier ones of the org style printed them, where that differs.
         width: the characters that they leave for a value; None: the metric stands in no table of theirs.
         chart: the place of its chart among theirs; None: they draw none.
-        logarithmic: whether their chart's values stand on a logarithmic axis.
+        chart_style: the style of the reports that draw it ("typst", "org"); None: both.
+        logarithmic: whether the values of their charts of the org style stand on a logarithmic axis.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str | None = None
     unit: str | None = None
+    org_label: str | None = None
+    org_unit: str | None = None
     width: int | None = None
     chart: int | None = None
+    chart_style: Literal["typst", "org"] | None = None
     logarithmic: bool = False
 
 

@@ -18,6 +18,7 @@ from chainmark.report.published_values import (
 
 _ZERO_BELOW = Fraction(1, 10**5)
 _NO_CHANGE_BELOW = Fraction(1, 10**4)
+_SCIENTIFIC_BELOW = Fraction(1, 10**4)  # percent: such a change is printed in another form
 _HALF = Fraction(1, 2)
 Point = tuple[Fraction, Fraction]  # base, value
 HalfPlane = tuple[Fraction, Fraction, Fraction]  # (a, b, c): a · base + b · value + c >= 0
@@ -25,14 +26,14 @@ HalfPlane = tuple[Fraction, Fraction, Fraction]  # (a, b, c): a · base + b · v
 
 @dataclass(frozen=True)
 class Interval:
-    """All numbers between two, both included: an end has no width, so that whether it belongs decides nothing."""
+    """All numbers between two, both included."""
 
     low: Fraction
     high: Fraction
 
     def within(self, other: Interval) -> bool:
-        """Whether nothing of this lies outside the other."""
-        return other.low <= self.low and self.high <= other.high
+        """Whether all of this lies between the other's ends: at an end, a half may be rounded either way."""
+        return other.low < self.low and self.high < other.high
 
     def holds(self, value: Fraction) -> bool:
         """Whether a number lies in it."""
@@ -97,7 +98,8 @@ def is_determined(base: Interval, value: Interval) -> bool:
     percent = Interval(100 * difference.low / base.high, 100 * difference.high / base.low)
     if difference.low < 0:
         percent = Interval(100 * (value.low / base.high - 1), 100 * (value.high / base.low - 1))
-    return percent.within(_percent_cell(middle.percent))
+    tiny = Interval(-_SCIENTIFIC_BELOW, _SCIENTIFIC_BELOW)
+    return percent.within(_percent_cell(middle.percent)) and not (tiny.holds(percent.low) or tiny.holds(percent.high))
 
 
 def is_possible(base: Interval, value: Interval, change: Change) -> bool:

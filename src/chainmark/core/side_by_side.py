@@ -1,0 +1,38 @@
+"""Three or more versions side by side: every further one compared with the first."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.comparison import ChartData, Comparison, Verdict
+from chainmark.core.published import FactRow
+
+SIDE_BY_SIDE_SCHEMA = 1
+# What decides of several verdicts: a regression that was found outweighs a candidate that could not be judged.
+WORST_FIRST = (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.PASS)
+
+
+class SideBySide(BaseModel):
+    """``side-by-side.json``.
+
+    Attributes:
+        verdict: the worst of the comparisons', in the order fail, invalid, inconclusive, pass.
+        labels: what the versions are called: the baseline, then the candidates; no two alike.
+        comparisons: one a candidate, each whole, without charts.
+        facts: what the runs' manifests say before anything else, in every version.
+        charts: all versions in one plot; ``line.side`` is the version's label.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = SIDE_BY_SIDE_SCHEMA
+    tool_version: str
+    title: str
+    subtitle: str
+    date: str
+    verdict: Verdict
+    sentence: str
+    labels: list[str]
+    comparisons: list[Comparison]
+    facts: list[FactRow]
+    charts: list[ChartData]
