@@ -16,7 +16,8 @@ from chainmark.core.metric import Chart, Kind, Metric, Population
 from chainmark.stats.bootstrap import Multiplicities, generator, multiplicities, resampled_centiles
 from chainmark.stats.centiles import FloatArray, IntArray, centile, finite, is_estimable
 from chainmark.stats.intervals import Working, welch
-from chainmark.stats.summarise import Units, block_length, column, unit_sums, units_of
+from chainmark.stats.summarise import column
+from chainmark.stats.units import Units, block_length, unit_sums, units_of
 
 BAND_RESAMPLES = 200
 _BAND_CHUNK = 10  # resamples held at a time: bounds the memory

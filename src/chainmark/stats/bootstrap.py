@@ -109,7 +109,11 @@ def _blocks(rng: np.random.Generator, n: int, rows: int, block_length: float) ->
 
 
 def multiplicities(
-    rng: np.random.Generator, n: int, block_length: float, resamples: int = RESAMPLES
+    rng: np.random.Generator,
+    n: int,
+    block_length: float,
+    resamples: int = RESAMPLES,
+    chunk_elements: int | None = None,
 ) -> Iterator[Multiplicities]:
     """How often each unit is drawn, resample by resample.
 
@@ -118,13 +122,14 @@ def multiplicities(
         n: number of units in time order, >= 1.
         block_length: mean of the geometric block lengths, in units; 1 draws independently.
         resamples: rows in total.
+        chunk_elements: how many multiplicities a chunk may hold; it decides the random stream too. None: a million.
 
     Yields:
         Chunks of shape (rows, n); every row sums to n.
 
     Source: Politis and Romano (1994), "The stationary bootstrap".
     """
-    rows = max(1, min(resamples, _CHUNK_ELEMENTS // n))
+    rows = max(1, min(resamples, (chunk_elements or _CHUNK_ELEMENTS) // n))
     for start in range(0, resamples, rows):
         size = min(rows, resamples - start)
         drawn = _independent(rng, n, size) if block_length <= 1.0 else _blocks(rng, n, size, block_length)

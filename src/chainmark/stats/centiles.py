@@ -122,19 +122,37 @@ def distribution(
     """
     array = np.asarray(values, dtype=np.float64)
     ordered = np.sort(finite(array))
-    n = len(ordered)
+    return distribution_of_sorted(ordered, n_null + len(array) - len(ordered), fractions=fractions)
+
+
+def distribution_of_sorted(
+    sorted_values: FloatArray,
+    n_null: int,
+    mean: float | None = None,
+    fractions: Sequence[float] = STANDARD_CENTILES,
+) -> Distribution | None:
+    """`distribution` of values that are finite and sorted already.
+
+    Args:
+        sorted_values: shape (n,), ascending, in the metric's unit.
+        n_null: rows without a value.
+        mean: where the samples do not count alike in it; None: the plain mean. The deviations of ``sd`` are from the
+            plain mean in any case.
+        fractions: the centiles wanted.
+    """
+    n = len(sorted_values)
     if n == 0:
         return None
     # The sum runs over sorted values, so that the mean does not depend on the order of the rows.
-    low, high = float(ordered[0]), float(ordered[-1])
-    mean = min(max(float(ordered.sum() / n), low), high)
-    deviations = ordered - mean
+    low, high = float(sorted_values[0]), float(sorted_values[-1])
+    plain = min(max(float(sorted_values.sum() / n), low), high)
+    deviations = sorted_values - plain
     return Distribution(
         n=n,
-        n_null=n_null + len(array) - n,
-        mean=mean,
+        n_null=n_null,
+        mean=plain if mean is None else mean,
         sd=math.sqrt(float((deviations * deviations).sum()) / (n - 1)) if n > 1 else None,
         min=low,
         max=high,
-        centiles=[(fraction, estimable_centile(ordered, fraction)) for fraction in fractions],
+        centiles=[(fraction, estimable_centile(sorted_values, fraction)) for fraction in fractions],
     )

@@ -1,0 +1,138 @@
+"""Samples as statistics read them: one population at a time, one column at a time, in one total order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+
+from chainmark.core.metric import Population
+from chainmark.stats.centiles import FloatArray, IntArray
+
+_PLACE = "place in the file"  # no column of samples has a blank in its name
+
+
+class SampleSource(Protocol):
+    """Where samples come from."""
+
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Those of the named columns (None: of all) that the population has, with all of its rows in their order.
+
+        An empty frame when there is no such population.
+        """
+
+
+@dataclass(frozen=True)
+class FrameSamples:
+    """Samples held in memory, per population id."""
+
+    frames: Mapping[str, pl.DataFrame]
+
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """See `SampleSource`."""
+        frame = self.frames.get(population_id, pl.DataFrame())
+        return frame if columns is None else frame.select([name for name in columns if name in frame.columns])
+
+
+@dataclass(frozen=True)
+class ParquetSamples:
+    """Samples in a folder, ``<population>.parquet`` each; a column is read when it is asked for, and not kept."""
+
+    folder: Path
+
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """See `SampleSource`."""
+        path = self.folder / f"{population_id}.parquet"
+        if not path.is_file():
+            return pl.DataFrame()
+        if columns is None:
+            return pl.read_parquet(path)
+        present = pl.read_parquet_schema(path)
+        return pl.read_parquet(path, columns=[name for name in columns if name in present])
+
+
+def _is_strictly_ascending(keys: pl.DataFrame) -> bool:
+    """Whether every row comes after the one before it by the columns in their order; rows with nulls never do."""
+    if any(series.null_count() for series in keys):
+        return False
+
+    def later(rest: pl.Expr, name: str) -> pl.Expr:
+        own, before = pl.col(name), pl.col(name).shift(1)
+        return (own > before) | ((own == before) & rest)
+
+    ascending = reduce(later, reversed(keys.columns), pl.lit(value=False))
+    return bool(keys.select(ascending.slice(1).all()).item())
+
+
+def _tied(ordered: pl.DataFrame) -> IntArray:
+    """Places of the rows that equal the row before or after them in every column."""
+    same = ordered.select(pl.all_horizontal(pl.all().eq_missing(pl.all().shift(1)))).to_series().to_numpy().copy()
+    same[:1] = False
+    return np.flatnonzero(same | np.append(same[1:], False))
+
+
+class OrderedSamples:
+    """The rows of one population by time, then keys, then values: any permutation of them gives the same columns.
+
+    Only the permutation is kept, and not even that where the rows already lie in their order.
+
+    Args:
+        source: of the samples.
+        population: its keys and time key.
+        metric_ids: the columns of values; they break ties between rows of equal keys.
+    """
+
+    def __init__(self, source: SampleSource, population: Population, metric_ids: Sequence[str]) -> None:
+        self._source = source
+        self._population_id = population.id
+        wanted = [population.time_key] if population.time_key else []
+        wanted = list(dict.fromkeys([*wanted, *population.keys]))
+        keys = source.samples(population.id, wanted)
+        if keys.width == 0:  # without a key, only the values themselves can order the rows
+            wanted = list(metric_ids)
+            keys = source.samples(population.id, wanted)
+        self._by = [name for name in wanted if name in keys.columns]
+        keys = keys.select(self._by)
+        self.height = keys.height
+        self._order = None if keys.height < 2 or _is_strictly_ascending(keys) else self._sorted(keys, metric_ids)
+
+    def _sorted(self, keys: pl.DataFrame, metric_ids: Sequence[str]) -> IntArray:
+        ordered = keys.with_row_index(_PLACE).sort(self._by, nulls_last=True, maintain_order=True)
+        order = ordered.get_column(_PLACE).cast(pl.Int64).to_numpy().copy()
+        tied = _tied(ordered.drop(_PLACE))
+        if len(tied) > 0:
+            rows = keys[order[tied]].with_columns(pl.Series(_PLACE, order[tied]))
+            for name in metric_ids:
+                values = self._source.samples(self._population_id, [name])
+                rows = rows.with_columns(values[order[tied]]) if values.width and name not in self._by else rows
+            by = [*self._by, *(name for name in metric_ids if name in rows.columns and name not in self._by)]
+            order[tied] = rows.sort(by, nulls_last=True, maintain_order=True).get_column(_PLACE).to_numpy()
+        return order
+
+    def keys(self) -> pl.DataFrame:
+        """The key columns in total order, time first; read again each time."""
+        return self._read(self._by).select(self._by)
+
+    def column(self, name: str) -> FloatArray | None:
+        """A column in total order, NaN where it has no finite value; None when the samples have no such column.
+
+        Args:
+            name: a metric's id, or a key that is a number.
+
+        Returns:
+            Shape (height,), in the metric's unit.
+        """
+        frame = self._read([name])
+        if frame.width == 0:
+            return None
+        values = frame.to_series().cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        return np.where(np.isfinite(values), values, np.nan)
+
+    def _read(self, columns: Sequence[str]) -> pl.DataFrame:
+        frame = self._source.samples(self._population_id, columns)
+        return frame if self._order is None or frame.width == 0 else frame[self._order]
