@@ -14,6 +14,9 @@ pub enum ReadError {
     Damaged { path: PathBuf, message: String },
     #[error("the reading was interrupted")]
     Cancelled,
+    /// Lines were lost or counted twice: a defect of the reader.
+    #[error("the {what} do not add up: {whole} in all, {parts} in the classes")]
+    Sums { what: &'static str, whole: u64, parts: u64 },
 }
 
 impl ReadError {

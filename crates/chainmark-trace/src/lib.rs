@@ -1,9 +1,18 @@
 //! Logs of cardano-node: bytes to typed events, and one host's events to its slot records and the lives of its blocks.
 
+pub mod books;
 pub mod columns;
+pub mod decode;
 pub mod error;
 pub mod event;
 pub mod events_out;
+pub mod input;
+pub mod json;
 pub mod lives;
+pub mod message;
+pub mod reader;
 pub mod resources;
+pub mod text;
+pub mod time;
 pub mod timeline;
+pub mod wrapper;

@@ -1,0 +1,127 @@
+//! What was read of one host's logs: every line in one class.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::error::{ReadError, Result};
+use crate::wrapper::Wrapper;
+
+/// Malformed lines that are kept.
+pub const KEPT: usize = 5;
+/// Characters of a malformed line that are kept.
+pub const KEPT_TEXT: usize = 200;
+/// Distinct host names that are told apart.
+pub const MAX_NAMES: usize = 16;
+/// Distinct local addresses that are told apart.
+pub const MAX_ADDRESSES: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Container {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileBook {
+    pub path: String,
+    pub stored_bytes: u64,
+    /// Bytes after decompression.
+    pub text_bytes: u64,
+    pub lines: u64,
+    /// Hash of the stored bytes, in hex.
+    pub blake3: String,
+    /// Time stamp of its first readable line.
+    pub first_ns: Option<i64>,
+    pub container: Container,
+    /// What most of its lines are wrapped in.
+    pub wrapper: Wrapper,
+    /// Why its end could not be read, if so.
+    pub damage: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Malformed {
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    pub reason: String,
+    pub text: String,
+}
+
+/// One host: its files in time order and the classes of their lines.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct HostBooks {
+    pub files: Vec<FileBook>,
+    pub raw_lines: u64,
+    /// Lines with a readable envelope, in the published reports "emitted".
+    pub objects: u64,
+    /// Lines that became events, "analysed". Among them `SwitchedToAFork` and the renamed ledger snapshot, which the
+    /// published analysis does not know; `decoded_by_message` tells how many they are.
+    pub decoded: u64,
+    pub ignored: u64,
+    /// Lines that do not begin with a brace, and pieces of lines that a wrapper cut.
+    pub not_objects: u64,
+    pub malformed: u64,
+    pub malformed_envelope: u64,
+    pub malformed_body: u64,
+    /// Announcements that are none: falling edges, reads that do not block, rollbacks.
+    pub skipped: u64,
+    /// Pieces of cut lines but the last one of each; they are among `not_objects`.
+    pub pieces: u64,
+    pub decoded_by_message: BTreeMap<String, u64>,
+    pub ignored_by_message: BTreeMap<String, u64>,
+    /// The first few.
+    pub malformed_kept: Vec<Malformed>,
+    /// Time stamp of the first readable line.
+    pub first_ns: Option<i64>,
+    /// Time stamp of the last line that has one, even if it was cut off.
+    pub last_ns: Option<i64>,
+    /// How far at most a line's time stamp is before that of a line above it.
+    pub seconds_before_order: f64,
+    /// Host names in the lines.
+    pub names: BTreeMap<String, u64>,
+    pub node_version: Option<String>,
+    pub node_revision: Option<String>,
+    pub compiler_version: Option<String>,
+    pub network_magic: Option<String>,
+    /// The host's own addresses as its connections tell them.
+    pub local_addresses: BTreeMap<String, u64>,
+}
+
+impl HostBooks {
+    /// Whether every line is in exactly one class.
+    pub fn check(&self) -> Result<()> {
+        let classes = self.decoded + self.ignored + self.skipped + self.malformed + self.not_objects;
+        let lines: u64 = self.files.iter().map(|file| file.lines).sum();
+        let decoded: u64 = self.decoded_by_message.values().sum();
+        let ignored: u64 = self.ignored_by_message.values().sum();
+        let laws = [
+            ("lines", self.raw_lines, classes),
+            ("lines of the files", lines, self.raw_lines),
+            ("malformed lines", self.malformed, self.malformed_envelope + self.malformed_body),
+            ("log objects", self.objects, self.decoded + self.ignored + self.skipped + self.malformed_body),
+            ("decoded lines", self.decoded, decoded),
+            ("ignored lines", self.ignored, ignored),
+        ];
+        match laws.into_iter().find(|(_, whole, parts)| whole != parts) {
+            None => Ok(()),
+            Some((what, whole, parts)) => {
+                debug_assert!(false, "{what}: {whole} are not {parts}");
+                Err(ReadError::Sums { what, whole, parts })
+            }
+        }
+    }
+}
+
+/// Counts by name, at most so many names.
+pub(crate) fn count_name(counts: &mut BTreeMap<String, u64>, name: &str, most: usize) {
+    if let Some(count) = counts.get_mut(name) {
+        *count += 1;
+    } else if counts.len() < most {
+        counts.insert(name.to_owned(), 1);
+    }
+}

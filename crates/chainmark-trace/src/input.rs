@@ -1,0 +1,187 @@
+//! Stored files as text: recognised by their first bytes, hashed while they are read.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::books::Container;
+use crate::error::{ReadError, Result};
+use crate::reader::Control;
+
+/// Compressed bytes that are read at once.
+const COMPRESSED: usize = 128 << 10;
+/// Text that gzip makes at once; what it made before damage within these is lost.
+const GZIP_TEXT: usize = 32 << 10;
+
+/// The bytes of a file as they are stored.
+struct Stored<'a> {
+    file: File,
+    hasher: Option<blake3::Hasher>,
+    bytes: u64,
+    control: &'a Control,
+    /// The storage's own failure, which decompressors pass on as if it were theirs.
+    failure: Option<io::Error>,
+}
+
+impl Read for Stored<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = loop {
+            match self.file.read(buffer) {
+                Ok(count) => break count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let passed_on = io::Error::from(error.kind());
+                    self.failure = Some(error);
+                    return Err(passed_on);
+                }
+            }
+        };
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&buffer[..count]);
+            self.control.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        }
+        self.bytes += count as u64;
+        Ok(count)
+    }
+}
+
+enum Source<'a> {
+    Plain(Stored<'a>),
+    Gzip(MultiGzDecoder<BufReader<Chained<'a>>>),
+    Zstd(zstd::Decoder<'static, BufReader<Chained<'a>>>),
+}
+
+/// The first bytes, which were read to recognise the file, and the rest.
+struct Chained<'a> {
+    head: Vec<u8>,
+    stored: Stored<'a>,
+}
+
+impl Read for Chained<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.head.is_empty() {
+            return self.stored.read(buffer);
+        }
+        let count = self.head.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.head[..count]);
+        self.head.drain(..count);
+        Ok(count)
+    }
+}
+
+/// What is known of a file at its end.
+pub struct Finished {
+    pub stored_bytes: u64,
+    /// In hex; empty when the file was not hashed.
+    pub blake3: String,
+    pub damage: Option<String>,
+}
+
+/// The text of one file.
+pub struct Input<'a> {
+    path: PathBuf,
+    source: Source<'a>,
+    /// The first bytes of a plain file that nobody read yet.
+    head: Vec<u8>,
+    damage: Option<String>,
+    pub container: Container,
+}
+
+impl<'a> Input<'a> {
+    /// Opens a file. `whole` files are read to their end and hashed, their bytes told to `control`.
+    pub fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
+        let failed = |error| ReadError::storage(path, error);
+        let file = File::open(path).map_err(failed)?;
+        let hasher = whole.then(blake3::Hasher::new);
+        let mut stored = Stored { file, hasher, bytes: 0, control, failure: None };
+        let mut head = Vec::new();
+        while head.len() < 4 {
+            let mut bytes = [0; 4];
+            let wanted = 4 - head.len();
+            let count = stored.read(&mut bytes[..wanted]);
+            let count = count.map_err(|error| failed(stored.failure.take().unwrap_or(error)))?;
+            if count == 0 {
+                break;
+            }
+            head.extend_from_slice(&bytes[..count]);
+        }
+        let mut plain_head = Vec::new();
+        let (source, container) = if head.starts_with(&[0x1f, 0x8b]) {
+            let stored = BufReader::with_capacity(COMPRESSED, Chained { head, stored });
+            (Source::Gzip(MultiGzDecoder::new(stored)), Container::Gzip)
+        } else if is_zstd(&head) {
+            let stored = BufReader::with_capacity(COMPRESSED, Chained { head, stored });
+            let mut decoder = zstd::Decoder::with_buffer(stored).map_err(failed)?;
+            // Files of `zstd --long` need more than the usual window.
+            decoder.window_log_max(31).map_err(failed)?;
+            (Source::Zstd(decoder), Container::Zstd)
+        } else {
+            plain_head = head;
+            (Source::Plain(stored), Container::Plain)
+        };
+        Ok(Self { path: path.to_owned(), source, head: plain_head, damage: None, container })
+    }
+
+    /// Fills `buffer` as far as the text goes; less than all of it only at the end.
+    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let mut filled = self.head.len().min(buffer.len());
+        buffer[..filled].copy_from_slice(&self.head[..filled]);
+        self.head.drain(..filled);
+        while filled < buffer.len() && self.damage.is_none() {
+            let rest = &mut buffer[filled..];
+            let read = match &mut self.source {
+                Source::Plain(stored) => stored.read(rest),
+                Source::Gzip(decoder) => {
+                    let length = rest.len().min(GZIP_TEXT);
+                    decoder.read(&mut rest[..length])
+                }
+                Source::Zstd(decoder) => decoder.read(rest),
+            };
+            match read {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => match self.stored().failure.take() {
+                    Some(failure) => return Err(ReadError::storage(&self.path, failure)),
+                    None => self.damage = Some(error.to_string()),
+                },
+            }
+        }
+        Ok(filled)
+    }
+
+    fn stored(&mut self) -> &mut Stored<'a> {
+        match &mut self.source {
+            Source::Plain(stored) => stored,
+            Source::Gzip(decoder) => &mut decoder.get_mut().get_mut().stored,
+            Source::Zstd(decoder) => &mut decoder.get_mut().get_mut().stored,
+        }
+    }
+
+    /// Ends the reading. Bytes behind damage, or behind the compressed text, belong to the hash too.
+    pub fn finish(mut self) -> Result<Finished> {
+        let path = self.path.clone();
+        let damage = self.damage.take();
+        let stored = self.stored();
+        if stored.hasher.is_some() {
+            let mut buffer = vec![0; COMPRESSED];
+            loop {
+                match stored.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(error) => return Err(ReadError::storage(&path, stored.failure.take().unwrap_or(error))),
+                }
+            }
+        }
+        let blake3 = stored.hasher.take().map(|hasher| hasher.finalize().to_hex().to_string());
+        Ok(Finished { stored_bytes: stored.bytes, blake3: blake3.unwrap_or_default(), damage })
+    }
+}
+
+/// A frame of zstd, or one that it skips.
+fn is_zstd(head: &[u8]) -> bool {
+    head == [0x28, 0xb5, 0x2f, 0xfd] || (head.len() == 4 && head[0] & 0xf0 == 0x50 && head[1..] == [0x2a, 0x4d, 0x18])
+}

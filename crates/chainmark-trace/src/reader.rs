@@ -1,0 +1,293 @@
+//! The files of one host, line by line, in time order.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use crate::books::{Container, FileBook, HostBooks, KEPT, KEPT_TEXT, Malformed};
+use crate::decode::{Decoder, Line, MAX_LINE, Problem};
+use crate::error::{ReadError, Result};
+use crate::event::{Event, Fact, Place};
+use crate::input::Input;
+use crate::text::{Text, TextBuffer};
+use crate::wrapper::Wrapper;
+
+/// Text that is looked at together; the second-level cache of a processor holds it and its bitmaps.
+const CHUNK: usize = 256 << 10;
+
+/// How far a reading is, and the means to end it; to be shared with another thread.
+#[derive(Debug, Default)]
+pub struct Control {
+    cancelled: AtomicBool,
+    /// Stored bytes that were read.
+    pub bytes: AtomicU64,
+    pub lines: AtomicU64,
+}
+
+impl Control {
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// Reads the files of one host, in the order of the first time stamps in them, and tells `listen` every event in the
+/// order of the lines. The file of a place is an index into the books' files.
+pub fn read_host(files: &[PathBuf], control: &Control, listen: &mut dyn FnMut(&Event<'_>, Place)) -> Result<HostBooks> {
+    let mut reader = HostReader { decoder: Decoder::default(), control, listen, kept: Vec::new(), files: Vec::new() };
+    for (first_ns, path) in in_time_order(files, control)? {
+        reader.file(&path, first_ns)?;
+    }
+    reader.end();
+    let mut books = reader.decoder.books();
+    books.files = reader.files;
+    books.malformed_kept = reader.kept;
+    books.check()?;
+    Ok(books)
+}
+
+/// Files without any time stamp come last.
+fn in_time_order(files: &[PathBuf], control: &Control) -> Result<Vec<(Option<i64>, PathBuf)>> {
+    let mut ordered = Vec::with_capacity(files.len());
+    for path in files {
+        let mut decoder = Decoder::default();
+        let mut lines = Lines::open(path, control, false)?;
+        lines.each(control, |piece| {
+            piece.decode(&mut decoder);
+            if decoder.first_ns().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        ordered.push((decoder.first_ns(), path.clone()));
+    }
+    ordered.sort_by(|(one, one_path), (other, other_path)| {
+        (one.is_none(), one, one_path).cmp(&(other.is_none(), other, other_path))
+    });
+    Ok(ordered)
+}
+
+struct HostReader<'a> {
+    decoder: Decoder,
+    control: &'a Control,
+    listen: &'a mut dyn FnMut(&Event<'_>, Place),
+    kept: Vec<Malformed>,
+    files: Vec<FileBook>,
+}
+
+impl HostReader<'_> {
+    fn file(&mut self, path: &Path, first_ns: Option<i64>) -> Result<()> {
+        let mut place = Place { file: self.files.len() as u32, line: 0 };
+        let name = path.to_string_lossy();
+        let mut lines = Lines::open(path, self.control, true)?;
+        lines.each(self.control, |piece| {
+            place.line += 1;
+            match piece.decode(&mut self.decoder) {
+                Line::Event(event) => (self.listen)(&event, place),
+                Line::Malformed(problem) if self.kept.len() < KEPT => {
+                    self.kept.push(malformed(&name, place, problem, piece.bytes()));
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        })?;
+        let text_bytes = lines.text_bytes;
+        let container = lines.input.container;
+        let finished = lines.input.finish()?;
+        self.files.push(FileBook {
+            path: name.into_owned(),
+            stored_bytes: finished.stored_bytes,
+            text_bytes,
+            lines: place.line,
+            blake3: finished.blake3,
+            first_ns,
+            container,
+            wrapper: self.decoder.take_wrapper(),
+            damage: finished.damage,
+        });
+        Ok(())
+    }
+
+    /// Tells the lines whose last piece never came; they stand where the text ends.
+    fn end(&mut self) {
+        let Some(file) = self.files.last() else { return };
+        let place = Place { file: self.files.len() as u32 - 1, line: file.lines };
+        while let Some(line) = self.decoder.end() {
+            match line {
+                Line::Event(event) => (self.listen)(&event, place),
+                Line::Malformed(problem) if self.kept.len() < KEPT => {
+                    self.kept.push(malformed(&file.path, place, problem, b"(pieces of a line that does not end)"));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn malformed(file: &str, place: Place, problem: Problem, text: &[u8]) -> Malformed {
+    // No character takes more than four bytes.
+    let text = String::from_utf8_lossy(&text[..text.len().min(4 * KEPT_TEXT)]);
+    Malformed {
+        file: file.to_owned(),
+        line: place.line,
+        reason: problem.to_string(),
+        text: text.chars().take(KEPT_TEXT).collect(),
+    }
+}
+
+/// A line without its newline, or the beginning of one that is too long.
+enum Piece<'a> {
+    Line { text: Text<'a>, start: usize, end: usize },
+    TooLong { text: Text<'a> },
+}
+
+impl<'a> Piece<'a> {
+    #[inline(always)]
+    fn decode<'d>(&self, decoder: &'d mut Decoder) -> Line<'d> {
+        match *self {
+            Self::Line { text, start, end } => decoder.line(text, start, end),
+            Self::TooLong { text } => decoder.too_long(text),
+        }
+    }
+
+    fn bytes(&self) -> &'a [u8] {
+        match *self {
+            Self::Line { text, start, end } => &text.bytes[start..end],
+            Self::TooLong { text } => &text.bytes[..text.len],
+        }
+    }
+}
+
+/// The lines of one file.
+struct Lines<'a> {
+    input: Input<'a>,
+    buffer: TextBuffer,
+    text_bytes: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
+        Ok(Self { input: Input::open(path, control, whole)?, buffer: TextBuffer::new(CHUNK), text_bytes: 0 })
+    }
+
+    /// Tells every line until there is none, or `tell` breaks off.
+    fn each(&mut self, control: &Control, mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>) -> Result<()> {
+        // Whether the text until the next newline belongs to a line that was told as too long.
+        let mut skipping = false;
+        loop {
+            if control.is_cancelled() {
+                return Err(ReadError::Cancelled);
+            }
+            let added = self.input.fill(self.buffer.free())?;
+            self.text_bytes += added as u64;
+            self.buffer.extend(added);
+            self.buffer.index();
+            let text = self.buffer.text();
+            let last = self.buffer.len() < self.buffer.capacity();
+            let (mut start, mut count) = (0, 0);
+            loop {
+                let end = text.next_newline(start);
+                if end >= text.len && !(last && start < text.len) {
+                    break;
+                }
+                let next = (end + 1).min(text.len);
+                if !std::mem::take(&mut skipping) {
+                    count += 1;
+                    if tell(Piece::Line { text, start, end }).is_break() {
+                        return Ok(());
+                    }
+                }
+                start = next;
+            }
+            control.lines.fetch_add(count, Ordering::Relaxed);
+            if last {
+                return Ok(());
+            }
+            self.make_room(start, &mut skipping, &mut tell);
+        }
+    }
+
+    /// Keeps the beginning of the next line. A line that fills the whole buffer gets a larger one, up to the limit.
+    fn make_room(&mut self, start: usize, skipping: &mut bool, tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) {
+        if *skipping {
+            self.buffer.clear();
+        } else if start > 0 {
+            self.buffer.consume(start);
+        } else if self.buffer.capacity() < MAX_LINE {
+            self.buffer.grow(2 * self.buffer.capacity());
+        } else {
+            // Nobody breaks off at a line that cannot be read.
+            let _ = tell(Piece::TooLong { text: self.buffer.text() });
+            *skipping = true;
+            self.buffer.clear();
+        }
+    }
+}
+
+/// What a file's first lines tell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Head {
+    pub container: Container,
+    pub wrapper: Wrapper,
+    pub lines: u64,
+    /// Lines with a readable envelope.
+    pub objects: u64,
+    pub decoded: u64,
+    pub malformed: u64,
+    pub first_ns: Option<i64>,
+    pub last_ns: Option<i64>,
+    /// Slots of the first rounds of the forge loop, and when they began.
+    pub starts: Vec<(u64, i64)>,
+    pub names: BTreeMap<String, u64>,
+    pub node_version: Option<String>,
+    pub node_revision: Option<String>,
+    pub compiler_version: Option<String>,
+    pub network_magic: Option<String>,
+    pub damage: Option<String>,
+}
+
+/// Rounds of the forge loop that `scan_head` tells.
+const STARTS: usize = 20;
+
+/// Looks at a file's first lines.
+pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
+    let control = Control::default();
+    let mut decoder = Decoder::default();
+    let mut lines = Lines::open(path, &control, false)?;
+    let mut starts = Vec::new();
+    let mut count = 0;
+    if max_lines > 0 {
+        lines.each(&control, |piece| {
+            count += 1;
+            if let Line::Event(Event { at_ns, fact: Fact::LoopStart { slot, .. } }) = piece.decode(&mut decoder) {
+                if starts.len() < STARTS {
+                    starts.push((slot, at_ns));
+                }
+            }
+            if count < max_lines { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    let wrapper = decoder.take_wrapper();
+    let books = decoder.books();
+    let container = lines.input.container;
+    Ok(Head {
+        container,
+        wrapper,
+        lines: count,
+        objects: books.objects,
+        decoded: books.decoded,
+        malformed: books.malformed,
+        first_ns: books.first_ns,
+        last_ns: books.last_ns,
+        starts,
+        names: books.names,
+        node_version: books.node_version,
+        node_revision: books.node_revision,
+        compiler_version: books.compiler_version,
+        network_magic: books.network_magic,
+        damage: lines.input.finish()?.damage,
+    })
+}
