@@ -14,6 +14,7 @@ from chainmark.cli.console import err, out, print_json
 from chainmark.core.comparison import Comparison, Verdict
 from chainmark.core.errors import ExitCode
 from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.core.trail import Story
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -21,7 +22,7 @@ from chainmark.systems.base import LaunchableSystem, System, launchable, load_sy
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
-Document = Comparison | Prediction | Explanation | Evidence
+Document = Comparison | Prediction | Explanation | Evidence | Story
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.FAIL: ExitCode.FAIL,

@@ -80,6 +80,7 @@ class Story(BaseModel):
         files: of the places' log lines, relative to the folder that was imported.
         places: in the order of their last stage, those that did not tell it at the end.
         slowest: indices into ``places``: for every stage the place with the longest step, None where none is longest.
+        shown: the places that were asked for; empty: all of them are shown.
         absent: places of the run that say nothing of the thing.
         log_lines: the lines themselves, where they were asked for.
         command: shows this story again.
@@ -105,6 +106,7 @@ class Story(BaseModel):
     files: list[str] = []
     places: list[StoryPlace]
     slowest: list[int | None] = []
+    shown: list[str] = []
     absent: list[str] = []
     untold: list[Untold] = []
     neighbours: list[Neighbour] = []
@@ -115,6 +117,11 @@ class Story(BaseModel):
     def name(self) -> str:
         """What it is called: "block 1234"; without a number, by the beginning of its key."""
         return f"{self.label} {short_key(self.key) if self.number is None else self.number}"
+
+    @property
+    def rows(self) -> list[int]:
+        """Indices of the places that are shown."""
+        return [index for index, place in enumerate(self.places) if not self.shown or place.place in self.shown]
 
     @property
     def anchor(self) -> str:

@@ -20,6 +20,12 @@ def code(text: str) -> str:
     return f"`{body}`" if body else ""
 
 
+def fenced(text: str) -> list[str]:
+    """Text letter by letter, in a fence longer than any run of marks in it."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return [fence, *text.splitlines(), fence, ""]
+
+
 def table(headings: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a table. ``align`` holds one letter a column: l or r."""
     rules = [{"l": ":--", "r": "--:"}[letter] for letter in align]

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from chainmark.core.comparison import Comparison
 from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.core.trail import Story
 from chainmark.report import html, markdown, pdf, terminal
 from chainmark.report.evidence_sheet import evidence_sheet
 from chainmark.report.explanation_sheet import explanation_sheet
@@ -15,8 +16,9 @@ from chainmark.report.sheet_html import render_sheet_html
 from chainmark.report.sheet_markdown import render_sheet_markdown
 from chainmark.report.sheet_pdf import render_sheet_pdf
 from chainmark.report.sheet_terminal import render_sheet_terminal
+from chainmark.report.trail_sheet import trail_sheet
 
-ModelDocument = Prediction | Explanation | Evidence
+ModelDocument = Prediction | Explanation | Evidence | Story
 Document = Comparison | ModelDocument
 
 
@@ -26,6 +28,8 @@ def sheet_of(document: ModelDocument) -> Sheet:
         return prediction_sheet(document)
     if isinstance(document, Explanation):
         return explanation_sheet(document)
+    if isinstance(document, Story):
+        return trail_sheet(document)
     return evidence_sheet(document)
 
 

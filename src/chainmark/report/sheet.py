@@ -24,12 +24,14 @@ class Column:
         group: columns that follow each other with the same group stand under its name, and are never parted.
         kind: figures align on their decimal point.
         spare_tail: what follows the figures is left out first where there is not enough width.
+        follows: the column is never parted from the one before it.
     """
 
     heading: str = ""
     group: str = ""
     kind: Literal["words", "figures", "bar"] = "figures"
     spare_tail: bool = False
+    follows: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,20 @@ class StackedBar:
 
 
 @dataclass(frozen=True)
+class Strip:
+    """One row of a chart in characters. ``marks`` pair a kind with its place on the axis, from 0 to 1."""
+
+    label: str
+    marks: list[tuple[int, float]]
+    value: str
+
+
+@dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows. ``bars`` say the same in characters, its rows numbered from 1."""
+    """A table whose first column names its rows. ``bars`` say the same in characters, its rows numbered from 1.
+
+    ``tails`` is what the tails of its cells are called, where some are left out.
+    """
 
     id: str
     title: str
@@ -75,6 +89,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     sortable: bool = False
     bars: list[StackedBar] = field(default_factory=list)
+    tails: str = "standard errors"
 
     def column(self, index: int) -> list[TableCell]:
         """One column's cells."""
@@ -83,7 +98,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart. ``spec`` is drawn on a screen, ``paper`` on paper."""
+    """A chart. ``spec`` is drawn on a screen, ``paper`` on paper; ``strips`` and their ``kinds`` on a terminal."""
 
     id: str
     title: str
@@ -91,9 +106,47 @@ class Figure:
     paper: list[Spec]
     note: str = ""
     wide: bool = False
+    strips: list[Strip] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
 
 
-Block = Table | Figure
+@dataclass(frozen=True)
+class Listing:
+    """Texts to be shown letter by letter, such as lines of a log, each under what it is."""
+
+    id: str
+    title: str
+    entries: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a name means; ``id`` is the other name under which it is known."""
+
+    term: str
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """A list of names with what they mean."""
+
+    id: str
+    title: str
+    entries: list[Definition]
+
+
+@dataclass(frozen=True)
+class Remarks:
+    """Sentences below each other."""
+
+    id: str
+    title: str
+    items: list[str]
+
+
+Block = Table | Figure | Listing | Definitions | Remarks
 
 
 @dataclass(frozen=True)
@@ -107,7 +160,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A whole report. ``source_json`` is the document that it was made from, ``kind`` what that is called."""
+    """A whole report. ``source_json`` is the document that it was made from, ``kind`` what that is called.
+
+    Without a ``word`` there is no verdict, and the sentence is set as any other. ``contents`` asks for a table of
+    contents on paper.
+    """
 
     kind: str
     title: str
@@ -118,6 +175,7 @@ class Sheet:
     sections: list[Section]
     notes: list[str]
     source_json: str
+    contents: bool = False
 
     @property
     def digest(self) -> str:
@@ -143,6 +201,19 @@ class Sheet:
     def blocks(self) -> list[Block]:
         """All blocks in their order."""
         return [block for section in self.sections for block in section.blocks]
+
+
+def in_groups(columns: Sequence[Column]) -> list[list[int]]:
+    """The columns after the first one by their places, those together that must not be parted."""
+    groups: list[list[int]] = []
+    for place, column in enumerate(columns[1:], start=1):
+        before = columns[place - 1]
+        alike = column.group != "" and place > 1 and before.group == column.group
+        if groups and (alike or column.follows):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
 
 
 def words(*headings: str) -> list[Column]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from chainmark.report.model_charts import LINE_COLOURS, LINE_COLOURS_ON_DARK
 from chainmark.report.page import environment, script_json, template_text, vega_bundle
-from chainmark.report.sheet import Column, Figure, Sheet, Table, padded
+from chainmark.report.sheet import Column, Definitions, Figure, Listing, Remarks, Sheet, Table, padded
 
 
 def render_sheet_html(sheet: Sheet) -> str:
@@ -17,10 +17,11 @@ def render_sheet_html(sheet: Sheet) -> str:
     return environment().get_template("sheet.html.j2").render(
         sheet=sheet,
         is_table=lambda block: isinstance(block, Table),
-        padded_column=_padded_column,
-        heads=_heads,
-        tail_width=_tail_width,
-        css=Markup(template_text("report.css") + template_text("sheet.css")),  # noqa: S704 - our own files
+        is_listing=lambda block: isinstance(block, Listing),
+        is_definitions=lambda block: isinstance(block, Definitions),
+        is_remarks=lambda block: isinstance(block, Remarks),
+        tables=TABLE_HELPERS,
+        css=Markup(template_text("report.css") + template_text("table.css") + template_text("sheet.css")),  # noqa: S704 - our own files
         script=Markup(template_text("common.js") + template_text("sheet.js")),  # noqa: S704 - our own files
         vega=vega_bundle(),
         source_json=script_json(sheet.source_json),
@@ -59,3 +60,7 @@ def _heads(table: Table) -> list[tuple[str, Column, int]]:
         else:
             heads += [(column.heading, column, 1) for column in columns]
     return heads
+
+
+# What the template of a table needs, on every page that has one.
+TABLE_HELPERS = {"padded_column": _padded_column, "heads": _heads, "tail_width": _tail_width}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chainmark.report.markup import bullets, escaped, folded, plain, table
-from chainmark.report.sheet import Section, Sheet, Table, TableCell
+from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
+from chainmark.report.sheet import Definitions, Listing, Remarks, Section, Sheet, Table, TableCell
 
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "neutral": ""}
 
@@ -13,7 +13,7 @@ def render_sheet_markdown(sheet: Sheet) -> str:
     lines = [
         f"## {plain(sheet.title)}",
         "",
-        f"{_SIGNS[sheet.status]}**{sheet.word}**: {plain(sheet.sentence)}",
+        f"{_SIGNS[sheet.status]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
         "",
         plain(sheet.subtitle),
         "",
@@ -32,6 +32,13 @@ def _section(section: Section) -> list[str]:
         if isinstance(block, Table):
             lines += [f"**{plain(block.title)}**", "", *_table(block)]
             lines += [plain(" ".join(block.notes)), ""] if block.notes else []
+        elif isinstance(block, Listing):
+            lines += [line for caption, text in block.entries for line in (plain(caption), "", *fenced(text))]
+        elif isinstance(block, Definitions):
+            named = [f"- **{plain(one.term)}** ({code(one.id)}) – {plain(one.text)}" for one in block.entries]
+            lines += [f"**{plain(block.title)}**", "", *named, ""]
+        elif isinstance(block, Remarks):
+            lines += bullets(plain(block.title), block.items)
     return lines
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import groupby
 from typing import Any
 
 from chainmark.report.model_charts import LINE_COLOURS
-from chainmark.report.sheet import Figure, Sheet, Table, padded
+from chainmark.report.sheet import Block, Definitions, Figure, Listing, Remarks, Sheet, Table, in_groups, padded
 from chainmark.report.typeset import typeset
 from chainmark.report.vega import svg_of
 
@@ -23,10 +22,11 @@ def render_sheet_pdf(sheet: Sheet) -> bytes:
         "sentence": sheet.sentence,
         "notes": sheet.notes,
         "digest": sheet.digest,
+        "contents": sheet.contents,
         "sections": [
             {
                 "title": section.title,
-                "blocks": [_table(block) if isinstance(block, Table) else _figure(block) for block in section.blocks],
+                "blocks": [_block(block) for block in section.blocks],
             }
             for section in sheet.sections
         ],
@@ -34,9 +34,22 @@ def render_sheet_pdf(sheet: Sheet) -> bytes:
     return typeset("sheet.typ", data)
 
 
+def _block(block: Block) -> dict[str, Any]:
+    if isinstance(block, Table):
+        return {"kind": "table", **_table(block)}
+    if isinstance(block, Listing):
+        return {"kind": "listing", "title": block.title, "entries": block.entries, "note": ""}
+    if isinstance(block, Definitions):
+        entries = [dataclasses.asdict(entry) for entry in block.entries]
+        return {"kind": "definitions", "title": block.title, "entries": entries, "note": ""}
+    if isinstance(block, Remarks):
+        return {"kind": "remarks", "title": block.title, "items": block.items, "note": ""}
+    return {"kind": "figure", **_figure(block)}
+
+
 def _figure(figure: Figure) -> dict[str, Any]:
     svgs = [svg_of(spec, LINE_COLOURS) for spec in figure.paper]
-    return {"figure": True, "title": figure.title, "svgs": svgs, "note": figure.note}
+    return {"title": figure.title, "svgs": svgs, "note": figure.note}
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -57,12 +70,8 @@ def _table(table: Table) -> dict[str, Any]:
                 ],
             }
         )  # fmt: skip
-    groups: list[list[dict[str, Any]]] = []
-    for name, members in groupby(columns[1:], key=lambda column: str(column["group"])):
-        found = list(members)
-        groups += [found] if name else [[column] for column in found]
+    groups = [[columns[place] for place in places] for places in in_groups(table.columns)]
     return {
-        "figure": False,
         "title": table.title,
         "names": columns[0],
         "groups": groups,

@@ -13,8 +13,18 @@ from rich.text import Text
 from chainmark.core import units
 from chainmark.report.bars import text_bar, text_scale
 from chainmark.report.lines import Printer, shorten, wrapped
-from chainmark.report.model_charts import PART_COLOURS
-from chainmark.report.sheet import Sheet, StackedBar, Table
+from chainmark.report.model_charts import LINE_COLOURS_ON_DARK, PART_COLOURS
+from chainmark.report.sheet import (
+    Definitions,
+    Figure,
+    Listing,
+    Remarks,
+    Sheet,
+    StackedBar,
+    Strip,
+    Table,
+    in_groups,
+)
 from chainmark.report.terminal import EMPHASIS_STYLES, VERDICT_STYLES
 
 _STYLES = {**VERDICT_STYLES, "neutral": "bold white on blue"}
@@ -29,6 +39,7 @@ _WIDEST_HEADING = 30
 _WIDEST_STACK = 76
 _WIDEST_BAR_NAME = 0.22
 _QUIET = "bright_black"
+MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
 
 
 def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
@@ -38,14 +49,23 @@ def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
     out.paragraph(sheet.title, "bold")
     out.paragraph(sheet.subtitle, _QUIET)
     out.blank()
-    badge = f" {sheet.word} "
-    for index, line in enumerate(wrapped(sheet.sentence, console.width - len(badge) - 2)):
+    badge = f" {sheet.word} " if sheet.word else ""
+    gap = _GAP if sheet.word else ""
+    for index, line in enumerate(wrapped(sheet.sentence, console.width - len(badge) - len(gap))):
         first = (badge, _STYLES[sheet.status]) if index == 0 else " " * len(badge)
-        out.line(Text.assemble(first, _GAP, (line, "bold")))
+        out.line(Text.assemble(first, gap, (line, "bold")))
     out.blank()
     for block in sheet.blocks():
         if isinstance(block, Table):
             _print_table(block, out)
+        elif isinstance(block, Listing):
+            _print_listing(block, out)
+        elif isinstance(block, Definitions):
+            _print_definitions(block, out)
+        elif isinstance(block, Remarks):
+            _print_remarks(block, out)
+        elif block.strips:
+            _print_strips(block, out)
     for note in sheet.notes:
         out.item(note)
     if sheet.notes:
@@ -83,7 +103,7 @@ def _print_table(table: Table, out: Printer) -> None:
         _print_bars(table.bars, out)
     notes = list(table.notes)
     if len(full[1]) > len(lean[1]):
-        notes.append("Some standard errors are left out for want of width.")
+        notes.append(f"Some {table.tails} are left out for want of width.")
     for line in wrapped(" ".join(notes), out.width - len(_INDENT)) if notes else []:
         out.line(Text(_INDENT + line, style=_QUIET))
     out.blank()
@@ -146,9 +166,9 @@ def _groups(table: Table, *, tails: bool) -> list[_Group]:
     """The columns after the first in groups that are never parted."""
     printed = [_printed(table, index, tails=tails) for index in range(1, len(table.columns))]
     groups: list[_Group] = []
-    for name, members in groupby(printed, key=lambda one: one.group):
-        columns = list(members)
-        groups += [_under(name, columns)] if name else [[column] for column in columns]
+    for places in in_groups(table.columns):
+        members = [printed[place - 1] for place in places]
+        groups.append(_under(members[0].group, members) if members[0].group else members)
     return groups
 
 
@@ -180,7 +200,7 @@ def _printed(table: Table, index: int, *, tails: bool) -> _Printed:
 
 def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
     """Figures aligned on their decimal point with their tails below each other; words flush right over both."""
-    is_figure = [bool(text) and text[-1].isdigit() for text, _ in cells]
+    is_figure = [units.is_figure(text) for text, _ in cells]
     aligned = units.align_on_point([text if figure else "" for (text, _), figure in zip(cells, is_figure, strict=True)])
     tails = max((cell_len(tail) for _, tail in cells), default=0)
     joined = [
@@ -209,7 +229,7 @@ def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: P
 
 def _heading(group: _Group) -> str:
     if not group[0].group:
-        return group[0].heading
+        return _GAP.join(one.heading for one in group)
     across = _across(group) - len(_gap(group))
     return _right(shorten(group[0].group, across), across)
 
@@ -240,3 +260,64 @@ def _append_parts(line: Text, parts: Sequence[float], longest: float, width: int
         text = f"{index + 1}"[: end - start].ljust(end - start, "━")
         line.append(text, style=PART_COLOURS[index % len(PART_COLOURS)])
     line.append(" " * (width - ends[-1]))
+
+
+def _print_strips(figure: Figure, out: Printer) -> None:
+    """A row of marks a line; where two meet, the later kind is seen, as it is drawn last on a screen as well."""
+    out.line(Text(shorten(figure.title, out.width), style="bold"))
+    across = min(max(cell_len(strip.label) for strip in figure.strips), int(out.width * _WIDEST_NAME))
+    values = units.align_on_point([strip.value for strip in figure.strips])
+    spare = out.width - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
+    width = max(10, min(_WIDEST_STACK, spare))
+    for strip, value in zip(figure.strips, values, strict=True):
+        line = Text(f"{_INDENT}{_left(shorten(strip.label, across), across)}{_GAP}")
+        _append_marks(line, strip, width)
+        line.append(f"{_GAP}{value}")
+        out.line(line)
+    legend = "   ".join(f"{MARKS[index % len(MARKS)]} {kind}" for index, kind in enumerate(figure.kinds))
+    for text in (legend, figure.note):
+        for row in wrapped(text, out.width - len(_INDENT)) if text else []:
+            out.line(Text(_INDENT + row, style=_QUIET))
+    out.blank()
+
+
+def _append_marks(line: Text, strip: Strip, width: int) -> None:
+    cells = [" "] * width
+    at = {kind: round(position * (width - 1)) for kind, position in strip.marks}
+    if at:
+        for cell in range(min(at.values()), max(at.values()) + 1):
+            cells[cell] = "─"
+    kinds: dict[int, int] = {cell: kind for kind, cell in sorted(at.items())}
+    for kind, run in groupby(range(width), key=kinds.get):
+        run_of = list(run)
+        if kind is None:
+            line.append("".join(cells[cell] for cell in run_of), style=_QUIET)
+        else:
+            mark, style = MARKS[kind % len(MARKS)], LINE_COLOURS_ON_DARK[kind % len(LINE_COLOURS_ON_DARK)]
+            line.append(mark * len(run_of), style=style)
+
+
+def _print_listing(listing: Listing, out: Printer) -> None:
+    """Texts are folded at the terminal's edge, never cut: they are what somebody came for."""
+    out.line(Text(shorten(listing.title, out.width), style="bold"))
+    room = max(20, out.width - 2 * len(_INDENT))
+    for caption, text in listing.entries:
+        for row in wrapped(caption, out.width - len(_INDENT)):
+            out.line(Text(_INDENT + row, style=_QUIET))
+        for start in range(0, len(text), room):
+            out.line(Text(2 * _INDENT + text[start : start + room]))
+    out.blank()
+
+
+def _print_definitions(block: Definitions, out: Printer) -> None:
+    out.line(Text(shorten(block.title, out.width), style="bold"))
+    for entry in block.entries:
+        out.item(f"{entry.term} ({entry.id}) – {entry.text}")
+    out.blank()
+
+
+def _print_remarks(block: Remarks, out: Printer) -> None:
+    out.line(Text(shorten(block.title, out.width), style="bold"))
+    for item in block.items:
+        out.item(item)
+    out.blank()

@@ -299,13 +299,21 @@ def _order(place: StoryPlace, end: int) -> tuple[bool, float, float, str]:
 
 
 def _slowest(places: Sequence[StoryPlace], stage: int) -> int | None:
-    """The place with the longest step to a stage, where at least three can be compared and one is longest."""
-    steps = [(step, index) for index, place in enumerate(places) if (step := place.steps[stage]) is not None]
+    """The place with the longest step to a stage, among the most that took that step from the same stage.
+
+    None where fewer than three can be compared, or several took as long.
+    """
+    alike: dict[int, list[tuple[float, int]]] = {}
+    for index, place in enumerate(places):
+        step = place.steps[stage]
+        if step is not None:
+            before = max(other for other in range(stage) if place.seconds[other] is not None)
+            alike.setdefault(before, []).append((step, index))
+    steps = max(alike.values(), key=len, default=[])
     if len(steps) < 3:
         return None
-    longest = max(step for step, _ in steps)
-    reached = [index for step, index in steps if step == longest]
-    return reached[0] if len(reached) == 1 else None
+    longest, where = max(steps)
+    return where if sum(step == longest for step, _ in steps) == 1 else None
 
 
 def _untold(places: Sequence[StoryPlace], stages: int) -> list[Untold]:

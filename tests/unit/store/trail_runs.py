@@ -220,7 +220,7 @@ def sealed(
         started_at="2026-01-01T00:00:00Z",
         ended_at="2026-01-01T00:10:00Z",
         host=HOST,
-        sources=[Source(path=f"{place}/log.json", size_bytes=1, blake3="0") for place in sorted(lives.logs)],
+        sources=[Source(path=f"{place}/log.json", size_bytes=1, blake3=run.run_id) for place in sorted(lives.logs)],
         status=Status.VALID,
     )
     return run.seal(manifest, made, summarise(made, samples, 1))

@@ -17,7 +17,7 @@
 
   chainmark.drawWhenSeen((place) => {
     const spec = fitted(settings.specs[place.dataset.chart], place.clientWidth);
-    chainmark.embed(place, { ...spec, width: "container", height: heightOf(spec) }, settings, "svg");
+    chainmark.embed(place, { ...spec, width: "container", height: spec.height ?? heightOf(spec) }, settings, "svg");
   });
   chainmark.offerDownload("source-data", `${settings.kind}.json`);
 })();

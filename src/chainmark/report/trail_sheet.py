@@ -1,0 +1,152 @@
+"""A story as a sheet: what the thing is, when each place did what, and which log lines say so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from chainmark.core import units
+from chainmark.core.trail import Neighbour, Story, short_key
+from chainmark.report.sheet import Block, Column, Listing, Section, Sheet, Table, TableCell, TableRow, one_line, words
+from chainmark.report.timeline import Axis, axis_of, timeline_figure, told_stages
+
+NOT_TOLD = "not told"
+_LONGEST = "max"
+_LONG_FACT = 32  # what a table has room for; what is longer is told below it
+_NAMED = 8
+
+
+def trail_sheet(story: Story) -> Sheet:
+    """Lay out a story."""
+    listing: list[Block] = [_listing(story)] if story.log_lines else []
+    sections = [
+        Section("whole", "What happened", [facts_table(story), timeline_figure(story)]),
+        Section("places", f"{story.place_label.capitalize()} by {story.place_label}", [places_table(story)]),
+        Section("logs", "Where the logs say so", _log_tables(story)),
+        Section("lines", "Lines of the logs", listing),
+    ]
+    return Sheet(
+        kind="story",
+        title=f"{story.name.capitalize()} of {story.subject}",
+        subtitle=one_line([f"{story.label} {story.key}", f"run {story.run_id}"]),
+        status="neutral",
+        word=story.label.upper(),
+        sentence=sentence(story),
+        sections=[section for section in sections if section.blocks],
+        notes=missing(story),
+        source_json=story.model_dump_json(),
+    )
+
+
+def sentence(story: Story) -> str:
+    """How far it came: "block 3: adopted at 6 of 6 hosts; the last, node-3, 452.0 ms after slot start"."""
+    axis = axis_of(story)
+    end = story.stages[story.end]
+    reached = [(second, place.place) for place in story.places if (second := place.seconds[story.end]) is not None]
+    everywhere = len(story.places) + len(story.absent)
+    start = f"{story.name}: {end} at {len(reached)} of {units.plural(everywhere, story.place_label)}"
+    if not reached:
+        return f"{start}."
+    last, where = max(reached)
+    middle = f" (median {axis.with_unit(median(second for second, _ in reached))})" if len(reached) > 2 else ""
+    return f"{start}; the last, {where}, {axis.with_unit(last)} after {story.base_label}{middle}."
+
+
+def facts_table(story: Story) -> Table:
+    """What is known of the thing."""
+    facts = [(fact.label, fact.value) for fact in story.facts]
+    if story.number is not None:
+        facts.insert(0, (story.number_label or "number", str(story.number)))
+    if story.base_ns is not None:
+        facts.append((story.base_label, units.utc_of_nanoseconds(story.base_ns)))
+    short = [TableRow([TableCell(label), TableCell(value)]) for label, value in facts if len(value) <= _LONG_FACT]
+    long = [f"{label}: {value}." for label, value in facts if len(value) > _LONG_FACT]
+    return Table("facts", f"The {story.label}", words("", ""), short, notes=long)
+
+
+def places_table(story: Story, id_: str = "places", *, sortable: bool = True) -> Table:
+    """Every stage's time at every place, with the time since the stage before."""
+    axis = axis_of(story)
+    stages = told_stages(story)
+    has_roles = any(place.role for place in story.places)
+    silent = {(item.stage, place) for item in story.untold for place in item.places}
+    rows, long = [], []
+    for index in story.rows:
+        place = story.places[index]
+        cells = [TableCell(place.place), *([TableCell(place.role)] if has_roles else [])]
+        for label, fact in zip(story.place_facts, place.facts, strict=True):
+            cells.append(TableCell(fact if len(fact) <= _LONG_FACT else fact[: _LONG_FACT - 1] + "…"))
+            long += [f"{place.place}, {label}: {fact}."] if len(fact) > _LONG_FACT else []
+        cells += [_time(story, axis, index, stage, is_silent=(stage, place.place) in silent) for stage in stages]
+        rows.append(TableRow(cells))
+    notes = [
+        f"Behind a time, with “+”: since the stage before at the same {story.place_label}; “{_LONGEST}”: the longest "
+        "of its column.",
+        *long,
+    ]
+    columns = words(story.place_label, *(["role"] if has_roles else []), *story.place_facts)
+    columns += [Column(story.stages[stage], spare_tail=True) for stage in stages]
+    return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the stage before")
+
+
+def _time(story: Story, axis: Axis, index: int, stage: int, *, is_silent: bool) -> TableCell:
+    place = story.places[index]
+    second, step = place.seconds[stage], place.steps[stage]
+    if second is None:
+        return TableCell(NOT_TOLD, emphasis="caution") if is_silent else TableCell()
+    slowest = story.slowest[stage] == index
+    tail = f"{axis.text(step, signed=True)}{f' {_LONGEST}' if slowest else ''}" if step is not None else ""
+    return TableCell(axis.text(second), tail, emphasis="caution" if slowest else "plain")
+
+
+def _log_tables(story: Story) -> list[Table]:
+    """The lines of every file, stage by stage."""
+    stages = told_stages(story)
+    rows = []
+    for place in (story.places[index] for index in story.rows):
+        for file in dict.fromkeys(found for found in place.files if found is not None):
+            lines = [
+                str(line) if found == file and line is not None else ""
+                for found, line in zip(place.files, place.lines, strict=True)
+            ]
+            name = story.files[file]
+            whole = name if place.place in name else f"{place.place}: {name}"
+            rows.append(TableRow([TableCell(whole), *(TableCell(lines[stage]) for stage in stages)]))
+    if not rows:
+        return []
+    columns = [*words("file"), *(Column(story.stages[stage]) for stage in stages)]
+    return [Table("logs", "Line of each stage, in the folder that was imported", columns, rows, sortable=True)]
+
+
+def _listing(story: Story) -> Listing:
+    entries = []
+    for found in story.log_lines:
+        problem = f": {found.problem}" if found.problem else ""
+        caption = f"{found.place} {story.stages[found.stage]}, {found.file}:{found.line}{problem}"
+        entries.append((caption, found.text))
+    return Listing("lines", "The lines", entries)
+
+
+def missing(story: Story) -> list[str]:
+    """What the story lacks, who else has its number, and how to see it again."""
+    notes = []
+    places = f"{story.place_label}s"
+    if story.shown:
+        notes.append(f"Of {len(story.places)} {places}, {len(story.rows)} are shown: those that were asked for.")
+    if story.absent:
+        notes.append(f"{_listed(story.absent, places)}: no event of this {story.label}.")
+    notes += [f"“{story.stages[item.stage]}” was not told by {_listed(item.places, places)}." for item in story.untold]
+    notes += [_rival(story, other) for other in story.neighbours]
+    return [*notes, f"To see it again: {story.command}"]
+
+
+def _rival(story: Story, other: Neighbour) -> str:
+    facts = ", ".join(f"{fact.label} {fact.value}" for fact in other.facts)
+    known = f"known to {units.plural(other.places, story.place_label)}"
+    number = f"{story.number_label or 'number'} {story.number}"
+    return f"Another {story.label} has the {number}: {short_key(other.key)}, {known}{f' ({facts})' if facts else ''}."
+
+
+def _listed(names: Sequence[str], noun: str) -> str:
+    more = f" and {len(names) - _NAMED} more {noun}" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

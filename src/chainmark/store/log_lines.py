@@ -1,0 +1,57 @@
+"""Lines of log files by their numbers, as they stand there: the files may be plain or compressed by now."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import zstandard
+
+from chainmark.core.storage import storage_errors
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PACKED = ("", ".gz", ".zst")
+
+
+def find_log(folder: Path, name: str) -> Path | None:
+    """The file of that name below a folder, also if it was compressed or unpacked meanwhile; None if there is none."""
+    root = folder.resolve()
+    bare = next((name.removesuffix(suffix) for suffix in _PACKED[1:] if name.endswith(suffix)), name)
+    for candidate in dict.fromkeys([name, *(bare + suffix for suffix in _PACKED)]):
+        path = (root / candidate).resolve()
+        if path.is_relative_to(root) and path.is_file():  # a run may come from elsewhere, and so its paths
+            return path
+    return None
+
+
+def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
+    """The lines of those numbers, from 1, without their ends; one that the file does not have is left out.
+
+    What a terminal could take for a command is made visible.
+    """
+    wanted = set(numbers)
+    found: dict[int, str] = {}
+    last = max(wanted, default=0)
+    with storage_errors(path), path.open("rb") as raw:
+        for number, line in enumerate(_unpacked(raw), start=1):
+            if number in wanted:
+                found[number] = _visible(line.rstrip(b"\r\n").decode("utf-8", errors="replace"))
+            if number >= last:
+                break
+    return found
+
+
+def _unpacked(raw: io.BufferedReader) -> BinaryIO:
+    start = raw.peek(4)[:4]
+    if start.startswith(_GZIP):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+    if start == _ZSTD:
+        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
+    return raw
+
+
+def _visible(text: str) -> str:
+    return "".join(letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in text)

@@ -1,0 +1,155 @@
+"""`chainmark block` as typed: the block that was meant, the lines that say so, and a sentence where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from chainmark.cli.app import app
+from chainmark.core.errors import UsageError
+from chainmark.core.trail import Story
+from chainmark.store.runs import SealedRun, Store
+
+from tests.unit.store.trail_runs import SLOW, Lives, key_of, sealed, trail, write_logs
+
+HOSTS = 6
+
+
+@pytest.fixture(scope="module")
+def lives() -> Lives:
+    """What happened."""
+    return Lives(HOSTS, 8).fill()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, lives: Lives) -> SealedRun:
+    """A run in a store of its own."""
+    return sealed(Store(tmp_path_factory.mktemp("store")), lives)
+
+
+@pytest.fixture(autouse=True)
+def own_store(run: SealedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store of that run, as `--store` would set it."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(run.path.parents[1]))
+
+
+def chainmark(*arguments: str) -> Result:
+    """Run the command; an error that it would print is raised."""
+    result = CliRunner().invoke(app, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def told(*arguments: str) -> Story:
+    """The story on stdout."""
+    return Story.model_validate_json(chainmark(*arguments, "--json").stdout)
+
+
+def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
+    text = chainmark("block", "v1", "3").stdout
+    assert f"block 3: adopted at {HOSTS} of {HOSTS} hosts; the last, {SLOW}," in text
+    assert key_of("rival")[:16] in text  # the other side of the fork
+    for host in range(HOSTS):
+        assert f"node-{host}/log.json" in text
+    assert told("block", run.run_id, key_of("rival")[:8]).key == key_of("rival")
+    assert told("trail", "v1", "block", "3") == told("block", "v1", "3")
+
+
+@pytest.mark.parametrize("container", ["plain", "gzip", "zstd"])
+def test_the_lines_are_those_of_the_block(lives: Lives, tmp_path: Path, container: str) -> None:
+    """A line number that is off by one shows another block's line."""
+    write_logs(lives, tmp_path, container)
+    found = told("block", "v1", "2", "--lines", str(tmp_path)).log_lines
+    assert {line.place for line in found} == {"node-2", SLOW, "node-4", "node-5"}  # the forger, and the last three
+    for line in found:
+        assert json.loads(line.text) == {"what": ["forged", "noticed", "fetched", "adopted"][line.stage],
+                                         "block": key_of("b2")}  # fmt: skip
+        assert line.problem == ""
+
+
+def test_only_the_hosts_that_were_asked_for_are_shown(lives: Lives, tmp_path: Path) -> None:
+    write_logs(lives, tmp_path)
+    story = told("block", "v1", "2", "--host", "node-0", "--lines", str(tmp_path))
+    assert {line.place for line in story.log_lines} == {"node-0"}
+    text = chainmark("block", "v1", "2", "--host", "node-0").stdout
+    assert "node-0/log.json" in text
+    assert "node-1/log.json" not in text
+    assert f"adopted at {HOSTS} of {HOSTS} hosts" in text  # what is said of the block stays true
+
+
+def test_a_log_that_changed_is_not_shown_as_if_it_were_the_same(lives: Lives, tmp_path: Path) -> None:
+    write_logs(lives, tmp_path)
+    forger = tmp_path / "node-2" / "log.json"
+    lines = forger.read_text().splitlines()
+    forger.write_text("\n".join(["one more", *lines[:-3]]) + "\n\x1b[31m")
+    (tmp_path / SLOW / "log.json").unlink()
+    found = told("block", "v1", "2", "--lines", str(tmp_path)).log_lines
+    problems = {(line.place, line.problem.split(":")[0]) for line in found if line.problem}
+    assert ("node-2", "this line does not mention the block") in problems
+    assert (SLOW, "this file is not there") in problems
+    assert all(not line.problem for line in found if line.place in ("node-4", "node-5"))
+    late = told("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).log_lines
+    assert {line.problem.split(":")[0] for line in late} >= {"the file has fewer lines now"}
+    assert "\x1b" not in chainmark("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).stdout
+
+
+def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path) -> None:
+    write_logs(lives, tmp_path / "logs")
+    names = {"--html": "b.html", "--pdf": "b.pdf", "--md": "b.md", "--json-file": "b.json"}
+    targets = [part for option, name in names.items() for part in (option, str(tmp_path / name))]
+    chainmark("block", "v1", "2", "--lines", str(tmp_path / "logs"), *targets)
+    assert (tmp_path / "b.pdf").read_bytes().startswith(b"%PDF")
+    assert f'{{"what":"forged","block":"{key_of("b2")}"}}' in (tmp_path / "b.md").read_text()
+    assert "&#34;what&#34;:&#34;forged&#34;" in (tmp_path / "b.html").read_text()
+    assert Story.model_validate_json((tmp_path / "b.json").read_text()).log_lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "hint"),
+    [
+        (("block", "v1", "99"), "has no block `99`", "heights 1 to 8"),
+        (("block", "v1", "2", "--host", "node-77"), "has no host `node-77`", "is known to node-0"),
+        (("block", "v1", "5", "--host", f"node-{HOSTS - 1}"), "has no event of block 5", "is known to"),
+        (("block", "v1", "2", "--lines", "nowhere"), "`nowhere` has no file `node-", "imported from"),
+        (("trail", "v1", "parcel", "2"), "has no trail `parcel`", "chainmark trail"),
+        (("block", "v7", "2"), "no run matches `v7`", "runs list"),
+    ],
+)
+def test_what_cannot_be_shown_is_a_sentence(arguments: tuple[str, ...], said: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        chainmark(*arguments)
+    assert hint in (caught.value.hint or "")
+
+
+def test_runs_that_cannot_be_followed_are_a_sentence(
+    lives: Lives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
+    sealed(store, lives, trails=[])
+    with pytest.raises(UsageError, match="keeps nothing by which a block could be followed"):
+        chainmark("block", "v1", "2")
+    sealed(store, lives, "v2", trails=[trail("parcel")])
+    with pytest.raises(UsageError, match="has no trail `block`") as caught:
+        chainmark("block", "v2", "2")
+    assert "parcel KEY" in (caught.value.hint or "")
+    sealed(store, lives, "v2", trails=[trail("parcel")])
+    with pytest.raises(UsageError, match="names 2 runs"):
+        chainmark("block", "v2", "2")
+
+
+def test_no_path_of_a_run_leads_out_of_the_folder(tmp_path: Path) -> None:
+    """Runs are passed on: one must not make somebody print a file of theirs."""
+    lives = Lives(3, 1).fill()
+    (tmp_path / "secret").write_text(f"{key_of('b1')}\n" * 20)
+    for row in lives.rows:
+        for stage in ("forged", "noticed", "fetched", "adopted"):
+            row[f"{stage}_file"] = "../secret" if row[f"{stage}_file"] else None
+    made = sealed(Store(tmp_path / "store"), lives, "v9")
+    (tmp_path / "logs").mkdir()
+    with pytest.raises(UsageError, match="has no file"):
+        chainmark("--store", str(tmp_path / "store"), "block", made.run_id, "1", "--lines", str(tmp_path / "logs"))

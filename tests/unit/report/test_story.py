@@ -1,0 +1,136 @@
+"""The life of a block in every rendering: every time in each of them, and a chart that shows every mark."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from chainmark.core.trail import LogLine, Story
+from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.render import sheet_of
+from chainmark.report.sheet import Figure, Table
+from chainmark.report.sheet_terminal import MARKS
+from chainmark.report.timeline import MARKS_DATA, SHAPES, SPANS_DATA, timeline_figure
+from chainmark.store.runs import Store
+from chainmark.store.stories import Follower
+
+from tests.unit.report.browser import page_without_complaints
+from tests.unit.store.trail_runs import Lives, key_of, sealed
+
+HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
+
+
+@pytest.fixture(scope="module")
+def follower(tmp_path_factory: pytest.TempPathFactory) -> Follower:
+    """A run on as many hosts as a cluster has."""
+    run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(52, 5).fill())
+    return Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest)
+
+
+@pytest.fixture
+def story(follower: Follower) -> Story:
+    """A block with everything odd in it."""
+    return follower.story(key_of("b4"))
+
+
+def terminal(story: Story, width: int = 120) -> str:
+    """What a terminal of that width shows."""
+    file = io.StringIO()
+    render_terminal(story, Console(file=file, width=width))
+    return file.getvalue()
+
+
+def squeezed(text: str) -> str:
+    """A rendering's text without markup, on one line."""
+    plain = html.unescape(re.sub(r"<[^>]+>", " ", text)).replace("\u00a0", " ").replace("\\", "")
+    return re.sub(r"\s+", " ", re.sub("[\u2007\u2008]", "", plain))
+
+
+@pytest.mark.parametrize("render", [terminal, render_markdown, render_html])
+def test_every_rendering_has_every_figure(story: Story, render: Callable[[Story], str]) -> None:
+    text = squeezed(render(story))
+    for block in sheet_of(story).blocks():
+        if isinstance(block, Table):
+            for row in block.rows:
+                assert all(cell.text in text for cell in row.cells)
+    assert "“fetched” was not told by node-2." in text
+    assert story.command in text
+    assert render(story) == render(Story.model_validate_json(story.model_dump_json()))
+
+
+def test_the_pdf_is_the_same_twice(story: Story) -> None:
+    assert render_pdf(story) == render_pdf(story)
+
+
+def test_the_chart_shows_every_time_and_no_other(story: Story) -> None:
+    figure = timeline_figure(story)
+    told = sum(second is not None for place in story.places for second in place.seconds)
+    for drawn in (figure.spec, *figure.paper):
+        assert len(drawn["datasets"][MARKS_DATA]) == told
+        assert len(drawn["datasets"][SPANS_DATA]) == len(story.places)
+    last = max(mark["time"] for mark in figure.spec["datasets"][MARKS_DATA])
+    assert last == pytest.approx(1000.0 * max(p.seconds[story.end] or 0.0 for p in story.places))  # in ms
+    assert figure.spec["layer"][2]["encoding"]["y"]["sort"][-1] == story.places[-1].place
+    # A letter for every shape, so that screen and terminal say the same.
+    assert len(MARKS) == len(SHAPES)
+    assert sum(len(strip.marks) for strip in figure.strips) == told
+
+
+def test_many_places_go_on_on_the_next_page(follower: Follower, story: Story) -> None:
+    many = story.model_copy(update={"places": [
+        place.model_copy(update={"place": f"{place.place}-{copy}"}) for copy in range(3) for place in story.places
+    ]})  # fmt: skip
+    figure = timeline_figure(many)
+    assert len(figure.paper) == 3
+    shown = [name for spec in figure.paper for name in spec["layer"][2]["encoding"]["y"]["sort"]]
+    assert len(shown) == len(set(shown)) == 3 * len(story.places)
+
+
+def test_only_the_slow_step_is_marked_as_the_longest(story: Story) -> None:
+    table = next(block for block in sheet_of(story).blocks() if isinstance(block, Table) and block.id == "places")
+    marked = [(row.cells[0].text, column.heading) for row in table.rows
+              for column, cell in zip(table.columns, row.cells, strict=True) if cell.tail.endswith("max")]  # fmt: skip
+    assert marked == [("node-3", "fetched")]
+
+
+@pytest.mark.parametrize("width", [70, 80, 120, 200])
+def test_no_line_of_the_terminal_is_too_wide(story: Story, width: int) -> None:
+    story.log_lines = [LogLine(place="node-1", stage=0, file="node-1/log.json", line=7, text="x" * 1000)]
+    text = terminal(story, width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert re.sub(r"\s", "", text).count("x" * 1000) == 1  # folded, not cut
+
+
+def test_what_a_log_says_stays_text(story: Story, tmp_path: Path) -> None:
+    story.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
+    hostile = story.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *story.stages[1:]]})
+    page = render_html(hostile)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "\n# heading" not in render_markdown(hostile).replace("```", "").split("heading\n", 1)[0]
+    assert render_pdf(hostile).startswith(b"%PDF")
+
+
+def test_the_page_draws_its_timeline(story: Story, tmp_path: Path) -> None:
+    page = page_without_complaints(render_html(story), tmp_path)
+    assert page.count("<svg") >= 1
+    figure = next(block for block in sheet_of(story).blocks() if isinstance(block, Figure))
+    for place in figure.spec["layer"][2]["encoding"]["y"]["sort"]:
+        assert f">{place}</text>" in page
+
+
+def test_a_block_that_nobody_finished_is_told(follower: Follower) -> None:
+    story = follower.story(key_of("b1"))
+    bare = story.model_copy(update={"places": [
+        place.model_copy(update={"seconds": [None] * 4, "steps": [None] * 4, "lines": [], "files": []})
+        for place in story.places
+    ], "files": [], "slowest": [None] * 4})  # fmt: skip
+    assert "adopted at 0 of 52 hosts." in terminal(bare)
+    assert render_pdf(bare).startswith(b"%PDF")
+    assert "adopted at 0 of 52 hosts." in render_html(bare)
