@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -62,10 +62,6 @@ class UnfinishedRun:
             path.parent.mkdir(exist_ok=True)
             frame.write_parquet(path, compression="zstd", statistics=True)
 
-    def samples(self) -> Mapping[str, pl.DataFrame]:
-        """The samples that were stored, by population; each is read when it is asked for."""
-        return _StoredFrames(self.path / "samples")
-
     def sources(self) -> list[Source]:
         """Every raw file with its size and hash, in the order of their paths."""
         files = sorted(path for path in (self.path / "raw").rglob("*") if path.is_file())
@@ -84,25 +80,6 @@ class UnfinishedRun:
         hashes = {str(path.relative_to(self.path)): hash_file(path) for path in _files_of(self.path)}
         write_bytes(self.path / SEAL, json_bytes({"blake3": hashes}))
         return SealedRun(self.path)
-
-
-class _StoredFrames(Mapping[str, pl.DataFrame]):
-    """The Parquet files of a folder by their names, read one at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        path = self._folder / f"{name}.parquet"
-        if not path.is_file():
-            raise KeyError(name)
-        return pl.read_parquet(path)
-
-    def __iter__(self) -> Iterator[str]:
-        return (path.stem for path in sorted(self._folder.glob("*.parquet")))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class StagedRun(UnfinishedRun):
@@ -157,9 +134,9 @@ class SealedRun:
         rows = self._read_json("metrics.json")["metrics"]
         return {row["metric_id"]: MetricSummary.model_validate(row) for row in rows}
 
-    def samples(self, population_id: str) -> pl.DataFrame:
-        """The samples of one population: its keys, then one column per metric."""
-        return self._read_frame("samples", population_id)
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The samples of one population: its keys, then one column per metric; or those of the columns that it has."""
+        return self._read_frame("samples", population_id, columns)
 
     def events(self, name: str) -> pl.DataFrame:
         """The typed events of one kind."""

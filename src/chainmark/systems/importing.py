@@ -13,6 +13,7 @@ import blake3
 
 from chainmark.core.manifest import GateStatus, Manifest, Status
 from chainmark.core.progress import Progress
+from chainmark.stats.samples import ParquetSamples
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import ImportableSystem, Imported, ImportOrder
@@ -53,7 +54,7 @@ class Importer:
         try:
             imported = self.system.ingest(order, staged, progress)
             progress.stage("summarising")
-            summaries = summarise(imported.catalogue, staged.samples(), SEED)
+            summaries = summarise(imported.catalogue, ParquetSamples(staged.path / "samples"), SEED)
             manifest = _manifest(self.system.name, imported)
             progress.stage("sealing")
             staged.seal(manifest, imported.catalogue, summaries)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.topology import Listed, parse_topology
-from chainmark.systems.profiles import check_profile
 
 _READ = ConfigDict(frozen=True, extra="ignore")
 _STATED = ConfigDict(frozen=True, extra="forbid")
@@ -150,34 +148,25 @@ def read_genesis(path: Path) -> Genesis:
     )
 
 
-def resolve_genesis(path: Path | None, stated: Mapping[str, Any], folder: Path) -> tuple[Genesis, list[str]]:
+def resolve_genesis(path: Path | None, stated: StatedGenesis) -> tuple[Genesis, list[str]]:
     """The genesis from a file, from what was stated, or from both: what was stated counts.
 
     Returns:
         The genesis, and a sentence about what was assumed, if anything was.
 
     Raises:
-        UsageError: there is none, or a stated value is impossible.
+        UsageError: there is none.
     """
-    checked = check_profile(_Settings, {"genesis": dict(stated)}).genesis
     if path is not None:
-        read = read_genesis(path)
-        return _with(read, checked), []
-    if checked.system_start is None:
-        raise UsageError(f"there is no genesis in {folder}, so nothing says when its slots began", GENESIS_HINT)
+        return _with(read_genesis(path), stated), []
+    if stated.system_start is None:
+        raise UsageError("there is no genesis, so nothing says when slots began", GENESIS_HINT)
     genesis = Genesis(
-        system_start_ns=since_epoch_ns(checked.system_start),
-        **checked.model_dump(exclude={"system_start"}),
+        system_start_ns=since_epoch_ns(stated.system_start), **stated.model_dump(exclude={"system_start"})
     )
-    assumed = ", ".join(f"{name} {value}" for name, value in checked.assumed.items())
+    assumed = ", ".join(f"{name} {value}" for name, value in stated.assumed.items())
     warning = f"no genesis was given; assumed as on the benchmark clusters: {assumed}"
     return genesis, [warning] if assumed else []
-
-
-class _Settings(BaseModel):
-    """Gives stated values their dotted names in messages."""
-
-    genesis: StatedGenesis
 
 
 def _with(read: Genesis, stated: StatedGenesis) -> Genesis:

@@ -126,6 +126,19 @@ class Workload(BaseModel):
     block_bytes_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
+class Analysis(BaseModel):
+    """How logs are analysed."""
+
+    model_config = _SECTION
+
+    # Names of sets ("value", "size-full") and conditions ("BMinimumAdoptions=51"), all of which must hold.
+    filters: list[str] = []
+    # A block that a host adopts by switching to its fork is adopted; the published reports do not see it.
+    count_switches: bool = True
+    # By the rules of the published reports, quirks included.
+    published_rules: bool = False
+
+
 class Profile(BaseModel):
     """A Cardano profile, resolved and whole."""
 
@@ -139,6 +152,7 @@ class Profile(BaseModel):
     workload: Workload = Workload()
     stages: Stages = Stages()
     parameters: Parameters = Parameters()
+    analysis: Analysis = Analysis()
 
     @model_validator(mode="after")
     def _consistent(self) -> Profile:

@@ -1,0 +1,145 @@
+"""`chainmark ingest`: the logs of a cluster that somebody ran, as a sealed run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Column, Table
+
+from chainmark.cli.common import AsJson, open_store
+from chainmark.cli.console import err, out, print_json, progress
+from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.manifest import GateStatus, Manifest, Status
+from chainmark.systems.base import ImportOrder, importable, load_system
+from chainmark.systems.importing import ImportedRun, Importer
+from chainmark.systems.runner import failed_gates
+
+NOTES_SHOWN = 12
+LINES = "lines"
+
+
+def ingest(
+    system: Annotated[str, typer.Argument(help="The system whose logs these are, e.g. `cardano`.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the logs, or one log file.")],
+    version: Annotated[
+        str | None,
+        typer.Option("--as", metavar="V", help="What was measured.", show_default="as the logs and documents say"),
+    ] = None,
+    genesis: Annotated[Path | None, typer.Option(metavar="FILE", help="The network's genesis file.")] = None,
+    meta: Annotated[Path | None, typer.Option(metavar="FILE", help="The benchmark run's description.")] = None,
+    topology: Annotated[Path | None, typer.Option(metavar="FILE", help="Who is connected, and where.")] = None,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="NAME|EXPR",
+            help="What is analysed: a set (`value`) or a condition (`EpochGEq=2`); may be repeated.",
+            show_default="as the description says",
+        ),
+    ] = None,
+    no_filters: Annotated[bool, typer.Option("--no-filters", help="Analyse everything.")] = False,
+    published_rules: Annotated[
+        bool, typer.Option("--published-rules", help="Analyse as the published reports do, quirks included.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="State what no document says, e.g. `genesis.system_start=2026-02-05T18:52:16Z`.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="HOST", help="A host to leave out; may be repeated.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=0, help="0 means all cores. The run does not depend on it.")] = 0,
+    keep_events: Annotated[bool, typer.Option("--keep-events", help="Keep every decoded event as Parquet.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read the logs of a cluster into a sealed run.
+
+    Example: `chainmark ingest cardano cluster-logs --as 10.6.2 --filter value`
+
+    Every line is read once and counted in one class. What is missing (a host that ended early, a gap, a message that a
+    host never emits) is named, and the rest is measured. The same logs give the same run, to the byte.
+    """
+    if filters and no_filters:
+        raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")
+    order = ImportOrder(
+        source=folder,
+        version=version,
+        settings=tuple(settings or ()),
+        filters=() if no_filters else tuple(filters) if filters else None,
+        exclude=tuple(exclude or ()),
+        genesis=genesis,
+        meta=meta,
+        topology=topology,
+        threads=threads,
+        keep_events=keep_events,
+        published_rules=published_rules,
+    )
+    importer = Importer(open_store(), importable(load_system(system)))
+    with progress() as listener:
+        made = importer.make(order, listener)
+    if as_json:
+        print_json({"is_new": made.is_new, **made.run.manifest.model_dump(mode="json")})
+    else:
+        print_summary(made)
+    if made.run.manifest.status is Status.INVALID:
+        for gate in failed_gates(made.run):
+            told = f": {gate.detail}" if gate.detail else ""
+            err.print(
+                f"the run is invalid: {gate.label}: {gate.measured}, but {gate.limit} is required{told}", markup=False
+            )
+        err.print("hint: an invalid run is never compared; other filters may leave something to analyse")
+        raise typer.Exit(ExitCode.INVALID)
+
+
+def print_summary(made: ImportedRun) -> None:
+    """What was imported, for people."""
+    manifest = made.run.manifest
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(overflow="fold")
+    table.add_row("run", made.run.run_id + ("" if made.is_new else "  (imported before: nothing changed)"))
+    table.add_row("version", f"{manifest.subject.name} {manifest.subject.version}")
+    table.add_row("time", f"{manifest.started_at} to {manifest.ended_at}")
+    table.add_row("sources", f"{len(manifest.sources)} files, {_gigabytes(manifest)}")
+    for name, classes in manifest.counts.items():
+        if not name.startswith(f"{LINES} of "):
+            total = sum(classes.values())
+            shown = sorted(classes.items(), key=lambda item: -item[1])[:5]
+            told = ", ".join(f"{label} {count:,}" for label, count in shown if count)
+            table.add_row(name, f"{total:,}" + (f": {told}" if told else ""))
+    out.print(table)
+    _print_gates(manifest)
+    _print_notes(manifest)
+    if manifest.status is Status.VALID:
+        out.print(f"\nnext  chainmark runs show {made.run.run_id}", markup=False)
+        out.print(f"      chainmark compare BASELINE {made.run.run_id} --html report.html", markup=False)
+
+
+def _gigabytes(manifest: Manifest) -> str:
+    size = sum(source.size_bytes for source in manifest.sources)
+    return f"{size / 1e9:.2f} GB" if size >= 10**8 else f"{size / 1e6:.2f} MB"
+
+
+def _print_gates(manifest: Manifest) -> None:
+    table = Table("gate", "status", "measured", Column("detail", overflow="fold"), box=None)
+    for gate in manifest.gates:
+        style = {GateStatus.PASS: "green", GateStatus.WARN: "yellow", GateStatus.FAIL: "red"}[gate.status]
+        table.add_row(gate.label, f"[{style}]{gate.status.value}[/]", gate.measured, gate.detail)
+    out.print()
+    out.print(table)
+
+
+def _print_notes(manifest: Manifest) -> None:
+    notes = [*manifest.warnings, *(incident.what for incident in manifest.incidents)]
+    if notes:
+        out.print()
+    for note in notes[:NOTES_SHOWN]:
+        out.print(f"note  {note}", markup=False)
+    if len(notes) > NOTES_SHOWN:
+        out.print(f"note  {len(notes) - NOTES_SHOWN} more in `chainmark runs show`", markup=False)

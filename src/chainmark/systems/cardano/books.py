@@ -1,0 +1,161 @@
+"""The decoder's account of one host: what was read, and in which class every line ended."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from chainmark.core.errors import EnvironmentFailure
+
+_READ = ConfigDict(frozen=True, extra="ignore")
+
+
+class FileBook(BaseModel):
+    """One file, in the order of time among its host's; ``damage`` says why its end could not be read, if so."""
+
+    model_config = _READ
+
+    path: str
+    stored_bytes: int
+    text_bytes: int
+    lines: int
+    blake3: str
+    first_ns: int | None
+    container: str
+    wrapper: str
+    damage: str | None
+
+
+class MalformedLine(BaseModel):
+    """A line that could not be read; ``file`` is its file's path, ``line`` counts that file's lines from 1."""
+
+    model_config = _READ
+
+    file: str
+    line: int
+    reason: str
+    text: str
+
+
+class Books(BaseModel):
+    """Every line of a host in one class.
+
+    Attributes:
+        objects: lines with a readable envelope.
+        skipped: announcements that tell nothing new: falling edges, reads that do not wait, rollbacks.
+        not_objects: lines that are no JSON object at all.
+        seconds_before_order: the largest step back in time from one line to the next.
+        names: the names of hosts that the lines give, and how many lines give each.
+    """
+
+    model_config = _READ
+
+    files: list[FileBook]
+    raw_lines: int
+    objects: int
+    decoded: int
+    ignored: int
+    skipped: int
+    not_objects: int
+    malformed: int
+    malformed_envelope: int
+    malformed_body: int
+    decoded_by_message: dict[str, int]
+    ignored_by_message: dict[str, int]
+    malformed_kept: list[MalformedLine]
+    first_ns: int | None
+    last_ns: int | None
+    seconds_before_order: float
+    names: dict[str, int]
+    node_version: str | None
+    node_revision: str | None
+    compiler_version: str | None
+    network_magic: str | None
+
+    @property
+    def text_bytes(self) -> int:
+        """The size of the logs, uncompressed."""
+        return sum(file.text_bytes for file in self.files)
+
+    @property
+    def imbalances(self) -> list[str]:
+        """The sums that do not come out; always none unless the decoder is wrong."""
+        sums = {
+            "lines": (self.raw_lines, self.decoded + self.ignored + self.skipped + self.malformed + self.not_objects),
+            "lines of files": (self.raw_lines, sum(file.lines for file in self.files)),
+            "malformed lines": (self.malformed, self.malformed_envelope + self.malformed_body),
+            "messages": (self.objects, self.decoded + self.ignored + self.skipped + self.malformed_body),
+            "decoded messages": (self.decoded, sum(self.decoded_by_message.values())),
+            "ignored messages": (self.ignored, sum(self.ignored_by_message.values())),
+        }
+        return [f"{total} {name} in {parts} parts" for name, (total, parts) in sums.items() if total != parts]
+
+
+class Timeline(BaseModel):
+    """The slots of one host.
+
+    Attributes:
+        gaps: slots of which no line told.
+        restarts: when the process's counters began again, ns since 1970-01-01 UTC.
+        before_start: messages from before the network's start.
+    """
+
+    model_config = _READ
+
+    records: int
+    first_slot: int | None
+    last_slot: int | None
+    gaps: int
+    long_gaps: list[tuple[int, int]]
+    skipped_future: int
+    skipped_before: int
+    jumps_skipped: int
+    restarts: list[int]
+    before_start: int
+
+
+class Lives(BaseModel):
+    """The blocks that one host knew."""
+
+    model_config = _READ
+
+    entries: int
+    forged: int
+    errors: int
+    switched_adoptions: int
+    errors_by: dict[str, int]
+
+
+class HostSummary(BaseModel):
+    """What the decoder says of one host.
+
+    Attributes:
+        loop_offsets_s: lowest, median and highest distance of the forge loop's rounds from their slots' starts.
+    """
+
+    model_config = _READ
+
+    books: Books
+    timeline: Timeline
+    lives: Lives
+    loop_offsets_s: tuple[float, float, float] | None = None
+
+
+def read_summary(host: str, text: str) -> HostSummary:
+    """The decoder's summary, checked.
+
+    Raises:
+        EnvironmentFailure: its sums do not come out, or it is of another version than this code.
+    """
+    try:
+        summary = HostSummary.model_validate_json(text)
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise EnvironmentFailure(
+            f"the decoder's account of {host} lacks `{place}`: the compiled core is of another version",
+            "install chainmark again",
+        ) from error
+    if summary.books.imbalances:
+        raise EnvironmentFailure(
+            f"the lines of {host} were not all counted: {summary.books.imbalances[0]}", "please report it"
+        )
+    return summary

@@ -1,0 +1,210 @@
+"""What logs must be before anything is measured: complete enough, of this genesis, of one network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+import polars as pl
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.documents import GENESIS_HINT, Genesis
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, listed
+
+# The forge loop's round follows its slot's start at once, by the host's own clock. No host of a network whose hosts
+# accept each other's blocks is further off than this; but one that hung may begin its first rounds so late.
+HOST_MISFIT_S = 3600.0
+# A clock may be wrong, not all of them: a genesis that fits no host any better is another one.
+CLUSTER_MISFIT_S = 60.0
+_FOREIGN_NETWORK_HINT = "import each network by itself: `--exclude {}` leaves a host out, and may be repeated"
+
+
+def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
+    """What the beginnings of the logs can tell, before all of them are read.
+
+    Raises:
+        UsageError: a host has no log, or no host's slots fit the genesis, or only some hosts' do.
+    """
+    for host in cluster.hosts:
+        _check_not_empty(host)
+    misfits = {host.name: _misfit_s(host, genesis) for host in cluster.hosts}
+    told = {name: value for name, value in misfits.items() if value is not None}
+    if not told:
+        return
+    best = min(told.values(), key=abs)
+    if abs(best) > max(CLUSTER_MISFIT_S, 2 * genesis.slot_length_s):
+        began = _text(genesis.system_start_ns)
+        raise UsageError(
+            f"these logs are not of the genesis: by it slots began at {began}, "
+            f"but the logs' slots begin {_apart(best)} than they would then",
+            _start_hint(cluster, genesis),
+        )
+    strangers = [name for name, value in told.items() if abs(value) > HOST_MISFIT_S]
+    if strangers:
+        worst = max((told[name] for name in strangers), key=abs)
+        raise UsageError(
+            f"logs of two different networks: the slots of {listed(strangers)} begin {_apart(worst)} than those "
+            f"of the genesis, which the other hosts' fit",
+            _FOREIGN_NETWORK_HINT.format(strangers[0]),
+        )
+
+
+def _check_not_empty(host: HostLogs) -> None:
+    if host.files and any(file.stored_bytes for file in host.files):
+        return
+    what = f"{listed([file.name for file in host.files])} is empty" if host.files else "its folder has no log in it"
+    raise UsageError(f"{host.name} has not one log line: {what}", _exclude_hint(host.name))
+
+
+def _exclude_hint(host: str) -> str:
+    return f"`--exclude {host}` leaves it out"
+
+
+def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:
+    """How much later than its slot's start the forge loop begins its rounds, in the median; None without a loop."""
+    starts = host.loop_starts
+    return median((at - genesis.slot_start_ns(slot)) / 1e9 for slot, at in starts) if starts else None
+
+
+def _apart(seconds: float) -> str:
+    """A distance in time as people say it: "3.2 hours later"."""
+    sizes = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+    size, name = next((one for one in sizes if abs(seconds) >= one[0]), sizes[-1])
+    return f"{abs(seconds) / size:,.1f} {name} {'later' if seconds > 0 else 'earlier'}"
+
+
+def _text(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
+
+
+def implied_start(cluster: ClusterLogs, slot_length_s: float) -> str | None:
+    """When slot 0 began if slots are this long, by the logs alone, to the second; None if no forge loop tells."""
+    starts = [start for host in cluster.hosts for start in host.loop_starts]
+    if not starts:
+        return None
+    length_ns = round(slot_length_s * 1e9)
+    return _text(int(median(at - slot * length_ns for slot, at in starts)))
+
+
+def _start_hint(cluster: ClusterLogs, genesis: Genesis) -> str:
+    start = implied_start(cluster, genesis.slot_length_s)
+    return (
+        "give their own with `--genesis FILE`; with slots of this length theirs began at "
+        f"`--set genesis.system_start={start}`"
+    )
+
+
+def genesis_hint(cluster: ClusterLogs) -> str:
+    """What to do when there is no genesis; where the logs tell when their slots began, with that."""
+    start = implied_start(cluster, 1.0)
+    if start is None:
+        return GENESIS_HINT
+    return (
+        "give it with `--genesis FILE`, or state it; if slots last a second, these began at "
+        f"`--set genesis.system_start={start}`"
+    )
+
+
+def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
+    """What only the whole logs can tell.
+
+    Raises:
+        UsageError: a host's lines cannot be read at all, none tells anything of use, or a network is another one.
+    """
+    for name, summary in summaries.items():
+        books = summary.books
+        if books.raw_lines == 0:
+            raise UsageError(f"{name} has not one log line", _exclude_hint(name))
+        if books.objects == 0:
+            kept = next((line for line in books.malformed_kept), None)
+            why = f", the first because {kept.reason}" if kept else ""
+            raise UsageError(
+                f"none of the {books.raw_lines:,} lines of {name} can be read as a trace message{why}",
+                f"logs are JSON lines as cardano-node prints them; {_exclude_hint(name)}",
+            )
+    if not any(summary.books.decoded for summary in summaries.values()):
+        raise UsageError(
+            "these are a node's messages, but none of them is about slots, blocks or resources",
+            "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info",
+        )
+    _check_magic({name: summary.books.network_magic for name, summary in summaries.items()}, genesis)
+
+
+def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
+    told = {name: magic for name, magic in magics.items() if magic is not None}
+    expected = str(genesis.network_magic) if genesis.network_magic is not None else next(iter(told.values()), None)
+    strangers = [name for name, magic in told.items() if magic != expected]
+    if strangers and len(strangers) == len(told):
+        raise UsageError(
+            f"these logs are not of the genesis: their network's magic is {told[strangers[0]]}, its is {expected}",
+            "give their own with `--genesis FILE`",
+        )
+    if strangers:
+        raise UsageError(
+            f"logs of two different networks: the magic of {listed(strangers)} is {told[strangers[0]]}, "
+            f"that of the others {expected}",
+            _FOREIGN_NETWORK_HINT.format(strangers[0]),
+        )
+
+
+def check_one_network(lives: Mapping[str, Path]) -> list[str]:
+    """That hosts know each other's blocks.
+
+    Args:
+        lives: per host, the table of the blocks that it knew.
+
+    Returns:
+        Hosts that share no block with the others because they were never told of any: they know only their own.
+
+    Raises:
+        UsageError: hosts were told of blocks, but no block connects them with the others.
+    """
+    groups = _groups({name: _blocks(path) for name, path in lives.items()})
+    if len(groups) < 2:
+        return []
+    main = max(groups, key=len)
+    others = [group for group in groups if group is not main]
+    lonely = [group[0] for group in others if len(group) == 1 and not _was_told(lives[group[0]])]
+    strangers = [group for group in others if group[0] not in lonely]
+    if strangers:
+        raise UsageError(
+            f"logs of two different networks: {listed(main)} and {listed(strangers[0])} share no block",
+            _FOREIGN_NETWORK_HINT.format(strangers[0][0]),
+        )
+    return lonely
+
+
+def _blocks(path: Path) -> list[str]:
+    """The blocks that a host knew, and the parents of those that it forged."""
+    frame = pl.read_parquet(path, columns=["block", "parent"])
+    parents = frame.get_column("parent").drop_nulls()
+    return pl.concat([frame.get_column("block"), parents.filter(parents != "GenesisHash")]).unique().to_list()
+
+
+def _was_told(path: Path) -> bool:
+    return bool(pl.read_parquet(path, columns=["noticed_ns"]).get_column("noticed_ns").is_not_null().any())
+
+
+def _groups(blocks: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Hosts connected by blocks that they share; those who know none are in no group."""
+    leader: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            name = leader[name]
+        return name
+
+    first_with: dict[str, str] = {}
+    for host, known in blocks.items():
+        if known:
+            leader[host] = host
+        for block in known:
+            owner = find(first_with.setdefault(block, host))
+            leader[find(host)] = owner
+    groups: dict[str, list[str]] = {}
+    for host in leader:
+        groups.setdefault(find(host), []).append(host)
+    return list(groups.values())

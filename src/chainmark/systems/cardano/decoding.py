@@ -1,0 +1,165 @@
+"""The hosts of a cluster decoded, several at a time: logs in, one table of slots and one of blocks per host out."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chainmark._native import TraceDecoder
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.parts import map_parts
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.systems.cardano.analyse import HostTrace
+from chainmark.systems.cardano.books import HostSummary, read_summary
+from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
+from chainmark.systems.cardano.rules import Rules
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How logs are read, and where their tables go.
+
+    Attributes:
+        folder: of the tables.
+        events: the folder of all decoded events; None drops them.
+    """
+
+    genesis: Genesis
+    rules: Rules
+    folder: Path
+    events: Path | None
+
+    def slots(self, host: str) -> Path:
+        """The table of a host's slots."""
+        return self.folder / f"{host}.slots.parquet"
+
+    def lives(self, host: str) -> Path:
+        """The table of the blocks that a host knew."""
+        return self.folder / f"{host}.lives.parquet"
+
+    def order(self, host: HostLogs) -> dict[str, Any]:
+        """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
+        return {
+            "host": host.name,
+            "files": [str(file.path) for file in host.files],
+            "published_rules": self.rules.published,
+            "system_start_ns": self.genesis.system_start_ns,
+            "slot_length_s": self.genesis.slot_length_s,
+            "epoch_slots": self.genesis.epoch_slots,
+            "security_parameter": self.genesis.security_parameter,
+            "active_slots_coefficient": self.genesis.active_slots_coefficient,
+            "slots_out": str(self.slots(host.name)),
+            "lives_out": str(self.lives(host.name)),
+            "events_out": None if self.events is None else str(self.events / f"{host.name}.parquet"),
+        }
+
+
+@dataclass(frozen=True)
+class Part:
+    """One host: the decoder's order as JSON, and how much there is to read."""
+
+    host: str
+    order: str
+    stored_bytes: int
+
+
+def decode(
+    cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress
+) -> tuple[list[HostTrace], dict[str, HostSummary]]:
+    """Read every host's logs once, ``threads`` hosts at a time (0: one per core).
+
+    Returns:
+        The decoded hosts and the accounts of them, in the hosts' order.
+
+    Raises:
+        UsageError: an order is impossible.
+        EnvironmentFailure: logs cannot be read, or tables cannot be written.
+    """
+    if reading.events is not None:
+        with storage_errors(reading.events):
+            reading.events.mkdir(exist_ok=True)
+    parts = [Part(host.name, json.dumps(reading.order(host)), host.stored_bytes) for host in cluster.hosts]
+    decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
+    progress.stage(f"reading {len(parts)} hosts" if len(parts) > 1 else f"reading {parts[0].host}")
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="decoder") as executor:
+        told = map_parts(
+            decoders.decode,
+            parts,
+            executor,
+            weight=lambda part: part.stored_bytes,
+            watch=decoders.watch,
+            cancel=decoders.cancel,
+        )
+    traces, summaries = [], {}
+    for part, text in zip(parts, told, strict=True):
+        if text is None:
+            raise KeyboardInterrupt
+        summaries[part.host] = read_summary(part.host, text)
+        trace = HostTrace(part.host, reading.slots(part.host), reading.lives(part.host), json.loads(text))
+        traces.append(trace)
+    return traces, summaries
+
+
+class Decoders:
+    """The decoders at work: how far they are, and a way to stop them."""
+
+    def __init__(self, total_bytes: int, progress: Progress) -> None:
+        self._total_bytes = max(total_bytes, 1)
+        self._progress = progress
+        self._begun = time.monotonic()
+        self._made: list[TraceDecoder] = []
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+
+    def decode(self, part: Part) -> str | None:
+        """One host's account as JSON, once its tables are written; None if it was stopped.
+
+        Raises:
+            UsageError: the order is impossible.
+            EnvironmentFailure: its files cannot be read, or its tables cannot be written.
+        """
+        try:
+            return self._begin(part).run()
+        except ValueError as error:
+            message, _, hint = str(error).partition("\nhint: ")
+            raise UsageError(message, hint or None) from error
+        except OSError as error:
+            path = str(error.filename)
+            if path in json.loads(part.order)["files"]:
+                raise EnvironmentFailure(
+                    f"the log {path} cannot be read: {error.strerror}", f"`--exclude {part.host}` leaves the host out"
+                ) from error
+            with storage_errors(Path(path)):
+                raise
+
+    def _begin(self, part: Part) -> TraceDecoder:
+        decoder = TraceDecoder(part.order)
+        with self._lock:
+            self._made.append(decoder)
+            if self._is_cancelled:
+                decoder.cancel()
+        return decoder
+
+    def watch(self) -> None:
+        """Tell how far they are."""
+        with self._lock:
+            told = [decoder.progress() for decoder in self._made]
+        done = sum(stored for stored, _ in told)
+        rate = done / max(time.monotonic() - self._begun, 1e-3) / 1e9
+        lines = sum(count for _, count in told) / 1e6
+        self._progress.update(done / self._total_bytes, f"{done / 1e9:.2f} GB, {lines:.1f} M lines, {rate:.2f} GB/s")
+
+    def cancel(self) -> None:
+        """Stop all of them, and those that begin hereafter."""
+        with self._lock:
+            self._is_cancelled = True
+            for decoder in self._made:
+                decoder.cancel()

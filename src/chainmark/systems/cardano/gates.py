@@ -1,0 +1,264 @@
+"""Whether a cluster's run may be judged, and what happened in it that a reader must know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.core.manifest import Gate, GateStatus, Incident
+from chainmark.systems.cardano.analyse import Analysis
+from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.logs import listed
+
+# The benchmarks' own limit for the spread of the first and of the last log lines.
+SPREAD_LIMIT_S = 120.0
+# A slot of which no line tells is common where the forge loop missed it; ten in a row are a silence.
+SILENCE_SLOTS = 10
+MALFORMED_LIMIT = 0.001
+# Hosts hear of a block no earlier than its forger made it, by more than clocks under NTP differ.
+CLOCK_LIMIT_S = 0.010
+# Lines of several threads are written in almost their order.
+ORDER_LIMIT_S = 1.0
+_KEPT = 5
+_TEXT = 80
+
+
+@dataclass
+class Findings:
+    """Gates, incidents in time order, and warnings."""
+
+    gates: list[Gate] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def gate(self, gate_id: str, label: str, measured: str, limit: str, *, fine: bool, detail: str = "") -> None:
+        """Add a gate that can only warn: what the rest of the logs supports is measured all the same."""
+        status = GateStatus.PASS if fine else GateStatus.WARN
+        self.gates.append(
+            Gate(id=gate_id, label=label, status=status, measured=measured, limit=limit, detail="" if fine else detail)
+        )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the findings are made from.
+
+    Attributes:
+        slots: per host, its table of slots.
+        lonely: hosts that share no block with the others.
+        missing: sentences about messages that hosts never emit.
+    """
+
+    summaries: Mapping[str, HostSummary]
+    slots: Mapping[str, Path | None]
+    genesis: Genesis
+    analysis: Analysis
+    lonely: Sequence[str]
+    missing: Sequence[str]
+
+
+def find(judged: Judged) -> Findings:
+    """All gates, incidents and warnings of an import."""
+    findings = Findings()
+    parts: tuple[Callable[[Judged, Findings], None], ...] = (
+        _completeness,
+        _restarts,
+        _silences,
+        _readability,
+        _clocks,
+        _chain,
+        _blocks,
+        _messages,
+    )
+    for part in parts:
+        part(judged, findings)
+    findings.incidents.sort(key=lambda incident: (incident.time_ns, incident.what))
+    return findings
+
+
+def _completeness(judged: Judged, findings: Findings) -> None:
+    firsts = {name: one.books.first_ns for name, one in judged.summaries.items() if one.books.first_ns is not None}
+    lasts = {name: one.books.last_ns for name, one in judged.summaries.items() if one.books.last_ns is not None}
+    begin, end = min(firsts.values()), max(lasts.values())
+    late = {name: (at - begin) / 1e9 for name, at in firsts.items() if (at - begin) / 1e9 > SPREAD_LIMIT_S}
+    early = {name: (end - at) / 1e9 for name, at in lasts.items() if (end - at) / 1e9 > SPREAD_LIMIT_S}
+    for name, seconds in late.items():
+        findings.incidents.append(
+            Incident(time_ns=firsts[name], what=f"{name} begins to log, {seconds:,.0f} s after the first host")
+        )
+    for name, seconds in early.items():
+        findings.incidents.append(
+            Incident(time_ns=lasts[name], what=f"{name} falls silent, {seconds:,.0f} s before the last host")
+        )
+    incomplete = sorted({*late, *early})
+    total = len(judged.summaries)
+    findings.gate(
+        "hosts_complete",
+        "hosts log to the end",
+        f"{total - len(incomplete)} of {total} hosts",
+        f"every host's log begins and ends within {SPREAD_LIMIT_S:.0f} s of the others'",
+        fine=not incomplete,
+        detail=f"not so {listed(incomplete)}",
+    )
+
+
+def _restarts(judged: Judged, findings: Findings) -> None:
+    restarted = []
+    for name, summary in judged.summaries.items():
+        for time_ns in summary.timeline.restarts:
+            restarted.append(name)
+            findings.incidents.append(
+                Incident(time_ns=time_ns, what=f"{name} was restarted by now: its counters begin again")
+            )
+    findings.gate(
+        "no_restarts",
+        "no node restarted",
+        f"{len(restarted)} restarts" if len(restarted) != 1 else "1 restart",
+        "none",
+        fine=not restarted,
+        detail=listed(sorted(set(restarted))),
+    )
+
+
+def silences(slots: Path) -> list[tuple[int, int]]:
+    """First and last slot of every run of at least :data:`SILENCE_SLOTS` slots of which no line told."""
+    gaps = pl.read_parquet(slots, columns=["slot", "is_gap"]).filter("is_gap").get_column("slot")
+    runs = gaps.to_frame().group_by((gaps - pl.arange(len(gaps), eager=True)).alias("run"))
+    spans = runs.agg(pl.col("slot").min().alias("first"), pl.col("slot").max().alias("last")).sort("first")
+    return [(first, last) for _, first, last in spans.iter_rows() if last - first + 1 >= SILENCE_SLOTS]
+
+
+def _silences(judged: Judged, findings: Findings) -> None:
+    silent: dict[str, int] = {}
+    length = judged.genesis.slot_length_s
+    for name, path in judged.slots.items():
+        for first, last in silences(path) if path is not None else []:
+            count = last - first + 1
+            silent[name] = silent.get(name, 0) + count
+            what = f"{name} tells nothing of slots {first} to {last}, {count * length:,.0f} s"
+            findings.incidents.append(Incident(time_ns=judged.genesis.slot_start_ns(first), what=what))
+    findings.gate(
+        "no_gaps",
+        "no gaps in the logs",
+        f"{sum(silent.values()):,} slots in gaps",
+        f"no host is silent for {SILENCE_SLOTS} slots",
+        fine=not silent,
+        detail=listed(list(silent)),
+    )
+
+
+def _readability(judged: Judged, findings: Findings) -> None:
+    malformed = {name: one.books.malformed for name, one in judged.summaries.items() if one.books.malformed}
+    lines = sum(one.books.raw_lines for one in judged.summaries.values())
+    share = sum(malformed.values()) / lines
+    worst = max(malformed, key=lambda name: malformed[name], default="")
+    findings.gate(
+        "lines_readable",
+        "log lines readable",
+        f"{sum(malformed.values()):,} of {lines:,} lines malformed",
+        f"at most {MALFORMED_LIMIT:.1%}",
+        fine=share <= MALFORMED_LIMIT,
+        detail=f"most of them in {worst}",
+    )
+    kept = 0
+    for name, count in malformed.items():
+        for line in judged.summaries[name].books.malformed_kept:
+            if kept == _KEPT:
+                break
+            kept += 1
+            findings.warnings.append(
+                f"{name} has {count:,} malformed lines, such as line {line.line:,} of {Path(line.file).name} "
+                f"({line.reason}): {line.text[:_TEXT]!r}"
+            )
+            break
+    for name, summary in judged.summaries.items():
+        for file in summary.books.files:
+            if file.damage is not None:
+                findings.warnings.append(f"{Path(file.path).name} of {name} is damaged: {file.damage}")
+        if summary.books.seconds_before_order > ORDER_LIMIT_S:
+            back = summary.books.seconds_before_order
+            findings.warnings.append(f"the lines of {name} go back in time, once by {back:,.1f} s")
+        if len(summary.books.names) > 1 and len(summary.books.files) == 1:
+            names = listed(sorted(summary.books.names))
+            findings.warnings.append(f"the log of {name} has lines of the hosts {names}; all were taken for {name}'s")
+
+
+def _clocks(judged: Judged, findings: Findings) -> None:
+    """Two signs of wrong clocks: rounds of the forge loop far from slots' starts, and headers before their blocks."""
+    length = judged.genesis.slot_length_s
+    offsets = {name: one.loop_offsets_s for name, one in judged.summaries.items() if one.loop_offsets_s}
+    off = {name: told[1] for name, told in offsets.items() if not -CLOCK_LIMIT_S <= told[1] <= length}
+    early = {
+        host.name: -host.earliest_notice_s
+        for host in judged.analysis.hosts
+        if host.earliest_notice_s is not None and -host.earliest_notice_s > CLOCK_LIMIT_S
+    }
+    details = [
+        f"the forge loop of {name} runs {seconds:+.3f} s from its slots' starts" for name, seconds in off.items()
+    ]
+    details += [f"{name} has headers {seconds:.3f} s before they were forged" for name, seconds in early.items()]
+    findings.gate(
+        "clocks",
+        "clocks agree",
+        f"{len({*off, *early})} of {len(judged.summaries)} hosts contradict the others"
+        if details
+        else "no contradiction",
+        f"no header before its block by more than {CLOCK_LIMIT_S * 1000:.0f} ms, slots begin on time",
+        fine=not details,
+        detail="; ".join(details[:_KEPT]),
+    )
+
+
+def _chain(judged: Judged, findings: Findings) -> None:
+    analysis = judged.analysis
+    short = analysis.walk_ended_short or ("no forged block is known" if analysis.tip is None else None)
+    findings.gate(
+        "chain_complete",
+        "chain known to its first block",
+        f"{analysis.chain_blocks:,} blocks",
+        "every block down to number 0 has a known forger",
+        fine=short is None,
+        detail=short or "",
+    )
+    if judged.lonely:
+        findings.warnings.append(
+            f"{listed(judged.lonely)} shares no block with the other hosts"
+            if len(judged.lonely) == 1
+            else f"{listed(judged.lonely)} share no block with the other hosts"
+        )
+
+
+def _blocks(judged: Judged, findings: Findings) -> None:
+    analysis = judged.analysis
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in analysis.rejected_by.items())
+    findings.gates.append(
+        Gate(
+            id="blocks_analysed",
+            label="blocks analysed",
+            status=GateStatus.PASS if analysis.accepted else GateStatus.FAIL,
+            measured=f"{analysis.accepted:,} of {analysis.chain_blocks:,} blocks",
+            limit="at least 1",
+            detail="" if analysis.accepted or not reasons else f"rejected by: {reasons}",
+        )
+    )
+    if analysis.hosts_without_slots:
+        hosts = analysis.hosts_without_slots
+        findings.warnings.append(f"no slot of {listed(hosts)} passes the filters: left out of the resource usage")
+    if analysis.unadopted:
+        findings.warnings.append(f"{len(analysis.unadopted):,} analysed blocks were adopted by no host")
+
+
+def _messages(judged: Judged, findings: Findings) -> None:
+    findings.warnings += judged.missing
+    findings.gate(
+        "messages_complete",
+        "messages complete",
+        f"{len(judged.missing)} kinds of messages are missing" if judged.missing else "complete",
+        "every host emits what the analysis needs",
+        fine=not judged.missing,
+        detail="the warnings name them",
+    )

@@ -1,0 +1,269 @@
+"""A cluster's logs into a run: found, checked, decoded host by host, analysed, and judged for what is missing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import HostFacts, Source, Subject
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.store.files import hash_file
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder
+from chainmark.systems.cardano import facts, gates
+from chainmark.systems.cardano.analyse import Analysis, analyse, catalogue_for
+from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.checks import check_heads, check_one_network, check_read, genesis_hint
+from chainmark.systems.cardano.decoding import Reading, decode
+from chainmark.systems.cardano.documents import (
+    PACKAGES,
+    UNKNOWN,
+    Genesis,
+    Meta,
+    StatedGenesis,
+    find_genesis,
+    find_meta,
+    read_meta,
+    read_regions,
+    resolve_genesis,
+)
+from chainmark.systems.cardano.filters import CONDITIONS, Condition, parse_conditions
+from chainmark.systems.cardano.logs import ClusterLogs, find_logs, listed
+from chainmark.systems.cardano.messages import missing_messages
+from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
+from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.profiles import apply_setting, check_profile
+
+NOT_STATED = "not stated"
+DECODED = "decoded"
+# Of a run without a description.
+NAMELESS_PROFILE = "cardano/import"
+
+
+class Settings(BaseModel):
+    """What `--set` may state of an import."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    analysis: AnalysisSettings = AnalysisSettings()
+    genesis: StatedGenesis = StatedGenesis()
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What lies beside the logs, or was given or stated instead.
+
+    Attributes:
+        files: those that were read.
+        notes: what was assumed.
+    """
+
+    genesis: Genesis
+    meta: Meta
+    regions: dict[str, str] | None
+    files: list[Path]
+    notes: list[str]
+
+
+def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue: Catalogue) -> Imported:
+    """Read a cluster's logs into a run.
+
+    Raises:
+        UsageError: these are no such logs, something that they need is missing, or they are of two networks.
+        EnvironmentFailure: they cannot be read, or the run cannot be written.
+    """
+    settings = read_settings(order.settings)
+    progress.stage("looking for logs")
+    cluster = find_logs(order.source).without(order.exclude)
+    documents = read_documents(order, settings, cluster)
+    check_heads(cluster, documents.genesis)
+    conditions = resolve_conditions(order, settings, documents.meta, len(cluster.hosts))
+    rules = Rules(
+        published=order.published_rules or settings.analysis.published_rules,
+        count_switches=settings.analysis.count_switches,
+    )
+    with _scratch(run) as folder:
+        reading = Reading(documents.genesis, rules, folder, run.path / "events" if order.keep_events else None)
+        traces, summaries = decode(cluster, reading, order.threads, progress)
+        check_read(summaries, documents.genesis)
+        lonely = check_one_network({trace.name: trace.lives for trace in traces})
+        analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run, progress)
+        slots = {trace.name: trace.slots for trace in traces}
+        load_stated = bool(documents.meta.profile_content.generator.tps)
+        missing = missing_messages(summaries, slots, load_stated)
+        findings = gates.find(gates.Judged(summaries, slots, documents.genesis, analysis, lonely, missing))
+    node, node_notes = resolve_node(order.version, documents.meta, summaries)
+    known = facts.Subjects(documents.genesis, documents.meta, summaries, analysis, conditions, rules, node)
+    notes = [*_cluster_notes(order, cluster, documents, analysis), *documents.notes, *node_notes]
+    findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
+    measured = len(analysis.hosts) - len(analysis.hosts_without_slots)
+    catalogue = catalogue_for(catalogue, rules, measured)
+    return _imported(known, findings, _sources(cluster, documents, summaries), order.keep_events, catalogue)
+
+
+def read_settings(settings: Sequence[str]) -> Settings:
+    """What was stated.
+
+    Raises:
+        UsageError: a key is unknown or a value impossible.
+    """
+    content: dict[str, Any] = {}
+    for setting in settings:
+        content = apply_setting(content, setting)
+    return check_profile(Settings, content)
+
+
+def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs) -> Documents:
+    """The documents beside the logs, those given instead, and what was stated.
+
+    Raises:
+        UsageError: there is no genesis, or a document is not what it should be.
+    """
+    genesis_file = find_genesis(cluster.folder, order.genesis)
+    if genesis_file is None and settings.genesis.system_start is None:
+        raise UsageError(
+            f"there is no genesis in {cluster.folder}, so nothing says when its slots began", genesis_hint(cluster)
+        )
+    genesis, notes = resolve_genesis(genesis_file, settings.genesis)
+    meta_file = find_meta(cluster.folder, order.meta)
+    meta = Meta() if meta_file is None else read_meta(meta_file)
+    topology_file, regions = read_regions(cluster.folder, order.topology)
+    files = [path for path in (genesis_file, meta_file, topology_file) if path is not None]
+    return Documents(genesis, meta, regions, files, notes)
+
+
+def resolve_conditions(order: ImportOrder, settings: Settings, meta: Meta, hosts: int) -> list[Condition]:
+    """The filters: as ordered, else as stated, else as the benchmark run describes itself, else none.
+
+    Raises:
+        UsageError: a filter is unknown, or its value impossible.
+    """
+    asked: Sequence[str] | None = order.filters
+    if asked is None and "filters" in settings.analysis.model_fields_set:
+        asked = settings.analysis.filters
+    if asked is None:
+        described = meta.profile_content.analysis
+        return parse_conditions(described.filters, described.filter_exprs, hosts)
+    names = [text for text in asked if not _is_expression(text)]
+    return parse_conditions(names, [text for text in asked if _is_expression(text)], hosts)
+
+
+def _is_expression(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[")) or "=" in text or text in CONDITIONS
+
+
+@contextmanager
+def _scratch(run: UnfinishedRun) -> Iterator[Path]:
+    """A folder in the run for what is needed only until the samples are written."""
+    folder = run.path / DECODED
+    with storage_errors(folder):
+        folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def resolve_node(version: str | None, meta: Meta, summaries: Mapping[str, HostSummary]) -> tuple[facts.Node, list[str]]:
+    """The node that was measured: as ordered, else as described, else as the logs say; and where they disagree.
+
+    Raises:
+        UsageError: nothing tells its version, or the logs tell several.
+    """
+    told: dict[str, list[str]] = {}
+    for name, summary in summaries.items():
+        if summary.books.node_version is not None:
+            told.setdefault(summary.books.node_version, []).append(name)
+    chosen = version or meta.identifier or (next(iter(told)) if len(told) == 1 else None)
+    if chosen is None:
+        hint = "`--as 10.6.2` says it; a benchmark run's meta.json does, too"
+        if told:
+            hosts = "; ".join(f"{one} on {listed(names)}" for one, names in told.items())
+            raise UsageError(f"the hosts run different versions: {hosts}", hint)
+        raise UsageError("neither the logs nor a description say which version was measured", hint)
+    expected = meta.node_version or chosen
+    notes = [
+        f"the logs of {listed(names)} are of version {one}, not {expected}"
+        for one, names in told.items()
+        if one != expected
+    ]
+    described = meta.package(PACKAGES[0]).commit
+    books = [summary.books for summary in summaries.values()]
+    revision = next((one.node_revision for one in books if one.node_revision), None)
+    compiler = next((one.compiler_version for one in books if one.compiler_version), None)
+    node = facts.Node(
+        version=chosen,
+        revision=revision if described == UNKNOWN else described,
+        compiler=meta.node_ghc_version or compiler,
+    )
+    return node, notes
+
+
+def _cluster_notes(order: ImportOrder, cluster: ClusterLogs, documents: Documents, analysis: Analysis) -> list[str]:
+    notes = []
+    if order.exclude:
+        notes.append(f"left out on request: {listed(sorted(order.exclude))}")
+    if cluster.left_out:
+        notes.append(f"no host of the network, so left out: {listed(list(cluster.left_out))}")
+    if documents.regions is not None:
+        nowhere = [host.name for host in analysis.hosts if host.name not in documents.regions]
+        if nowhere:
+            notes.append(f"the topology does not list {listed(nowhere)}: no region is known")
+        silent = sorted(documents.regions.keys() - {host.name for host in analysis.hosts} - set(order.exclude))
+        if silent:
+            notes.append(f"the topology lists hosts without logs: {listed(silent)}")
+    return notes
+
+
+def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str, HostSummary]) -> list[Source]:
+    """Every file that was read, by its path in the folder; of others only the name."""
+    sources = []
+    for host in cluster.hosts:
+        names = {str(file.path): file.name for file in host.files}
+        for book in summaries[host.name].books.files:
+            sources.append(Source(path=names[book.path], size_bytes=book.stored_bytes, blake3=book.blake3))
+    for path in documents.files:
+        inside = path.is_relative_to(cluster.folder)
+        name = path.relative_to(cluster.folder).as_posix() if inside else path.name
+        sources.append(Source(path=name, size_bytes=path.stat().st_size, blake3=hash_file(path)))
+    return sources
+
+
+def _imported(
+    known: facts.Subjects, findings: gates.Findings, sources: list[Source], keep_events: bool, catalogue: Catalogue
+) -> Imported:
+    first_ns, last_ns = facts.log_range(known.books)
+    name = known.meta.profile or NAMELESS_PROFILE
+    nothing = HostFacts(cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED)
+    return Imported(
+        subject=Subject(
+            system=catalogue.system,
+            name=catalogue.title,
+            version=known.node.version,
+            revision=known.node.revision,
+            build=f"ghc {known.node.compiler}" if known.node.compiler else None,
+        ),
+        profile_name=name,
+        profile=facts.profile(known, name),
+        workload=facts.workload(known),
+        conditions=facts.conditions(known),
+        configuration=facts.configuration(known),
+        counts=facts.counts(known),
+        facts=facts.facts(known),
+        gates=findings.gates,
+        sources=sources,
+        host=nothing,
+        first_ns=first_ns,
+        last_ns=last_ns,
+        options={"genesis": asdict(known.genesis), "rules": asdict(known.rules), "keep_events": keep_events},
+        catalogue=catalogue,
+        incidents=findings.incidents,
+        warnings=findings.warnings,
+    )

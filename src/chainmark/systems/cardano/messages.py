@@ -1,0 +1,165 @@
+"""Which messages the analysis needs of which host, and what is missing where a host never emits one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.logs import listed
+
+LOOP_START = "Forge.Loop.StartLeadershipCheck"
+FORGED = "Forge.Loop.ForgedBlock"
+ADOPTED = "Forge.Loop.AdoptedBlock"
+LEADS = "Forge.Loop.NodeIsLeader"
+LEADS_NOT = "Forge.Loop.NodeNotLeader"
+NOTICED = "ChainSync.Client.DownloadedHeader"
+REQUESTED = "BlockFetch.Client.SendFetchRequest"
+FETCHED = "BlockFetch.Client.CompletedBlockFetch"
+LEDGER_METRICS = "LedgerMetrics"
+MEMPOOL = ("Mempool.AddedTx", "Mempool.RemoveTxs")
+COLLECTED = "TxSubmission.TxInbound.Collected"
+PROCESSED = "TxSubmission.TxInbound.Processed"
+_LOAD = (*MEMPOOL, COLLECTED, PROCESSED)
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The messages of one host.
+
+    Attributes:
+        counts: how often each was emitted.
+        tells_density: whether some message tells the chain's density: old nodes do so when the forge loop starts.
+        under_load: whether transactions were submitted to the cluster.
+    """
+
+    counts: Mapping[str, int]
+    entries: int
+    forged: int
+    tells_density: bool
+    under_load: bool
+
+    def has(self, *messages: str) -> bool:
+        """Whether it emits any of them."""
+        return any(self.counts.get(message, 0) for message in messages)
+
+    @property
+    def has_forge_loop(self) -> bool:
+        """Whether it takes part in forging; a relay does not."""
+        return any(count and message.startswith("Forge.Loop.") for message, count in self.counts.items())
+
+    @property
+    def hears_of_blocks(self) -> bool:
+        """Whether it knows blocks of others."""
+        return self.entries > self.forged
+
+
+@dataclass(frozen=True)
+class Need:
+    """A message that the analysis needs.
+
+    Attributes:
+        alternatives: others that do as well.
+        feeds: what cannot be measured without it.
+        severity: at which the node emits it.
+        of: whether a host is asked for it.
+    """
+
+    message: str
+    feeds: str
+    severity: str
+    of: Callable[[Emitted], bool]
+    alternatives: tuple[str, ...] = ()
+
+
+def _loop(host: Emitted) -> bool:
+    return host.has_forge_loop
+
+
+def _leader(host: Emitted) -> bool:
+    return host.has(LEADS, FORGED, ADOPTED)
+
+
+def _peer(host: Emitted) -> bool:
+    return host.hears_of_blocks
+
+
+def _any(host: Emitted) -> bool:
+    return host.entries > 0
+
+
+NEEDS = (
+    Need("Resources", "resource usage", "Info", lambda _: True),
+    Need(LEDGER_METRICS, "the chain's density and the UTxO set's size", "Info", lambda host: not host.tells_density),
+    Need(LOOP_START, "the start of the forge loop, missed slots and forging", "Info", _loop),
+    Need("Forge.Loop.BlockContext", "the block context's acquisition and the block gap", "Debug", _loop),
+    Need("Forge.Loop.LedgerState", "the ledger state's acquisition", "Debug", _loop),
+    Need("Forge.Loop.LedgerView", "the ledger view's acquisition", "Debug", _loop),
+    Need(LEADS_NOT, "the duration of leadership checks", "Info", _loop, (LEADS,)),
+    Need("Forge.Loop.TickedLedgerState", "the duration of ledger ticking", "Debug", _leader),
+    Need("Forge.Loop.MempoolSnapshot", "the duration of mempool snapshots", "Debug", _leader),
+    Need(FORGED, "its blocks' forging, and the chain through them", "Info", _leader),
+    Need(ADOPTED, "its blocks' sizes", "Info", _leader),
+    Need(NOTICED, "notice and all that peers do with a block", "Info", lambda host: host.has(REQUESTED, FETCHED)),
+    Need(REQUESTED, "request metrics", "Info", _peer),
+    Need(FETCHED, "fetch metrics", "Info", _peer),
+    Need("ChainDB.AddBlockEvent.AddedToCurrentChain", "adoption metrics", "Notice", _peer),
+    Need("ChainSync.ServerHeader.Update", "announcement metrics", "Info", _any),
+    Need("BlockFetch.Server.SendBlock", "sending metrics", "Info", _any),
+    Need(MEMPOOL[0], "the mempool's size", "Info", lambda host: host.under_load, MEMPOOL[1:]),
+    Need(COLLECTED, "collected transactions", "Debug", lambda host: host.under_load),
+    Need(PROCESSED, "accepted and rejected transactions", "Debug", lambda host: host.under_load),
+)
+
+
+def missing_messages(
+    summaries: Mapping[str, HostSummary], slots: Mapping[str, Path | None], load_stated: bool
+) -> list[str]:
+    """Sentences about messages that hosts never emit, hosts that lack the same one together.
+
+    Args:
+        summaries: per host, what was read.
+        slots: per host, its table of slots.
+        load_stated: whether the run's description says that transactions were submitted.
+    """
+    under_load = load_stated or any(
+        summary.books.decoded_by_message.get(message, 0) for summary in summaries.values() for message in _LOAD
+    )
+    emitted = {
+        name: Emitted(
+            counts=summary.books.decoded_by_message,
+            entries=summary.lives.entries,
+            forged=summary.lives.forged,
+            tells_density=_tells_density(summary, slots[name]),
+            under_load=under_load,
+        )
+        for name, summary in summaries.items()
+    }
+    sentences = []
+    for need in NEEDS:
+        asked = [name for name, host in emitted.items() if need.of(host)]
+        lacking = [name for name in asked if not emitted[name].has(need.message, *need.alternatives)]
+        if lacking:
+            sentences.append(_sentence(need, lacking, asked, len(emitted)))
+    return sentences
+
+
+def _sentence(need: Need, lacking: list[str], asked: list[str], hosts: int) -> str:
+    enable = f"enable {need.message} at {need.severity}"
+    if lacking == asked and len(asked) > 1:
+        who = "no host" if len(asked) == hosts else "no host that should"
+        return f"{who} emits {need.message}: nothing tells {need.feeds}; {enable}"
+    if len(lacking) == 1:
+        return f"{lacking[0]} emits no {need.message}: {need.feeds} lack this host; {enable}"
+    return f"{listed(lacking)} emit no {need.message}: {need.feeds} lack these hosts; {enable}"
+
+
+def _tells_density(summary: HostSummary, slots: Path | None) -> bool:
+    if summary.books.decoded_by_message.get(LEDGER_METRICS, 0):
+        return True
+    if slots is None:
+        return False
+    return bool(pl.read_parquet(slots, columns=["density"]).select((pl.col("density") > 0).any()).item())

@@ -1,0 +1,151 @@
+"""What lies beside a cluster's logs: read in every shape that benchmark runs had, refused in one sentence otherwise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.documents import (
+    GENESIS_FILES,
+    Meta,
+    StatedGenesis,
+    find_genesis,
+    find_meta,
+    read_genesis,
+    read_meta,
+    read_regions,
+    resolve_genesis,
+)
+
+GENESIS: dict[str, Any] = {
+    "activeSlotsCoeff": 0.05,
+    "epochLength": 8000,
+    "networkMagic": 42,
+    "protocolParams": {"maxBlockBodySize": 90112, "maxTxSize": 16384},
+    "securityParam": 40,
+    "slotLength": 1,
+    "systemStart": "2026-02-05T18:52:16Z",
+}
+START_NS = 1_770_317_536 * 10**9
+
+
+def _write(path: Path, content: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", GENESIS_FILES)
+def test_a_genesis_is_found_where_benchmark_runs_keep_it(tmp_path: Path, name: str) -> None:
+    path = _write(tmp_path / name, GENESIS)
+    found = find_genesis(tmp_path, None)
+    assert found == path
+    genesis = read_genesis(path)
+    assert (genesis.system_start_ns, genesis.epoch_slots, genesis.network_magic) == (START_NS, 8000, 42)
+    assert genesis.slot_start_ns(2) == START_NS + 2 * 10**9
+    assert find_genesis(tmp_path, Path("given.json")) == Path("given.json")
+
+
+def test_what_is_stated_counts_before_what_is_read(tmp_path: Path) -> None:
+    """A user who corrects one value of a genesis must not have to write a new file."""
+    path = _write(tmp_path / "g.json", GENESIS)
+    genesis, notes = resolve_genesis(path, StatedGenesis(slot_length_s=0.2))
+    assert (genesis.slot_length_s, genesis.epoch_slots, genesis.system_start_ns, notes) == (0.2, 8000, START_NS, [])
+
+
+def test_what_nobody_stated_is_named_with_the_value_that_is_assumed() -> None:
+    stated = StatedGenesis.model_validate({"system_start": "2026-02-05T18:52:16Z", "epoch_slots": 500})
+    genesis, notes = resolve_genesis(None, stated)
+    assert (genesis.system_start_ns, genesis.epoch_slots, genesis.security_parameter) == (START_NS, 500, 40)
+    assert len(notes) == 1
+    assert "security_parameter 40" in notes[0]
+    assert "epoch_slots" not in notes[0]
+    with pytest.raises(UsageError, match="nothing says when slots began"):
+        resolve_genesis(None, StatedGenesis())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is not a Shelley genesis"),
+        (json.dumps({**GENESIS, "systemStart": "yesterday"}), "`systemStart` is missing or not as it must be"),
+        (json.dumps({**GENESIS, "slotLength": 0}), "`slotLength` is missing"),
+        (json.dumps({key: value for key, value in GENESIS.items() if key != "epochLength"}), "`epochLength` is missing"),
+    ],
+)
+def test_what_is_no_genesis_is_refused_with_what_is_wrong(tmp_path: Path, content: str, said: str) -> None:
+    path = tmp_path / "genesis.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=said) as refused:
+        read_genesis(path)
+    assert "--genesis FILE" in (refused.value.hint or "")
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_genesis(tmp_path / "none.json")
+
+
+def test_descriptions_of_both_ages_tell_versions_and_commits(tmp_path: Path) -> None:
+    """Old descriptions give a commit where later ones give a package, under older names."""
+    new = {"cardano-node": {"name": "cardano-node", "version": "10.6.2", "commit": "0d697f1"}}
+    meta = read_meta(_write(tmp_path / "new.json", {"meta": {"manifest": new, "profile_content": {}}}))
+    assert (meta.identifier, meta.package("cardano-node").commit) == ("10.6.2", "0d697f1")
+    assert meta.package("plutus-core").version == "unknown"
+    old = {"cardano-node": "aaa", "ouroboros-network": "bbb", "plutus": "ccc", "cardano-ledger": "ddd"}
+    meta = read_meta(_write(tmp_path / "old.json", {"meta": {"manifest": old, "ident": "1.35", "batch": None}}))
+    assert meta.identifier == "1.35"
+    names = ("cardano-node", "ouroboros-consensus", "cardano-ledger-core", "plutus-core")
+    assert [meta.package(name).commit for name in names] == ["aaa", "bbb", "ddd", "ccc"]
+    assert meta.node_version is None
+
+
+@pytest.mark.parametrize(
+    ("content", "era"),
+    [
+        ({"era": "conway", "profile_content": {"era": "alonzo"}}, "conway"),
+        ({"profile_content": {"era": "alonzo", "generator": {"era": "babbage"}}}, "alonzo"),
+        ({"profile_content": {"generator": {"era": "babbage"}}}, "babbage"),
+        ({}, None),
+    ],
+)
+def test_the_era_is_found_wherever_it_stands(content: dict[str, Any], era: str | None) -> None:
+    assert Meta.model_validate(content).era_name == era
+
+
+@pytest.mark.parametrize(
+    ("generator", "script"),
+    [
+        ({"plutus": {"type": "LimitSaturationLoop", "script": "Loop2024"}}, "Loop2024"),
+        ({"plutus": {"type": "", "script": "Loop"}}, None),
+        ({"plutus": {"type": None, "script": None}}, None),
+        ({"plutusMode": True, "plutusAutoMode": True}, "Loop"),
+        ({"plutusMode": True, "plutusAutoMode": False}, None),
+        ({}, None),
+    ],
+)
+def test_the_script_of_the_transactions(generator: dict[str, Any], script: str | None) -> None:
+    meta = Meta.model_validate({"profile_content": {"generator": generator}})
+    assert meta.profile_content.generator.plutus_script == script
+
+
+def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
+    assert find_meta(tmp_path, None) is None
+    with pytest.raises(UsageError, match="is not the description of a benchmark run"):
+        read_meta(_write(tmp_path / "meta.json", {"tag": "x"}))
+    with pytest.raises(UsageError, match=r"`meta\.manifest` in .* is not as it must be"):
+        read_meta(_write(tmp_path / "meta.json", {"meta": {"manifest": 7}}))
+    assert find_meta(tmp_path, None) == tmp_path / "meta.json"
+
+
+def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
+    assert read_regions(tmp_path, None) == (None, None)
+    node = {"name": "node-0", "region": "eu-central-1", "producers": []}
+    path = _write(tmp_path / "topology.json", {"coreNodes": [node]})
+    assert read_regions(tmp_path, None) == (path, {"node-0": "eu-central-1"})
+    with pytest.raises(UsageError, match="is the name of a rule"):
+        read_regions(tmp_path, Path("torus-dense"))
+    with pytest.raises(UsageError, match="cannot be read as a file"):
+        read_regions(tmp_path, tmp_path / "none.json")
