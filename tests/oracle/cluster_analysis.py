@@ -1,0 +1,228 @@
+"""A second, plain implementation of the analysis of a Cardano cluster's logs: the oracle of `chainmark ingest`.
+
+It follows the description of the published analysis line by line, with dictionaries, integers of nanoseconds and exact
+fractions, and shares no code with the package. ``published`` asks for the published reports' own rules; otherwise every
+quirk gives way to what is right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from tests.oracle.cluster_blocks import (
+    SLOT_CONDITIONS,
+    Life,
+    Lives,
+    MainChain,
+    block_samples,
+    conditions_of,
+    host_samples,
+    peer_samples,
+    rebuild,
+)
+from tests.oracle.cluster_lines import NS_PER_S, HostLog, read_host
+from tests.oracle.cluster_slots import Chain, Slot, slot_samples, slots_of
+
+CENTILES = (
+    0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
+    0.995, 0.997, 0.998, 0.999, 0.9995, 0.9997, 0.9998, 0.9999, 1.0,
+)  # fmt: skip
+BUSY_PERCENT = 85
+EPOCH_BORDER_SLOT = 3
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Size, moments, range and centiles of some values."""
+
+    n: int
+    mean: float
+    sd: float
+    low: float
+    high: float
+    centiles: tuple[float, ...]
+
+
+def distribution(values: Iterable[float]) -> Distribution:
+    """The distribution of values; all zero without any, as published."""
+    xs = sorted(values)
+    n = len(xs)
+    if n == 0:
+        return Distribution(0, 0.0, 0.0, 0.0, 0.0, (0.0,) * len(CENTILES))
+    mean = math.fsum(xs) / n
+    sd = math.sqrt(math.fsum((x - mean) ** 2 for x in xs) / (n - 1)) if n > 1 else 0.0
+    return Distribution(n, mean, sd, xs[0], xs[-1], tuple(xs[min(n - 1, math.floor(n * c))] for c in CENTILES))
+
+
+@dataclass
+class Cluster:
+    """Everything that the logs of a cluster tell."""
+
+    published: bool
+    chain: Chain
+    conditions: list[tuple[str, float | None]]
+    logs: dict[str, HostLog]
+    lives: dict[str, dict[str, Life]]
+    switched: dict[str, dict[str, int]]
+    records: dict[str, list[Slot]]
+    kept: dict[str, list[Slot]]
+    main: MainChain
+
+    def samples(self) -> dict[str, dict[Key, float | None]]:
+        """Per metric, by its published short name, every sample by its key.
+
+        Keys are (block), (block, host), (host), (slot, host), or (first slot, host) of a span. None: the population
+        has the key, the metric no value there.
+        """
+        found: dict[str, dict[Key, float | None]] = {}
+        for block in self.main.accepted():
+            add(found, (block.hash,), block_samples(block, published=self.published))
+            for host, values in peer_samples(block).items():
+                add(found, (block.hash, host), values)
+        for host, slots in self.kept.items():
+            add(found, (host,), host_samples(host, self.main))
+            for slot in slots:
+                add(found, (slot.slot, host), slot_samples(slot, self.chain))
+            for first, values in self.spans(slots).items():
+                add(found, (first, host), values)
+        return found
+
+    def spans(self, slots: list[Slot]) -> dict[int, dict[str, float | None]]:
+        """Runs of slots in which the processor was busy, by their first slot."""
+        found: dict[int, dict[str, float | None]] = {}
+        for span in runs(slots, busy_published if self.published else busy):
+            first, last = span[0], span[-1]
+            border = first.epoch_slot < EPOCH_BORDER_SLOT < last.epoch_slot
+            found[first.slot] = {
+                "cdfSpanLensCpu": float(last.slot - first.slot),
+                "cdfSpanLensCpuEpoch": float(len(span)) if border else None,
+            }
+        return found
+
+    def per_host(self, metric: str) -> dict[str, Distribution]:
+        """A slot metric's distribution on every host of which slots were kept."""
+        values: dict[str, list[float]] = {host: [] for host, slots in self.kept.items() if slots}
+        for (_, host), value in self.samples().get(metric, {}).items():
+            if value is not None:
+                values[host].append(value)
+        return {host: distribution(found) for host, found in values.items()}
+
+
+def add(found: dict[str, dict[Key, float | None]], key: Key, values: dict[str, float | None]) -> None:
+    """Put one row of samples to its metrics."""
+    for name, value in values.items():
+        found.setdefault(name, {})[key] = value
+
+
+def busy_published(slot: Slot) -> bool:
+    """At least 85 % of a core; a record without counters counts, too."""
+    return slot.resources is None or (slot.resources["CentiCpu"] or 0) >= BUSY_PERCENT
+
+
+def busy(slot: Slot) -> bool:
+    """At least 85 % of a core, as sampled in this slot."""
+    percent = (slot.resources or {}).get("CentiCpu")
+    return percent is not None and percent >= BUSY_PERCENT
+
+
+def runs(slots: list[Slot], test: Any) -> list[list[Slot]]:
+    """Maximal runs of neighbours that pass a test."""
+    found: list[list[Slot]] = []
+    inside = False
+    for slot in slots:
+        passes = test(slot)
+        if passes and not inside:
+            found.append([])
+        if passes:
+            found[-1].append(slot)
+        inside = passes
+    return found
+
+
+def read_chain(folder: Path) -> Chain:
+    """The genesis of a benchmark run's folder."""
+    text = (folder / "genesis" / "genesis.shelley.json").read_text(encoding="utf-8")
+    genesis = json.loads(text, parse_float=Decimal)
+    start = datetime.fromisoformat(genesis["systemStart"].replace("Z", "+00:00"))
+    return Chain(
+        system_start_ns=int(start.timestamp()) * NS_PER_S + start.microsecond * 1000,
+        slot_ns=int(Decimal(genesis["slotLength"]) * NS_PER_S),
+        epoch_slots=genesis["epochLength"],
+        security_parameter=genesis["securityParam"],
+        active_slots_coefficient=float(genesis["activeSlotsCoeff"]),
+        max_block_body_bytes=genesis["protocolParams"]["maxBlockBodySize"],
+    )
+
+
+def read_cluster(folder: Path, *, published: bool, count_switches: bool = True) -> Cluster:
+    """Read and analyse a benchmark run's folder."""
+    chain = read_chain(folder)
+    names = sorted(path.name for path in folder.glob("node-*") if path.is_dir())
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    conditions = conditions_of(meta)
+    logs = {name: read_host(folder / name, published=published) for name in names}
+    lives = {name: Lives(published, count_switches and not published).read(log) for name, log in logs.items()}
+    records = {name: slots_of(log, chain, published=published) for name, log in logs.items()}
+    tests = [(SLOT_CONDITIONS[name], value or 0) for name, value in conditions if name in SLOT_CONDITIONS]
+    kept = {
+        name: [slot for slot in slots if all(test(slot, value) for test, value in tests)]
+        for name, slots in records.items()
+    }
+    return Cluster(
+        published=published,
+        chain=chain,
+        conditions=conditions,
+        logs=logs,
+        lives=lives,
+        switched={},
+        records=records,
+        kept=kept,
+        main=rebuild(lives, chain, conditions),
+    )
+
+
+def shown_mean(cluster: Cluster, metric: str) -> float:
+    """A slot metric's mean as the reports show it: of hosts' means; by the published rules of the 29 lowest alone."""
+    means = sorted(one.mean for one in cluster.per_host(metric).values() if cluster.published or one.n)
+    kept = means[: len(CENTILES)] if cluster.published else means
+    return math.fsum(kept) / len(kept)
+
+
+def manifest_values(cluster: Cluster) -> dict[str, float]:
+    """The figures of the reports' first table, before they are cut to a width."""
+    logs = list(cluster.logs.values())
+    spans_ns = [(log.last_ns or 0) - (log.first_ns or 0) for log in logs]
+    firsts = [log.first_ns for log in logs if log.first_ns is not None]
+    lasts = [log.last_ns for log in logs if log.last_ns is not None]
+    kept = [slots for slots in cluster.kept.values() if slots]
+    run_time_s = round((max(lasts) - min(firsts)) / NS_PER_S)
+    rates = [log.raw_lines / (span // NS_PER_S) for log, span in zip(logs, spans_ns, strict=True) if span >= NS_PER_S]
+    found: dict[str, float] = {
+        "Machines": len(logs),
+        "Number of filters applied": len(cluster.conditions),
+        "Log objects emitted per host": sum(log.emitted for log in logs) / len(logs),
+        "Log objects analysed per host": sum(log.classes["decoded"] for log in logs) / len(logs),
+        "Host run time, s": math.fsum(span / NS_PER_S for span in spans_ns) / len(logs),
+        "Host log line rate, Hz": math.fsum(rates) / len(rates),
+        "Total log objects analysed": sum(log.classes["decoded"] for log in logs),
+        "Run time, s": run_time_s,
+        "Node start spread, s": (max(firsts) - min(firsts)) / NS_PER_S,
+        "Node stop spread, s": (max(lasts) - min(lasts)) / NS_PER_S,
+        "Blocks analysed": len(cluster.main.accepted()),
+        "Blocks rejected": len(cluster.main.blocks) - len(cluster.main.accepted()),
+    }
+    if kept:
+        first, last = min(slots[0].slot for slots in kept), max(slots[-1].slot for slots in kept)
+        duration_s = round((last - first) * cluster.chain.slot_ns / NS_PER_S)
+        found["Analysed run duration, s"] = duration_s
+        found["Run time efficiency"] = duration_s / run_time_s
+        found["Slots analysed"] = sum(slots[-1].slot - slots[0].slot for slots in kept) // len(kept)
+    return found

@@ -1,0 +1,386 @@
+"""The life of every block on every host, and the main chain: part of the oracle of the cluster analysis.
+
+Plain and slow, from the description of the published analysis alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle.cluster_lines import SWITCHED, HostLog
+from tests.oracle.cluster_slots import STAGES, Chain, Slot, seconds, stage_deltas_s
+
+GENESIS = "GenesisHash"
+SUBSTITUTE_S = 0.01
+CENTILES_OF_HOSTS = ("0.50", "0.80", "0.90", "0.92", "0.94", "0.96", "0.98", "1.00")
+LOOP_STAGES = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot")
+FILTER_SETS: dict[str, list[tuple[str, float | None]]] = {
+    "unitary": [("BUnitaryChainDelta", None)],
+    "epoch3+": [("EpochGEq", 2)],
+    "epoch4+": [("EpochGEq", 3)],
+    "epoch5+": [("EpochGEq", 4)],
+    "fromslot-20k": [("SlotGEq", 20000)],
+    "no-ebnd": [("EpSlotGEq", 200)],
+    "rewards": [("EpochSafeIntGEq", 4), ("EpochSafeIntLEq", 7)],
+    "adopt-10": [("BMinimumAdoptions", 10)],
+    "size-full": [("BFullnessGEq", 0.9)],
+    "size-small": [("BFullnessGEq", 0.03), ("BFullnessLEq", 0.1)],
+    "size-moderate": [("BFullnessGEq", 0.08), ("BFullnessLEq", 0.112)],
+    "size-moderate-2": [("BFullnessGEq", 0.076), ("BFullnessLEq", 0.105)],
+    "model": [("SlotLEq", 56000), ("BMinimumAdoptions", 50), ("BUnitaryChainDelta", None)],
+}
+
+
+@dataclass
+class Life:
+    """What one host knew of one block. ``error``: its lines tell an impossible story."""
+
+    role: str
+    block_no: int = 0
+    slot: int = 0
+    parent: str = ""
+    size: int | None = None
+    chain_delta: int = 0
+    error: str = ""
+    times: dict[str, int] = field(default_factory=dict)
+
+    def observation(self) -> bool:
+        """Whether a host received it and says so in full."""
+        return self.role == "observer" and {"noticed", "requested", "fetched"} <= self.times.keys()
+
+
+@dataclass
+class Lives:
+    """The blocks that one host knew, by hash, in file order of its lines."""
+
+    published: bool
+    count_switches: bool
+    by_hash: dict[str, Life] = field(default_factory=dict)
+    switched: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+    of_slot: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def read(self, log: HostLog) -> dict[str, Life]:
+        """Take in all that the host told."""
+        for event in log.events:
+            if event.kind == "LoopStart":
+                self.loop_stage("started", event.slot, event.at_ns)
+            elif event.kind in STAGES and event.kind not in ("LeadsNot", "Forged"):
+                self.loop_stage(STAGES[event.kind], event.slot, event.at_ns)
+            elif event.kind == "Header":
+                if event.block not in self.by_hash:
+                    one = Life("observer", event.number, event.slot, times={"noticed": event.at_ns})
+                    self.by_hash[event.block] = one
+            elif event.kind == "Forged":
+                self.forged(event)
+            elif event.kind == SWITCHED and event.block not in self.by_hash:
+                continue
+            elif event.kind in ("Request", "Fetched", "Added", "SelfAdopted", "Announce", "Send", SWITCHED):
+                self.of_known(event)
+        return self.by_hash
+
+    def loop_stage(self, stage: str, slot: int, at_ns: int) -> None:
+        """Remember the forge loop's stages; a forged block takes them along."""
+        self.seen[stage] = (slot, at_ns)
+        self.of_slot[stage, slot] = at_ns
+
+    def forged(self, event: Any) -> None:
+        """A block begins its life here."""
+        if event.block in self.by_hash:
+            self.fail(self.by_hash[event.block], "forged a known block")
+            return
+        if self.published:
+            times = {stage: at_ns for stage, (_, at_ns) in self.seen.items()}
+        else:
+            times = {
+                stage: self.of_slot[stage, event.slot] for stage in LOOP_STAGES if (stage, event.slot) in self.of_slot
+            }
+        times["forged"] = event.at_ns
+        self.by_hash[event.block] = Life("forger", event.number, event.slot, event.values["parent"], times=times)
+
+    @staticmethod
+    def fail(life: Life, why: str) -> None:
+        """From here on nothing is learnt of it."""
+        if life.role != "error":
+            life.role, life.error = "error", why
+
+    def of_known(self, event: Any) -> None:
+        """What can only be told of a block that the host knows; the first of a kind counts."""
+        life = self.by_hash.setdefault(event.block, Life("unknown"))
+        if life.role == "unknown":
+            self.fail(life, f"{event.kind} of an unknown block")
+        if life.role == "error":
+            return
+        stage = {"Request": "requested", "Fetched": "fetched", "Announce": "announced", "Send": "sent"}.get(event.kind)
+        if stage is None:
+            self.adopted(life, event)
+        elif event.kind == "Request" and life.role == "forger":
+            self.fail(life, "request of a forged block")
+        elif stage not in life.times and not (event.kind == "Fetched" and life.role == "forger"):
+            life.times[stage] = event.at_ns
+            if event.kind == "Request":
+                life.chain_delta = max(life.chain_delta, event.number)
+
+    def adopted(self, life: Life, event: Any) -> None:
+        """An adoption, whatever line tells it."""
+        if event.kind == SWITCHED:
+            life.times.setdefault("switched", event.at_ns)
+            if not self.count_switches:
+                return
+        if "adoption" not in life.times:
+            life.times["adoption"] = event.at_ns
+            before = 0 if life.role == "forger" else life.chain_delta
+            life.chain_delta = max(before, event.number)
+        if event.kind != SWITCHED:
+            life.times.setdefault("adopted", event.at_ns)
+        if life.role == "forger" and life.size is None:
+            life.size = event.values.get("size")
+
+
+@dataclass
+class Block:
+    """A block of the main chain with all that the cluster knew of it."""
+
+    hash: str
+    forger: str
+    life: Life
+    chain: Chain
+    lives: dict[str, Life]
+    battles: int
+    rejected_by: list[str] = field(default_factory=list)
+
+    @property
+    def slot_start_ns(self) -> int:
+        """When its slot began."""
+        return self.chain.slot_start_ns(self.life.slot)
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes; 0 where nobody tells."""
+        return self.life.size or 0
+
+    def adopters(self) -> int:
+        """How many hosts received it, say so in full, and adopted it."""
+        return sum("adoption" in life.times for life in self.observations().values())
+
+    def observations(self) -> dict[str, Life]:
+        """The hosts that received it and say so in full."""
+        return {host: life for host, life in self.lives.items() if life.observation()}
+
+    def stages_s(self, life: Life) -> dict[str, float | None]:
+        """The stages on a host that received it."""
+        at = life.times.get
+        return {
+            "noticed": seconds(at("noticed"), self.slot_start_ns),
+            "requested": seconds(at("requested"), at("noticed")),
+            "fetched": seconds(at("fetched"), at("requested")),
+            "announced": seconds(at("announced"), at("fetched")),
+            "sent": seconds(at("sent"), at("fetched")),
+            "adopted": seconds(at("adoption"), at("fetched")),
+        }
+
+    def valid(self) -> dict[str, Life]:
+        """Observations of this block alone, in no negative time."""
+        found = {}
+        for host, life in self.observations().items():
+            stages = self.stages_s(life)
+            critical = [stages[name] for name in ("noticed", "requested", "fetched", "adopted")]
+            if life.chain_delta == 1 and all(value is not None and value >= 0 for value in critical):
+                found[host] = life
+        return found
+
+    def adoptions_s(self) -> list[float]:
+        """How long after the slot's start each host had adopted it, ascending; the forger is one of them."""
+        start_ns = self.slot_start_ns
+        return sorted(
+            (life.times["adoption"] - start_ns) / 1e9 for life in self.lives.values() if "adoption" in life.times
+        )
+
+    def forging_s(self) -> dict[str, float | None]:
+        """The stages on the forger, the substitutes of the published analysis left out."""
+        at = self.life.times.get
+        return stage_deltas_s(self.life.times, self.slot_start_ns) | {
+            "announced": seconds(at("announced"), at("forged")),
+            "announced_since_slot": seconds(at("announced"), self.slot_start_ns),
+            "sent": seconds(at("sent"), at("forged")),
+            "adopted": seconds(at("adoption"), at("forged")),
+        }
+
+    def complete(self) -> bool:
+        """Whether the forger tells what no block can do without."""
+        stages = self.forging_s()
+        return None not in (self.life.size, stages["started"], stages["leadership"], stages["forged"])
+
+
+def candidates(hosts: dict[str, dict[str, Life]]) -> Iterator[str]:
+    """Blocks that could be the chain's tip, best first."""
+    found: list[tuple[int, bool, int, str]] = []
+    for place, lives in enumerate(hosts.values()):
+        for block, life in lives.items():
+            if life.role != "error":
+                found.append((-life.block_no, life.role != "forger", place, block))
+    return (block for *_, block in sorted(found))
+
+
+def main_chain(hosts: dict[str, dict[str, Life]]) -> tuple[list[tuple[str, str]], str | None]:
+    """(block, forger) from the last but one block down to the first, and why the walk ended short."""
+    forgers = {block: host for host, lives in hosts.items() for block, life in lives.items() if life.role == "forger"}
+    tip = next((block for block in candidates(hosts) if block in forgers), None)
+    if tip is None:
+        return [], "no forged block is known"
+    found: list[tuple[str, str]] = []
+    block = hosts[forgers[tip]][tip].parent
+    while block != GENESIS:
+        if block not in forgers:
+            return found, f"nobody forged {block}"
+        found.append((block, forgers[block]))
+        block = hosts[forgers[block]][block].parent
+    return found, None
+
+
+def conditions_of(meta: dict[str, Any]) -> list[tuple[str, float | None]]:
+    """The filter conditions that a benchmark run's description orders."""
+    analysis = meta["meta"]["profile_content"]["analysis"]
+    found = [condition for name in analysis.get("filters", []) for condition in FILTER_SETS[name]]
+    for expression in analysis.get("filter_exprs", []):
+        content = json.loads(expression) if isinstance(expression, str) else expression
+        found.append((content["contents"]["tag"], content["contents"].get("contents")))
+    return found
+
+
+SLOT_CONDITIONS: dict[str, Callable[[Slot, float], bool]] = {
+    "SlotGEq": lambda slot, value: slot.slot >= value,
+    "SlotLEq": lambda slot, value: slot.slot <= value,
+    "EpochGEq": lambda slot, value: slot.epoch >= value,
+    "EpochLEq": lambda slot, value: slot.epoch <= value,
+    "EpochSafeIntGEq": lambda slot, value: slot.safe_interval >= value,
+    "EpochSafeIntLEq": lambda slot, value: slot.safe_interval <= value,
+    "EpSlotGEq": lambda slot, value: slot.epoch_slot >= value,
+    "EpSlotLEq": lambda slot, value: slot.epoch_slot <= value,
+    "SlotHasLeaders": lambda slot, _: slot.leads > 0,
+}
+
+
+BLOCK_CONDITIONS: dict[str, Callable[[Block, float], bool]] = {
+    "BUnitaryChainDelta": lambda block, _: block.life.chain_delta == 1,
+    "BFullnessGEq": lambda block, value: block.size > math.floor(block.chain.max_block_body_bytes * value),
+    "BFullnessLEq": lambda block, value: block.size < math.floor(block.chain.max_block_body_bytes * value),
+    "BSizeGEq": lambda block, value: block.size >= value,
+    "BSizeLEq": lambda block, value: block.size <= value,
+    "BMinimumAdoptions": lambda block, value: block.adopters() >= value,
+    "SlotHasLeaders": lambda _, __: True,
+}
+
+
+def block_passes(block: Block, name: str, value: float | None) -> bool:
+    """Whether a block of the chain meets a condition; those on slots are tested on its slot."""
+    if name in BLOCK_CONDITIONS:
+        return BLOCK_CONDITIONS[name](block, value or 0)
+    slot, chain = block.life.slot, block.chain
+    of_slot = Slot(slot, chain.epoch(slot), chain.epoch_slot(slot), chain.safe_interval(slot))
+    return SLOT_CONDITIONS[name](of_slot, value or 0)
+
+
+@dataclass
+class MainChain:
+    """The main chain, first block last, and who forged what."""
+
+    blocks: list[Block]
+    ended_short: str | None
+    forged: Counter[str]
+
+    def accepted(self) -> list[Block]:
+        """The blocks that the filters admit."""
+        return [block for block in self.blocks if not block.rejected_by]
+
+
+def rebuild(hosts: dict[str, dict[str, Life]], chain: Chain, conditions: list[tuple[str, float | None]]) -> MainChain:
+    """The main chain with the filters applied."""
+    walked, ended_short = main_chain(hosts)
+    heights: dict[int, set[str]] = {}
+    for lives in hosts.values():
+        for hash_, life in lives.items():
+            if life.role != "error":
+                heights.setdefault(life.block_no, set()).add(hash_)
+    blocks = []
+    for hash_, forger in walked:
+        known = {host: lives[hash_] for host, lives in hosts.items() if hash_ in lives and lives[hash_].role != "error"}
+        own = hosts[forger][hash_]
+        block = Block(hash_, forger, own, chain, known, len(heights[own.block_no] - {hash_}))
+        block.rejected_by = [name for name, value in conditions if not block_passes(block, name, value)]
+        if not block.complete():
+            block.rejected_by.append("incomplete forging data")
+        blocks.append(block)
+    forged = Counter({host: sum(life.role == "forger" for life in lives.values()) for host, lives in hosts.items()})
+    return MainChain(blocks, ended_short, forged)
+
+
+FORGING = {
+    "cdfForgerStart": "started",
+    "cdfForgerBlkCtx": "block_context",
+    "cdfForgerLgrState": "ledger_state",
+    "cdfForgerLgrView": "ledger_view",
+    "cdfForgerLead": "leadership",
+    "cdfForgerTicked": "ticked",
+    "cdfForgerMemSnap": "snapshot",
+    "cdfForgerForge": "forged",
+    "cdfForgerAnnounce": "announced",
+    "cdfForgerSend": "sent",
+    "cdfForgerAdoption": "adopted",
+    "cdfForgerAnnounceCum": "announced_since_slot",
+}
+SUBSTITUTED = ("cdfForgerAnnounce", "cdfForgerSend", "cdfForgerAdoption", "cdfForgerAnnounceCum")
+PEER = {
+    "cdfPeerRequest": "requested",
+    "cdfPeerFetch": "fetched",
+    "cdfPeerAnnounce": "announced",
+    "cdfPeerSend": "sent",
+    "cdfPeerAdoption": "adopted",
+}
+
+
+def block_samples(block: Block, *, published: bool) -> dict[str, float | None]:
+    """One sample of every block metric, by the published short names; None: no sample."""
+    stages = block.forging_s()
+    found = {name: stages[stage] for name, stage in FORGING.items()}
+    if published:
+        found |= {name: SUBSTITUTE_S for name in SUBSTITUTED if found[name] is None}
+    valid = list(block.valid().values())
+    start_ns = block.slot_start_ns
+    found["cdfPeerNoticeFirst"] = min((life.times["noticed"] - start_ns for life in valid), default=None)
+    found["cdfPeerFetchFirst"] = min((life.times["fetched"] - start_ns for life in valid), default=None)
+    for name in ("cdfPeerNoticeFirst", "cdfPeerFetchFirst"):
+        value = found[name]
+        found[name] = None if value is None else value / 1e9
+    adoptions = block.adoptions_s()
+    for centile in CENTILES_OF_HOSTS:
+        place = min(len(adoptions) - 1, math.floor(len(adoptions) * float(centile)))
+        found[f"cdf{centile}"] = adoptions[place] if adoptions else None
+    size = block.life.size
+    return found | {"cdfBlockBattle": float(block.battles), "cdfBlockSize": None if size is None else float(size)}
+
+
+def peer_samples(block: Block) -> dict[str, dict[str, float | None]]:
+    """Per valid receiver of a block one sample of every peer metric."""
+    found = {}
+    for host, life in block.valid().items():
+        stages = block.stages_s(life)
+        found[host] = {name: stages[stage] for name, stage in PEER.items()}
+    return found
+
+
+def host_samples(host: str, chain: MainChain) -> dict[str, float | None]:
+    """One sample of every metric of a host as a forger."""
+    chained = sum(block.forger == host for block in chain.blocks)
+    accepted = sum(block.forger == host for block in chain.accepted())
+    forged = chain.forged[host]
+    return {
+        "cdfBlocksPerHost": float(forged),
+        "cdfBlocksFilteredRatio": accepted / chained if chained else None,
+        "cdfBlocksChainedRatio": chained / forged if forged else None,
+    }

@@ -1,0 +1,382 @@
+"""Lines of a Cardano node's log, read one by one with the standard library: the oracle of the decoder.
+
+Written from the description of the published analysis alone. It is plain and slow, keeps everything in memory, and
+shares nothing with the decoder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+NS_PER_S = 10**9
+ENVELOPE = ("at", "ns", "data", "host", "thread")
+AT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,12}))?(?:Z|\+00:00)")
+AT_IN_TEXT = re.compile(r'"at"\s*:\s*"([^"]*)"')
+HASH = re.compile(r"[0-9a-fA-F]{64}")
+SWITCHED = "Switched"
+
+# What is told, its namespace since 10.5, its namespace before, its kind in the oldest nodes.
+INTERPRETERS = (
+    ("Resources", "Resources", "Resources", "Resources"),
+    (
+        "LoopStart",
+        "Forge.Loop.StartLeadershipCheck",
+        "Forge.Loop.StartLeadershipCheckPlus",
+        "TraceStartLeadershipCheck",
+    ),
+    ("BlockContext", "Forge.Loop.BlockContext", "Forge.BlockContext", "TraceBlockContext"),
+    ("LedgerState", "Forge.Loop.LedgerState", "Forge.LedgerState", "TraceLedgerState"),
+    ("LedgerView", "Forge.Loop.LedgerView", "Forge.LedgerView", "TraceLedgerView"),
+    ("Leads", "Forge.Loop.NodeIsLeader", "Forge.NodeIsLeader", "TraceNodeIsLeader"),
+    ("LeadsNot", "Forge.Loop.NodeNotLeader", "Forge.NodeNotLeader", "TraceNodeNotLeader"),
+    ("Ticked", "Forge.Loop.TickedLedgerState", "Forge.TickedLedgerState", "TraceForgeTickedLedgerState"),
+    ("MempoolSnapshot", "Forge.Loop.MempoolSnapshot", "Forge.MempoolSnapshot", "TraceForgingMempoolSnapshot"),
+    ("Forged", "Forge.Loop.ForgedBlock", "Forge.ForgedBlock", "TraceForgedBlock"),
+    (
+        "Header",
+        "ChainSync.Client.DownloadedHeader",
+        "ChainSyncClient.ChainSyncClientEvent.DownloadedHeader",
+        "ChainSyncClientEvent.TraceDownloadedHeader",
+    ),
+    ("Request", "BlockFetch.Client.SendFetchRequest", "BlockFetchClient.SendFetchRequest", "SendFetchRequest"),
+    (
+        "Fetched",
+        "BlockFetch.Client.CompletedBlockFetch",
+        "BlockFetchClient.CompletedBlockFetch",
+        "CompletedBlockFetch",
+    ),
+    ("AnnounceWhole", None, None, "ChainSyncServerEvent.TraceChainSyncServerRead.AddBlock"),
+    (
+        "Announce",
+        "ChainSync.ServerHeader.Update",
+        "ChainSyncServerEvent.TraceChainSyncServerUpdate",
+        "ChainSyncServerEvent.TraceChainSyncServerReadBlocked.AddBlock",
+    ),
+    ("Send", "BlockFetch.Server.SendBlock", "BlockFetchServer.SendBlock", "TraceBlockFetchServerSendBlock"),
+    (
+        "Added",
+        "ChainDB.AddBlockEvent.AddedToCurrentChain",
+        "ChainDB.AddBlockEvent.AddedToCurrentChain",
+        "TraceAddBlockEvent.AddedToCurrentChain",
+    ),
+    ("SelfAdopted", "Forge.Loop.AdoptedBlock", "Forge.AdoptedBlock", "TraceAdoptedBlock"),
+    (
+        "Snapshot",
+        "ChainDB.LedgerEvent.TookSnapshot",
+        "TraceLedgerEvent.TookSnapshot",
+        "TraceSnapshotEvent.TookSnapshot",
+    ),
+    ("LedgerMetrics", "LedgerMetrics", "LedgerMetrics", "LedgerMetrics"),
+    ("TxsAcked", "TraceBenchTxSubServAck", "TraceBenchTxSubServAck", "TraceBenchTxSubServAck"),
+    ("TxsCollected", "TxSubmission.TxInbound.Collected", "TraceTxSubmissionCollected", "TraceTxSubmissionCollected"),
+    ("TxsProcessed", "TxSubmission.TxInbound.Processed", "TraceTxSubmissionProcessed", "TraceTxSubmissionProcessed"),
+    ("MempoolTxs", "Mempool.AddedTx", "Mempool.AddedTx", "TraceMempoolAddedTx"),
+    ("MempoolTxs", "Mempool.RemoveTxs", "Mempool.RemoveTxs", "TraceMempoolRemoveTxs"),
+    ("RejectedTx", "Mempool.RejectedTx", "Mempool.RejectedTx", "TraceMempoolRejectedTx"),
+    ("GeneratorSummary", "Benchmark.BenchTxSubSummary", "TraceBenchTxSubSummary", "TraceBenchTxSubSummary"),
+)
+# What the published analysis has no interpreter for.
+UNPUBLISHED = (
+    (
+        SWITCHED,
+        "ChainDB.AddBlockEvent.SwitchedToAFork",
+        "ChainDB.AddBlockEvent.SwitchedToAFork",
+        "TraceAddBlockEvent.SwitchedToAFork",
+    ),
+    ("Snapshot", "ChainDB.LedgerEvent.Snapshot.TookSnapshot", None, None),
+    ("Resources", None, None, "ResourceStats"),
+)
+RESOURCES = {
+    "CentiCpu": True, "CentiGC": True, "CentiMut": True, "GcsMajor": True, "GcsMinor": True, "Alloc": True,
+    "Live": True, "Heap": False, "RSS": True, "CentiBlkIO": True, "NetRd": False, "NetWr": False, "FsRd": False,
+    "FsWr": False, "Threads": True,
+}  # fmt: skip
+
+
+class Malformed(Exception):  # noqa: N818 - a class of lines, not an error of the reader
+    """The line is none that the analysis could use; ``envelope`` says whether not even as a log object."""
+
+    def __init__(self, reason: str, *, envelope: bool) -> None:
+        super().__init__(reason)
+        self.envelope = envelope
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a line tells: ``kind`` as in the table above, ``at_ns`` since 1970, what else by kind."""
+
+    kind: str
+    at_ns: int
+    slot: int = 0
+    block: str = ""
+    number: int = 0
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class HostLog:
+    """All that is read of one host."""
+
+    name: str
+    classes: Counter[str] = field(default_factory=Counter)
+    events: list[Event] = field(default_factory=list)
+    first_ns: int | None = None
+    last_ns: int | None = None
+
+    @property
+    def raw_lines(self) -> int:
+        """All lines."""
+        return self.classes.total()
+
+    @property
+    def emitted(self) -> int:
+        """Lines with a readable envelope."""
+        return self.classes.total() - self.classes["not_object"] - self.classes["malformed_envelope"]
+
+
+def time_ns(text: Any) -> int:
+    """ISO 8601 in UTC to nanoseconds since 1970; further digits are cut."""
+    match = AT.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second = (int(match[part]) for part in range(1, 7))
+    days = (date(year, month, day) - date(1970, 1, 1)).days
+    whole_s = ((days * 24 + hour) * 60 + minute) * 60 + second
+    return whole_s * NS_PER_S + int((match[7] or "").ljust(9, "0")[:9])
+
+
+def unsigned(data: dict[str, Any], key: str, default: int | None = None, *, signed: bool = False) -> int:
+    """An integer of the data; 464.0 is one, true is none."""
+    value = data.get(key)
+    if value is None and default is not None:
+        return default
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or (value < 0 and not signed):
+        raise Malformed(f"{key} is no number of that kind", envelope=False)
+    return value
+
+
+def number(data: dict[str, Any], key: str, default: float | None = None) -> float:
+    """A number of the data."""
+    value = data.get(key)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise Malformed(f"{key} is no number", envelope=False)
+    return float(value)
+
+
+def hash_of(data: dict[str, Any], key: str, *, prefix: bool = False) -> str:
+    """A block's hash; with ``prefix`` the first 64 characters of a longer text."""
+    value = data.get(key)
+    text = value[:64] if isinstance(value, str) and prefix else value
+    if not isinstance(text, str) or not HASH.fullmatch(text):
+        raise Malformed(f"{key} is no hash", envelope=False)
+    return text.lower()
+
+
+def envelope_of(line: bytes) -> dict[str, Any]:
+    """The line as an object with all keys of a log object, `at` as nanoseconds, `ns` as text."""
+    try:
+        content = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+        if not isinstance(content, dict) or any(key not in content for key in ENVELOPE):
+            raise Malformed("keys are missing", envelope=True)
+        content["at"] = time_ns(content["at"])
+    except ValueError as error:
+        raise Malformed(str(error), envelope=True) from error
+    spaces = content["ns"]
+    if isinstance(spaces, list) and spaces and all(isinstance(part, str) for part in spaces):
+        content["ns"] = ".".join(spaces)
+    if not isinstance(content["ns"], str):
+        raise Malformed("ns is no namespace", envelope=True)
+    return content
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def unwrap(data: Any) -> tuple[dict[str, Any], str]:
+    """What is to be interpreted, and its kind."""
+    if not isinstance(data, dict):
+        return {}, ""
+    if "kind" not in data and isinstance(data.get("credentials"), str) and isinstance(data.get("val"), dict):
+        data = data["val"]
+    kind = data.get("kind")
+    return data, kind if isinstance(kind, str) else ""
+
+
+def interpreter_of(namespace: str, kind: str, *, published: bool) -> str | None:
+    """Which interpreter reads it: the first whose namespace or kind fits, in the order of the four columns."""
+    table = INTERPRETERS if published else INTERPRETERS + UNPUBLISHED
+    short = kind.removeprefix("Cardano.Node.")
+    for column, text in ((1, namespace), (2, namespace), (2, short), (3, kind)):
+        for row in table:
+            if text and row[column] == text:
+                return row[0]
+    return None
+
+
+def of_slot(data: dict[str, Any]) -> dict[str, Any]:
+    """What names nothing but a slot."""
+    return {"slot": unsigned(data, "slot")}
+
+
+def of_ledger(data: dict[str, Any], default: int | None = None) -> dict[str, Any]:
+    """The ledger's figures."""
+    values = {"utxo": unsigned(data, "utxoSize", default), "density": number(data, "chainDensity", default)}
+    return {"slot": unsigned(data, "slot"), "values": values}
+
+
+def of_processed(data: dict[str, Any]) -> dict[str, Any]:
+    """Transactions taken in; real nodes print a negative number of rejected ones now and then."""
+    return {"values": {"accepted": unsigned(data, "accepted"), "rejected": unsigned(data, "rejected", signed=True)}}
+
+
+def of_mempool(data: dict[str, Any]) -> dict[str, Any]:
+    """The mempool's size."""
+    size = data.get("mempoolSize")
+    return {"number": unsigned(size if isinstance(size, dict) else {}, "numTxs")}
+
+
+def of_forged(data: dict[str, Any]) -> dict[str, Any]:
+    """A forged block."""
+    parent = data.get("blockPrev")
+    known = {"parent": parent if parent == "GenesisHash" else hash_of(data, "blockPrev")}
+    number_ = unsigned(data, "blockNo")
+    return {"slot": unsigned(data, "slot"), "block": hash_of(data, "block"), "number": number_, "values": known}
+
+
+def of_header(data: dict[str, Any]) -> dict[str, Any]:
+    """A header."""
+    height = data.get("blockNo")
+    height_no = unsigned(height, "unBlockNo") if isinstance(height, dict) else unsigned(data, "blockNo")
+    return {"slot": unsigned(data, "slot"), "block": hash_of(data, "block"), "number": height_no}
+
+
+def of_adoption(data: dict[str, Any]) -> dict[str, Any]:
+    """A change of the selected chain."""
+    return {"block": hash_of(data, "newtip", prefix=True), "number": unsigned(data, "chainLengthDelta", 1)}
+
+
+def of_own_adoption(data: dict[str, Any]) -> dict[str, Any]:
+    """The forger's own message."""
+    return {"block": hash_of(data, "blockHash"), "number": 1, "values": {"size": unsigned(data, "blockSize")}}
+
+
+def of_nothing(_: dict[str, Any]) -> dict[str, Any]:
+    """Of some messages it only matters that they were there."""
+    return {}
+
+
+READERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "Resources": lambda data: {
+        "values": {key: unsigned(data, key, None if must else 0) for key, must in RESOURCES.items()}
+    },
+    "LoopStart": lambda data: of_ledger(data, 0),
+    "BlockContext": lambda data: {"slot": unsigned(data, "current slot"), "number": unsigned(data, "tipBlockNo") - 1},
+    **dict.fromkeys(("LedgerState", "LedgerView", "Leads", "LeadsNot", "Ticked", "MempoolSnapshot"), of_slot),
+    "LedgerMetrics": of_ledger,
+    "TxsCollected": lambda data: {"number": unsigned(data, "count")},
+    "TxsProcessed": of_processed,
+    "MempoolTxs": of_mempool,
+    "Forged": of_forged,
+    "Header": of_header,
+    "Request": lambda data: {"block": hash_of(data, "head"), "number": unsigned(data, "length")},
+    **dict.fromkeys(("Fetched", "Send"), lambda data: {"block": hash_of(data, "block")}),
+    **dict.fromkeys(("Added", SWITCHED), of_adoption),
+    "SelfAdopted": of_own_adoption,
+}
+
+
+def interpret(kind: str, at_ns: int, data: dict[str, Any]) -> Event | None:
+    """The event that the data tell; None for announcements that are none."""
+    if kind in ("Announce", "AnnounceWhole"):
+        return announcement(kind, at_ns, data)
+    return Event(kind, at_ns, **READERS.get(kind, of_nothing)(data))
+
+
+def announcement(kind: str, at_ns: int, data: dict[str, Any]) -> Event | None:
+    """An announcement of a block; None for a falling edge, a read that did not block, a rollback."""
+    if kind == "AnnounceWhole":
+        return Event("Announce", at_ns, block=hash_of(data, "block"))
+    if data.get("risingEdge") is False or data.get("blockingRead") is False or data.get("rollBackTo") is not None:
+        return None
+    key = "addBlock" if data.get("addBlock") is not None else "block"
+    return Event("Announce", at_ns, block=hash_of(data, key, prefix=True))
+
+
+def read_line(log: HostLog, line: bytes, *, published: bool) -> None:
+    """Count one line in its class and keep what it tells."""
+    if not line.startswith(b"{"):
+        log.classes["not_object"] += 1
+        return
+    told = AT_IN_TEXT.search(line.decode("utf-8", errors="replace"))
+    with contextlib.suppress(ValueError):
+        log.last_ns = time_ns(told[1] if told else None)
+    try:
+        content = envelope_of(line)
+        if log.first_ns is None:
+            log.first_ns = content["at"]
+        data, kind = unwrap(content["data"])
+        interpreter = interpreter_of(content["ns"], kind, published=published)
+        event = interpret(interpreter, content["at"], data) if interpreter else None
+    except Malformed as reason:
+        log.classes["malformed_envelope" if reason.envelope else "malformed_body"] += 1
+        return
+    if interpreter is None:
+        log.classes["ignored"] += 1
+    elif event is None:
+        log.classes["skipped"] += 1
+    else:
+        log.classes["decoded"] += 1
+        log.events.append(event)
+
+
+def text_of(path: Path) -> bytes:
+    """The file's text."""
+    stored = path.read_bytes()
+    if path.suffix == ".gz":
+        return gzip.decompress(stored)
+    if path.suffix == ".zst":
+        return zstandard.ZstdDecompressor().decompressobj().decompress(stored)
+    return stored
+
+
+def lines_of(text: bytes) -> Iterator[bytes]:
+    """Its lines; a last one without newline is one too."""
+    lines = text.split(b"\n")
+    yield from lines if lines[-1] else lines[:-1]
+
+
+def first_time_ns(text: bytes) -> int:
+    """The first time in a file that can be read: files are in the order of these, whatever their names."""
+    for line in lines_of(text):
+        told = AT_IN_TEXT.search(line.decode("utf-8", errors="replace")) if line.startswith(b"{") else None
+        try:
+            return time_ns(told[1] if told else None)
+        except ValueError:
+            continue
+    return 0
+
+
+def read_host(folder: Path, *, published: bool) -> HostLog:
+    """Read the files of one host, oldest first."""
+    log = HostLog(folder.name)
+    texts = [text_of(path) for path in sorted(folder.iterdir()) if path.name.startswith("stdout")]
+    for text in sorted(texts, key=first_time_ns):
+        for line in lines_of(text):
+            read_line(log, line, published=published)
+    return log

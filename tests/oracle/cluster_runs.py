@@ -1,0 +1,79 @@
+"""Generated clusters and what `chainmark ingest` makes of them, in the terms in which oracle and truth speak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chainmark.core.progress import Silent
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import ImportOrder, importable, load_system
+from chainmark.systems.importing import Importer
+from chainmark.systems.synthetic import SyntheticOrder, synthetic
+
+from tests.oracle.cluster_analysis import Key
+
+# Short epochs, so that a run of minutes has some; blocks every few seconds, so that it has enough of them.
+SETTINGS = (
+    "chain.epoch_slots=40",
+    "chain.security_parameter=4",
+    "chain.active_slots_coefficient=0.15",
+    "workload.tps=3",
+)
+# The keys of each population in the order in which oracle and truth give them.
+KEYS = {
+    "block": ("block",),
+    "block_peer": ("block", "host"),
+    "host": ("host",),
+    "slot_host": ("slot", "host"),
+    "span": ("slot", "host"),
+}
+Samples = dict[str, dict[Key, float]]
+
+
+def generate(folder: Path, **changes: Any) -> Path:
+    """Write a small cluster's logs."""
+    order = {"slots": 240, "seed": 5, "hosts": 6, "settings": SETTINGS, **changes}
+    synthetic(load_system("cardano")).synthesise(SyntheticOrder(folder=folder, **order), Silent())
+    return folder
+
+
+def ingest(source: Path, store: Path, *, published: bool = False, **changes: Any) -> SealedRun:
+    """Take its logs in."""
+    importer = Importer(Store(store), importable(load_system("cardano")))
+    return importer.make(ImportOrder(source=source, published_rules=published, **changes), Silent()).run
+
+
+def metric_ids(run: SealedRun) -> dict[str, str]:
+    """The metrics' ids by the short names of the published reports."""
+    return {metric.published_id: metric.id for metric in run.catalogue.metrics if metric.published_id}
+
+
+def samples_of(run: SealedRun) -> Samples:
+    """Every sample of every metric that the published reports have a name for, by that name and its key."""
+    found: Samples = {}
+    for population, keys in KEYS.items():
+        metrics = {m.published_id: m.id for m in run.catalogue.metrics if m.population == population and m.published_id}
+        frame = run.samples(population)
+        rows = list(zip(*(frame[key].to_list() for key in keys), strict=True))
+        assert len(set(rows)) == len(rows), f"samples of {population} have the same key"
+        for name, metric_id in metrics.items():
+            values = zip(rows, frame[metric_id].to_list(), strict=True)
+            found[name] = {key: value for key, value in values if value is not None}
+    return found
+
+
+def told(samples: Mapping[str, Mapping[Key, float | None]]) -> Samples:
+    """Without those that have no value."""
+    return {name: {key: x for key, x in values.items() if x is not None} for name, values in samples.items()}
+
+
+def differences(expected: Mapping[Key, float], got: Mapping[Key, float], tolerance: float = 0.0) -> list[str]:
+    """Where two sets of samples differ, in words; empty: nowhere. ``tolerance`` is relative."""
+    found = []
+    for key in sorted(expected.keys() | got.keys(), key=str):
+        a, b = expected.get(key), got.get(key)
+        if a is None or b is None or abs(a - b) > tolerance * abs(a):
+            found.append(f"{key}: expected {a}, got {b}")
+    return found

@@ -1,0 +1,354 @@
+"""What a host did slot by slot, from the lines it wrote: part of the oracle of the cluster analysis.
+
+Plain and slow, from the description of the published analysis alone: exact integers and fractions, one record a slot.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from tests.oracle.cluster_lines import NS_PER_S, Event, HostLog
+
+TWO_64 = 2**64
+MIB = 2**20
+LONGEST_JUMP_SLOTS = 1_000_000
+PERCENTS = ("CentiCpu", "CentiGC", "CentiMut", "CentiBlkIO")
+COLLECTIONS = ("GcsMajor", "GcsMinor")
+RATES = {"Alloc": MIB, "NetRd": 1024, "NetWr": 1024, "FsRd": 1024, "FsWr": 1024}
+GAUGES = ("RSS", "Heap", "Live")
+COUNTERS = (*PERCENTS, *COLLECTIONS, *RATES)
+# What a slot without a sample has none of, by the published rules.
+PER_SAMPLE = (*COLLECTIONS, *RATES)
+STAGES = {
+    "BlockContext": "block_context",
+    "LedgerState": "ledger_state",
+    "LedgerView": "ledger_view",
+    "Leads": "leadership",
+    "LeadsNot": "leadership",
+    "Ticked": "ticked",
+    "MempoolSnapshot": "snapshot",
+    "Forged": "forged",
+}
+Resources = dict[str, float | int | None]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The constants that the genesis states."""
+
+    system_start_ns: int
+    slot_ns: int
+    epoch_slots: int
+    security_parameter: int
+    active_slots_coefficient: float
+    max_block_body_bytes: int
+
+    def slot_start_ns(self, slot: int) -> int:
+        """When a slot begins."""
+        return self.system_start_ns + slot * self.slot_ns
+
+    def slot_at(self, at_ns: int) -> int:
+        """The slot in which a time falls."""
+        return (at_ns - self.system_start_ns) // self.slot_ns
+
+    def epoch(self, slot: int) -> int:
+        """Its epoch."""
+        return slot // self.epoch_slots
+
+    def epoch_slot(self, slot: int) -> int:
+        """Its place in the epoch."""
+        return slot % self.epoch_slots
+
+    def safe_interval(self, slot: int) -> int:
+        """Its place in the epoch, in stretches of k / f slots."""
+        return math.floor(self.epoch_slot(slot) / self.security_parameter * self.active_slots_coefficient)
+
+
+@dataclass
+class Slot:
+    """One slot of one host. ``told`` holds what a line told in this very slot."""
+
+    slot: int
+    epoch: int = 0
+    epoch_slot: int = 0
+    safe_interval: int = 0
+    starts: int = 0
+    leads: int = 0
+    forges: int = 0
+    block_no: int = 0
+    block_gap: int = 0
+    mempool: int = 0
+    rejected_tx: int = 0
+    collected: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    utxo: float | None = None
+    density: float | None = None
+    times: dict[str, int] = field(default_factory=dict)
+    resources: Resources | None = None
+    sampled: bool = False
+    mempool_told: bool = False
+
+    def deltas_s(self, chain: Chain) -> dict[str, float | None]:
+        """How long each stage took; None where one of its ends is missing."""
+        return stage_deltas_s(self.times, chain.slot_start_ns(self.slot))
+
+
+def seconds(later: int | None, earlier: int | None) -> float | None:
+    """The time between two times."""
+    return None if later is None or earlier is None else (later - earlier) / NS_PER_S
+
+
+def stage_deltas_s(times: dict[str, int], slot_start_ns: int) -> dict[str, float | None]:
+    """The stages of the forge loop, each counted from the one before."""
+    at = times.get
+    leadership = seconds(at("leadership"), at("ledger_view"))
+    forged = seconds(at("forged"), at("snapshot"))
+    return {
+        "started": seconds(at("started"), slot_start_ns),
+        "block_context": seconds(at("block_context"), at("started")),
+        "ledger_state": seconds(at("ledger_state"), at("block_context")),
+        "ledger_view": seconds(at("ledger_view"), at("ledger_state")),
+        "leadership": seconds(at("leadership"), at("started")) if leadership is None else leadership,
+        "ticked": seconds(at("ticked"), at("leadership")),
+        "snapshot": seconds(at("snapshot"), at("ticked")),
+        "forged": seconds(at("forged"), at("leadership")) if forged is None else forged,
+    }
+
+
+def single(value: Fraction) -> Fraction:
+    """The nearest number that 32 bits hold, ties to even."""
+    if value == 0:
+        return value
+    exponent = value.numerator.bit_length() - value.denominator.bit_length() - 24
+    while value / Fraction(2) ** exponent >= 2**24:
+        exponent += 1
+    while value / Fraction(2) ** exponent < 2**23:
+        exponent -= 1
+    return round(value / Fraction(2) ** exponent) * Fraction(2) ** exponent
+
+
+def whole_percent(gained: int, seconds_between: Fraction) -> int:
+    """Hundredths of seconds gained as percent of the time between, as the published analysis rounds it."""
+    if seconds_between <= 0:
+        return 0
+    hundred_times = single(Fraction(gained * 100 % TWO_64))
+    return math.ceil(single(hundred_times / single(single(seconds_between) * 100)))
+
+
+@dataclass
+class PublishedCounters:
+    """Counters and gauges as the published analysis has them: whole numbers, carried on, wrapping at 2^64."""
+
+    at_ns: int = 0
+    before: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))
+    now: Resources = field(default_factory=lambda: dict.fromkeys((*COUNTERS, *GAUGES, "Threads"), 0))
+
+    def sample(self, at_ns: int, values: dict[str, int]) -> Resources:
+        """Take a sample in."""
+        between = Fraction(at_ns - self.at_ns, NS_PER_S)
+        gained = {key: (values[key] - self.before[key]) % TWO_64 for key in COUNTERS}
+        self.now = {key: whole_percent(gained[key], between) for key in PERCENTS}
+        self.now |= {key: gained[key] for key in COLLECTIONS}
+        self.now |= {key: gained[key] // divisor for key, divisor in RATES.items()}
+        self.now |= {key: values[key] // MIB for key in GAUGES} | {"Threads": values["Threads"]}
+        self.at_ns, self.before = at_ns, values
+        return self.now
+
+    def carried(self) -> Resources:
+        """What a slot without a sample of its own has."""
+        return self.now | dict.fromkeys(PER_SAMPLE, 0)
+
+
+@dataclass
+class ExactCounters:
+    """Counters and gauges as they are: rates by the time between samples, nothing where nothing was sampled."""
+
+    at_ns: int | None = None
+    before: dict[str, int] = field(default_factory=dict)
+    restarts: int = 0
+
+    def sample(self, at_ns: int, values: dict[str, int]) -> Resources:
+        """Take a sample in. The first one of a process has no rates."""
+        fell = self.at_ns is not None and any(values[key] < self.before[key] for key in COUNTERS)
+        self.restarts += fell
+        between_ns = 0 if self.at_ns is None or fell else at_ns - self.at_ns
+        found: Resources = dict.fromkeys(COUNTERS, None)
+        if between_ns > 0:
+            gained = {key: values[key] - self.before[key] for key in COUNTERS}
+            found |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns)) for key in PERCENTS}
+            found |= {key: gained[key] for key in COLLECTIONS}
+            found |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns * by)) for key, by in RATES.items()}
+        found |= {key: values[key] / MIB for key in GAUGES} | {"Threads": values["Threads"]}
+        self.at_ns, self.before = at_ns, values
+        return found
+
+    def carried(self) -> Resources | None:
+        """What a slot without a sample of its own has: nothing."""
+        return None
+
+
+@dataclass
+class Timeline:
+    """The slots of one host, in their order, without holes."""
+
+    chain: Chain
+    published: bool
+    slots: list[Slot] = field(default_factory=list)
+    mempool: int = 0
+    block_no: int = 0
+    last_block_slot: int = 0
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        self.counters: PublishedCounters | ExactCounters = PublishedCounters() if self.published else ExactCounters()
+
+    @property
+    def head(self) -> Slot:
+        """The newest record."""
+        return self.slots[-1]
+
+    def record(self, slot: int) -> Slot | None:
+        """The record of a slot; None where there is none."""
+        place = slot - self.slots[0].slot
+        return self.slots[place] if 0 <= place < len(self.slots) else None
+
+    def extend(self, slot: int) -> None:
+        """Add records up to this slot. What no line has told stays unknown, or as published."""
+        if slot - self.head.slot > LONGEST_JUMP_SLOTS:
+            return
+        last = self.head
+        for missing in range(last.slot + 1, slot + 1):
+            one = Slot(
+                missing,
+                self.chain.epoch(missing),
+                self.chain.epoch_slot(missing),
+                self.chain.safe_interval(missing),
+                block_no=self.block_no,
+                block_gap=missing - self.last_block_slot,
+                mempool=self.mempool,
+                resources=self.counters.carried(),
+            )
+            if self.published:
+                one.utxo, one.density = (last.utxo, last.density) if missing < slot else (0, 0.0)
+            self.slots.append(one)
+
+    def take(self, event: Event) -> None:
+        """Take one event in."""
+        if event.at_ns < self.chain.system_start_ns:
+            return
+        if event.kind == "Resources":
+            self.sample(event)
+        elif event.kind == "LoopStart":
+            self.start(event)
+        elif event.kind == "BlockContext":
+            self.context(event)
+        elif event.kind in STAGES:
+            self.stage(event)
+        else:
+            self.of_the_head(event)
+
+    def sample(self, event: Event) -> None:
+        """A sample of the counters belongs to the slot in which it was taken."""
+        slot = self.chain.slot_at(event.at_ns)
+        self.extend(slot)
+        values = self.counters.sample(event.at_ns, event.values)
+        record = self.record(slot)
+        if record is not None:
+            record.resources, record.sampled = values, True
+
+    def start(self, event: Event) -> None:
+        """A round of the forge loop begins."""
+        self.extend(event.slot)
+        record = self.record(event.slot)
+        if record is None:
+            self.skipped += 1
+            return
+        record.starts += 1
+        record.times["started"] = event.at_ns
+        if event.values["utxo"] > 0:
+            record.utxo = event.values["utxo"]
+        if event.values["density"] > 0:
+            record.density = event.values["density"]
+
+    def context(self, event: Event) -> None:
+        """The forge loop found the chain's tip."""
+        record = self.record(event.slot)
+        if record is None:
+            self.skipped += 1
+            return
+        changed = event.number != self.block_no
+        record.times["block_context"] = event.at_ns
+        record.block_gap = 0 if changed else self.head.block_gap
+        self.head.block_no = event.number
+        self.last_block_slot = self.head.slot if changed else self.last_block_slot
+        self.block_no = event.number
+
+    def stage(self, event: Event) -> None:
+        """Another stage of the forge loop; the last one of a slot counts."""
+        record = self.record(event.slot)
+        if record is None:
+            self.skipped += 1
+            return
+        record.times[STAGES[event.kind]] = event.at_ns
+        record.leads += event.kind == "Leads"
+        record.forges += event.kind == "Forged"
+
+    def of_the_head(self, event: Event) -> None:
+        """What belongs to the newest record, whatever slot it names."""
+        head = self.head
+        match event.kind:
+            case "MempoolTxs":
+                head.mempool = self.mempool = event.number
+                head.mempool_told = True
+            case "RejectedTx":
+                head.rejected_tx += 1
+            case "TxsCollected":
+                head.collected += event.number
+            case "TxsProcessed":
+                head.accepted += event.values["accepted"]
+                head.rejected += event.values["rejected"]
+            case "LedgerMetrics":
+                head.utxo, head.density = event.values["utxo"], event.values["density"]
+
+
+def slots_of(log: HostLog, chain: Chain, *, published: bool) -> list[Slot]:
+    """The slot records of one host."""
+    if not log.events:
+        return []
+    timeline = Timeline(chain, published)
+    start_ns = max(log.events[0].at_ns, chain.system_start_ns)
+    timeline.slots.append(Slot(chain.slot_at(start_ns)))
+    if published:
+        timeline.head.utxo, timeline.head.density = 0, 0.0
+    for event in log.events:
+        timeline.take(event)
+    return timeline.slots
+
+
+def plain(value: Any) -> float | None:
+    """A value as a sample."""
+    return None if value is None else float(value)
+
+
+SLOT_STAGES = {
+    "cdfStarted": "started",
+    "cdfBlkCtx": "block_context",
+    "cdfLgrState": "ledger_state",
+    "cdfLgrView": "ledger_view",
+    "cdfLeading": "leadership",
+}
+
+
+def slot_samples(slot: Slot, chain: Chain) -> dict[str, float | None]:
+    """One sample of every slot metric, by the published short names; None: no sample."""
+    deltas = slot.deltas_s(chain)
+    found = {name: deltas[stage] for name, stage in SLOT_STAGES.items()}
+    found |= {"cdfStarts": float(slot.starts), "cdfLeads": float(slot.leads), "cdfBlockGap": float(slot.block_gap)}
+    found |= {"cdfDensity": plain(slot.density), "cdfUtxo": plain(slot.utxo)}
+    resources: Resources = slot.resources or {}
+    names = (*(name for name in COUNTERS if name != "CentiBlkIO"), *GAUGES)
+    return found | {name: plain(resources.get(name)) for name in names}

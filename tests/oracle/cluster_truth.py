@@ -1,0 +1,181 @@
+"""What an analysis must find in generated logs, from the generator's own truth: no line is read here.
+
+The truth tells when everything happened and what a perfect reader of the written lines would find. From that the same
+records are made that the oracle makes from lines, and the metrics' definitions do the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tests.oracle.cluster_analysis import Key, add, read_chain
+from tests.oracle.cluster_blocks import (
+    LOOP_STAGES,
+    SLOT_CONDITIONS,
+    Life,
+    MainChain,
+    block_samples,
+    conditions_of,
+    host_samples,
+    peer_samples,
+    rebuild,
+)
+from tests.oracle.cluster_lines import NS_PER_S
+from tests.oracle.cluster_slots import MIB, SLOT_STAGES, Chain, Slot, slot_samples
+
+OBSERVED = ("noticed", "requested", "fetched", "announced", "sent")
+LOOP = ("started", "block_context", "ledger_state", "ledger_view", "leadership")
+# Of the process's counters: the truth's column and what its value is divided by.
+RATES = {
+    "CentiCpu": ("cpu_centiseconds", 1),
+    "CentiGC": ("gc_centiseconds", 1),
+    "CentiMut": ("mutator_centiseconds", 1),
+    "Alloc": ("allocated_bytes", MIB),
+    "FsWr": ("file_written_bytes", 1024),
+}
+COLLECTIONS = {"GcsMajor": "major_collections", "GcsMinor": "minor_collections"}
+GAUGES = {"RSS": "rss_bytes", "Heap": "heap_bytes", "Live": "live_bytes"}
+Row = dict[str, Any]
+
+
+class Truth:
+    """The truth of one generated cluster, under the right rules."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        frame = pl.read_parquet(folder / "truth.parquet")
+        self.blocks = frame.filter(pl.col("record") == "block").rows(named=True)
+        self.slots = frame.filter(pl.col("record") == "slot").rows(named=True)
+        self.faults = frame.filter(pl.col("record") == "fault").rows(named=True)
+        self.hosts = sorted(path.name for path in folder.glob("node-*") if path.is_dir())
+        self.chain: Chain = read_chain(folder)
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        self.conditions = conditions_of(meta)
+
+    def lives(self) -> dict[str, dict[str, Life]]:
+        """By host and hash what its lines tell of a block."""
+        found: dict[str, dict[str, Life]] = {host: {} for host in self.hosts}
+        for row in self.blocks:
+            life = _life(row)
+            if life is not None:
+                found[row["host"]][row["block"]] = life
+        return found
+
+    def main(self) -> MainChain:
+        """The main chain as far as the lines tell of it."""
+        return rebuild(self.lives(), self.chain, self.conditions)
+
+    def samples(self) -> dict[str, dict[Key, float | None]]:
+        """Per metric, by its published short name, the samples that the lines support, by their keys."""
+        found: dict[str, dict[Key, float | None]] = {}
+        main = self.main()
+        for block in main.accepted():
+            add(found, (block.hash,), block_samples(block, published=False))
+            for host, values in peer_samples(block).items():
+                add(found, (block.hash, host), values)
+        for host in self.hosts:
+            add(found, (host,), host_samples(host, main))
+        tests = [(SLOT_CONDITIONS[name], value or 0) for name, value in self.conditions if name in SLOT_CONDITIONS]
+        unstarted = {(row["slot"], row["host"]) for row in self.slots if not row["loop_starts"]}
+        for row in self.slots:
+            slot = self._slot(row)
+            if all(test(slot, value) for test, value in tests):
+                values = self._slot_values(slot)
+                # Without a start the next slot's figures of the ledger are taken for this slot's.
+                if (slot.slot + 1, row["host"]) in unstarted:
+                    values = {name: x for name, x in values.items() if name not in ("cdfDensity", "cdfUtxo")}
+                add(found, (slot.slot, row["host"]), values)
+        for (number, host), values in self.resources().items():
+            place = self._place(number)
+            if all(test(place, value) for test, value in tests):
+                add(found, (number, host), values)
+        return found
+
+    def _slot_values(self, slot: Slot) -> dict[str, float | None]:
+        """What the lines of a slot tell of the forge loop and the ledger.
+
+        Where the loop's start is lost, its other lines speak of a slot that the reader does not know yet: nothing is
+        expected of them but that no start is counted.
+        """
+        if not slot.starts:
+            return {"cdfStarts": 0.0}
+        values = slot_samples(slot, self.chain)
+        return {name: values[name] for name in (*SLOT_STAGES, "cdfStarts", "cdfDensity", "cdfUtxo")}
+
+    def _place(self, number: int) -> Slot:
+        chain = self.chain
+        return Slot(number, chain.epoch(number), chain.epoch_slot(number), chain.safe_interval(number))
+
+    def _slot(self, row: Row) -> Slot:
+        told = {stage: row[f"{stage}_printed_ns"] for stage in LOOP}
+        return replace(
+            self._place(row["slot"]),
+            starts=row["loop_starts"] or 0,
+            density=row["density"],
+            utxo=row["utxo_entries"],
+            times={stage: at_ns for stage, at_ns in told.items() if at_ns is not None},
+        )
+
+    def resources(self) -> dict[Key, dict[str, float | None]]:
+        """Rates and gauges of every sample, by the slot in which the host's clock has it, and host."""
+        by_host: dict[str, list[Row]] = defaultdict(list)
+        for row in self.slots:
+            if row["resources_printed_ns"] is not None:
+                by_host[row["host"]].append(row)
+        found: dict[Key, dict[str, float | None]] = {}
+        for host, rows in by_host.items():
+            before: Row | None = None
+            for row in sorted(rows, key=lambda one: int(one["resources_printed_ns"])):
+                found[self.chain.slot_at(row["resources_printed_ns"]), host] = _resources(before, row)
+                before = row
+        return found
+
+
+def _resources(before: Row | None, row: Row) -> dict[str, float | None]:
+    found: dict[str, float | None] = {name: row[column] / MIB for name, column in GAUGES.items()}
+    between_ns = 0 if before is None else row["resources_printed_ns"] - before["resources_printed_ns"]
+    for name, (column, by) in RATES.items():
+        fell = before is None or row[column] < before[column]
+        gained = None if before is None or fell else row[column] - before[column]
+        found[name] = None if gained is None else float(Fraction(gained * NS_PER_S, between_ns * by))
+    if before is None or any(row[column] < before[column] for column, _ in RATES.values()):
+        return found | dict.fromkeys((*RATES, *COLLECTIONS), None)
+    return found | {name: float(row[column] - before[column]) for name, column in COLLECTIONS.items()}
+
+
+def _life(row: Row) -> Life | None:
+    """What one host's lines tell of one block; None without a line."""
+    told = {stage: row[f"{stage}_printed_ns"] for stage in (*OBSERVED, "forged", "adopted", "self_adopted")}
+    role = row["role"]
+    # A forger is offered its own block's header, too.
+    passed = ("noticed",) if role == "forger" else ()
+    told = {stage: at_ns for stage, at_ns in told.items() if at_ns is not None and stage not in passed}
+    if not told:
+        return None
+    first = told.get("forged" if role == "forger" else "noticed")
+    if first is None or min(told.values()) < first:
+        return Life("error", error="the block was not known")
+    adoption = min((told[stage] for stage in ("adopted", "self_adopted") if stage in told), default=None)
+    times = {stage: told[stage] for stage in (*OBSERVED, "forged") if stage in told}
+    if adoption is not None:
+        times["adoption"] = adoption
+    if role == "forger":
+        own = {stage: row[f"{stage}_printed_ns"] for stage in LOOP_STAGES}
+        times |= {stage: at_ns for stage, at_ns in own.items() if at_ns is not None}
+    asked = row["fetch_length"] or 0 if "requested" in told else 0
+    return Life(
+        role,
+        row["block_no"],
+        row["slot"],
+        row["parent"] or "GenesisHash",
+        size=row["block_bytes"] if "self_adopted" in told else None,
+        chain_delta=max(asked, 1 if adoption is not None else 0),
+        times=times,
+    )
