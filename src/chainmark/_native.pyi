@@ -177,3 +177,37 @@ class ClusterLogs:
 
 def fault_kinds() -> list[tuple[str, str, str]]:
     """Name, meaning and an example of every fault that logs can be ordered with."""
+
+@final
+class TraceDecoder:
+    """One host's logs that are to be read: made, run once. Methods may be called from any thread."""
+
+    def __init__(self, order_json: str) -> None:
+        """Read the order, as crates/chainmark-trace/src/host.rs describes it.
+
+        Raises:
+            ValueError: the order is none, or its figures are those of no chain.
+        """
+
+    def run(self) -> str | None:
+        """Read the files once, write the tables and return a summary as JSON; None if it was cancelled.
+
+        A table is written beside its place (`.part`) and renamed when whole; on failure no part is left behind.
+
+        Raises:
+            OSError: a file cannot be read or written.
+            ValueError: the counts of the lines do not add up.
+        """
+
+    def progress(self) -> tuple[int, int]:
+        """Stored bytes and lines read so far."""
+
+    def cancel(self) -> None:
+        """End soon."""
+
+def scan_head(path: str, max_lines: int) -> str:
+    """Return what a file's first lines tell, as JSON: crates/chainmark-trace/src/reader.rs, `Head`, describes it.
+
+    Raises:
+        OSError: the file cannot be read.
+    """

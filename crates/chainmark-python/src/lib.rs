@@ -3,6 +3,7 @@
 mod load;
 mod simulation;
 mod synth;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -15,4 +16,6 @@ mod _native {
     use super::simulation::{SimulatedBatches, simulate_batches};
     #[pymodule_export]
     use super::synth::{ClusterLogs, fault_kinds};
+    #[pymodule_export]
+    use super::trace::{TraceDecoder, scan_head};
 }

@@ -23,6 +23,15 @@ impl ReadError {
     pub fn storage(path: &Path, source: io::Error) -> Self {
         Self::Storage { path: path.to_owned(), source }
     }
+
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Storage { .. } => "check the path, the permissions and the free space",
+            Self::Damaged { .. } => "copy the file from the host again",
+            Self::Cancelled => "start it again to have the result",
+            Self::Sums { .. } => "this is a defect; please report it with the file",
+        }
+    }
 }
 
 pub type Result<T> = std::result::Result<T, ReadError>;

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod error;
 pub mod event;
 pub mod events_out;
+pub mod host;
 pub mod input;
 pub mod json;
 pub mod lives;

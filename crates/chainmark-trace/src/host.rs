@@ -1,0 +1,224 @@
+//! One host's logs, read once: its slot records, the lives of its blocks and, if wanted, every event, as Parquet.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::books::HostBooks;
+use crate::error::{ReadError, Result};
+use crate::event::{Event, Fact, Place};
+use crate::events_out::EventTable;
+use crate::lives::{Lives, LivesSummary};
+use crate::reader::{Control, read_host};
+use crate::timeline::{Clock, Timeline, TimelineSummary};
+
+/// What is to be read, by which clock and rules, and where it goes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostOrder {
+    pub host: String,
+    pub files: Vec<PathBuf>,
+    /// Whether the published analysis is followed where it errs.
+    pub published_rules: bool,
+    pub system_start_ns: i64,
+    pub slot_length_s: f64,
+    pub epoch_slots: i64,
+    pub security_parameter: i64,
+    pub active_slots_coefficient: f64,
+    pub slots_out: Option<PathBuf>,
+    pub lives_out: Option<PathBuf>,
+    pub events_out: Option<PathBuf>,
+}
+
+/// An order that cannot be followed.
+#[derive(Debug, Error)]
+#[error("the order for the host {host} is impossible: {name} is {value}, and must be {condition}")]
+pub struct OrderError {
+    host: String,
+    name: &'static str,
+    value: String,
+    condition: &'static str,
+}
+
+impl OrderError {
+    pub fn hint(&self) -> &'static str {
+        "these figures come from the genesis file; check that it is the one the cluster ran with"
+    }
+}
+
+impl HostOrder {
+    /// # Errors
+    /// A figure of the chain is one that no chain has.
+    pub fn clock(&self) -> std::result::Result<Clock, OrderError> {
+        let refuse = |name, value: String, condition| OrderError { host: self.host.clone(), name, value, condition };
+        let slot_length_ns = (self.slot_length_s * 1e9).round();
+        if !(1.0..=1e18).contains(&slot_length_ns) {
+            return Err(refuse("slot_length_s", self.slot_length_s.to_string(), "a positive number of seconds"));
+        }
+        for (name, value) in [("epoch_slots", self.epoch_slots), ("security_parameter", self.security_parameter)] {
+            if value < 1 {
+                return Err(refuse(name, value.to_string(), "positive"));
+            }
+        }
+        if !self.active_slots_coefficient.is_finite() {
+            let value = self.active_slots_coefficient.to_string();
+            return Err(refuse("active_slots_coefficient", value, "a number"));
+        }
+        Ok(Clock {
+            system_start_ns: self.system_start_ns,
+            slot_length_ns: slot_length_ns as i64,
+            epoch_slots: self.epoch_slots,
+            security_parameter: self.security_parameter,
+            active_slots_coefficient: self.active_slots_coefficient,
+        })
+    }
+}
+
+/// What the tables of a host do not tell.
+#[derive(Debug, Serialize)]
+pub struct HostSummary {
+    pub host: String,
+    pub books: HostBooks,
+    pub timeline: TimelineSummary,
+    pub lives: LivesSummary,
+    /// Least, median and greatest time from a slot's start to its loop start, over all loop starts.
+    pub loop_offsets_s: Option<[f64; 3]>,
+    /// Stored bytes of all files.
+    pub bytes: u64,
+}
+
+/// Read one host's logs and write its tables. Those of an earlier reading are replaced only by whole ones.
+///
+/// # Errors
+/// A file cannot be read or written, or the reading was cancelled.
+pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result<HostSummary> {
+    let mut folds = Folds::new(order, clock)?;
+    let books = read_host(&order.files, control, &mut |event, place| folds.listen(event, place, control));
+    if let Some(failure) = folds.failure {
+        return Err(failure);
+    }
+    let books = books?;
+    if let Some(events) = folds.events {
+        events.finish()?;
+    }
+    write_unless_cancelled(order.lives_out.as_deref(), control, |path| folds.lives.write(path))?;
+    write_unless_cancelled(order.slots_out.as_deref(), control, |path| folds.timeline.write(path))?;
+    let bytes = books.files.iter().map(|file| file.stored_bytes).sum();
+    Ok(HostSummary {
+        host: order.host.clone(),
+        books,
+        timeline: folds.timeline.summary(),
+        lives: folds.lives.summary(),
+        loop_offsets_s: least_median_greatest(folds.loop_offsets_ns),
+        bytes,
+    })
+}
+
+fn write_unless_cancelled(
+    path: Option<&Path>,
+    control: &Control,
+    write: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    if control.is_cancelled() {
+        return Err(ReadError::Cancelled);
+    }
+    path.map_or(Ok(()), write)
+}
+
+struct Folds {
+    clock: Clock,
+    timeline: Timeline,
+    lives: Lives,
+    events: Option<EventTable>,
+    loop_offsets_ns: Vec<i64>,
+    failure: Option<ReadError>,
+}
+
+impl Folds {
+    fn new(order: &HostOrder, clock: Clock) -> Result<Self> {
+        Ok(Self {
+            clock,
+            timeline: Timeline::new(clock, order.published_rules),
+            lives: Lives::new(order.published_rules),
+            events: order.events_out.as_deref().map(EventTable::create).transpose()?,
+            loop_offsets_ns: Vec::new(),
+            failure: None,
+        })
+    }
+
+    fn listen(&mut self, event: &Event<'_>, place: Place, control: &Control) {
+        self.timeline.listen(event);
+        self.lives.listen(event, place);
+        if let Fact::LoopStart { slot, .. } = event.fact {
+            let slot = i64::try_from(slot).unwrap_or(i64::MAX);
+            self.loop_offsets_ns.push(event.at_ns.saturating_sub(self.clock.slot_start_ns(slot)));
+        }
+        let Some(events) = self.events.as_mut().filter(|_| self.failure.is_none()) else { return };
+        if let Err(failure) = events.listen(event, place) {
+            // What was read cannot be kept; nothing more needs to be.
+            self.failure = Some(failure);
+            control.cancel();
+        }
+    }
+}
+
+fn least_median_greatest(mut times_ns: Vec<i64>) -> Option<[f64; 3]> {
+    times_ns.sort_unstable();
+    let seconds = |ns: i64| ns as f64 / 1e9;
+    let (least, greatest) = (seconds(*times_ns.first()?), seconds(*times_ns.last()?));
+    let middle = times_ns.len() / 2;
+    let median = match times_ns.len() % 2 {
+        0 => (seconds(times_ns[middle - 1]) + seconds(times_ns[middle])) / 2.0,
+        _ => seconds(times_ns[middle]),
+    };
+    Some([least, median, greatest])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(change: impl FnOnce(&mut HostOrder)) -> HostOrder {
+        let mut order = HostOrder {
+            host: "node-7".to_owned(),
+            files: Vec::new(),
+            published_rules: false,
+            system_start_ns: 0,
+            slot_length_s: 1.0,
+            epoch_slots: 100,
+            security_parameter: 3,
+            active_slots_coefficient: 0.05,
+            slots_out: None,
+            lives_out: None,
+            events_out: None,
+        };
+        change(&mut order);
+        order
+    }
+
+    #[test]
+    fn an_order_that_no_chain_fits_is_refused_by_name() {
+        let refused: [(&str, fn(&mut HostOrder)); 6] = [
+            ("slot_length_s is 0,", |order| order.slot_length_s = 0.0),
+            ("slot_length_s is -1,", |order| order.slot_length_s = -1.0),
+            ("slot_length_s is NaN,", |order| order.slot_length_s = f64::NAN),
+            ("epoch_slots is 0,", |order| order.epoch_slots = 0),
+            ("security_parameter is -2,", |order| order.security_parameter = -2),
+            ("active_slots_coefficient is inf,", |order| order.active_slots_coefficient = f64::INFINITY),
+        ];
+        for (expected, change) in refused {
+            let error = order(change).clock().unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("node-7"), "{error}");
+        }
+        assert_eq!(order(|order| order.slot_length_s = 0.2).clock().unwrap().slot_length_ns, 200_000_000);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        assert_eq!(least_median_greatest(vec![]), None);
+        assert_eq!(least_median_greatest(vec![3_000_000_000]), Some([3.0, 3.0, 3.0]));
+        let times = vec![4_000_000_000, -1_000_000_000, 2_000_000_000, 1_000_000_000];
+        assert_eq!(least_median_greatest(times), Some([-1.0, 1.5, 4.0]));
+    }
+}

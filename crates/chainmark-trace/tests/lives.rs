@@ -1,0 +1,265 @@
+//! What becomes of a block's life, by every rule for every order of events; the rules differ only in the forge loop.
+
+mod common;
+
+use chainmark_trace::event::{Event, Fact, Hash, Peer, Place};
+use chainmark_trace::lives::{Lives, LivesSummary};
+use common::{Row, Value, fresh_path, hash, read};
+use proptest::prelude::*;
+
+/// The events come one nanosecond after the other, from 1 on, on lines of the same number in file 3.
+fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, LivesSummary) {
+    let mut lives = Lives::new(published);
+    for (place, fact) in (1..).zip(facts) {
+        lives.listen(&Event { at_ns: place as i64, fact: fact.clone() }, Place { file: 3, line: place });
+    }
+    let path = fresh_path();
+    lives.write(&path).unwrap();
+    (read(&path), lives.summary())
+}
+
+/// The one life that the events tell, the same by both rules.
+fn life(facts: &[Fact<'_>]) -> Row {
+    let (mut rows, _) = fold_by(facts, false);
+    assert_eq!(fold_by(facts, true).0, rows);
+    assert_eq!(rows.len(), 1);
+    rows.remove(0)
+}
+
+fn integer(row: &Row, name: &str) -> Option<i64> {
+    match row[name] {
+        Value::Integer(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
+    match &row[name] {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+const BLOCK: Hash = Hash([0xab; 32]);
+
+fn noticed() -> Fact<'static> {
+    Fact::Noticed { slot: 40, block_no: 2, block: BLOCK, peer: Peer { local: Some("1:1"), remote: Some("2:2") } }
+}
+
+fn forged() -> Fact<'static> {
+    Fact::Forged { slot: 40, block_no: 2, block: BLOCK, parent: Some(hash(7)) }
+}
+
+fn requested(length: u64) -> Fact<'static> {
+    Fact::Requested { head: BLOCK, length }
+}
+
+fn fetched(remote: &'static str) -> Fact<'static> {
+    Fact::Fetched { block: BLOCK, peer: Peer { local: None, remote: Some(remote) } }
+}
+
+fn added(delta: u64) -> Fact<'static> {
+    Fact::Added { block: BLOCK, delta }
+}
+
+const ANNOUNCED: Fact<'static> = Fact::Announced { block: BLOCK };
+const SENT: Fact<'static> = Fact::Sent { block: BLOCK };
+const SELF_ADOPTED: Fact<'static> = Fact::SelfAdopted { block: BLOCK, size_bytes: 88_000 };
+const SWITCHED: Fact<'static> = Fact::Switched { block: BLOCK, delta: 2 };
+
+#[test]
+fn of_an_observer_the_first_event_of_each_stage_counts() {
+    let mut facts = vec![noticed(), requested(1), fetched("3:3"), added(1), ANNOUNCED, SENT, SWITCHED];
+    facts.extend([noticed(), requested(9), fetched("4:4"), added(9), ANNOUNCED, SENT, SWITCHED, SELF_ADOPTED]);
+    let row = life(&facts);
+    let stages = ["noticed", "requested", "fetched", "adopted", "announced", "sent", "switched"];
+    for (place, stage) in (1..).zip(stages) {
+        assert_eq!(integer(&row, &format!("{stage}_ns")), Some(place));
+        assert_eq!(integer(&row, &format!("{stage}_file")), Some(3));
+        assert_eq!(integer(&row, &format!("{stage}_line")), Some(place));
+    }
+    for name in ["forged_ns", "forged_file", "forged_line", "size_bytes", "started_ns", "parent", "error"] {
+        assert_eq!(row[name], Value::Null, "{name}");
+    }
+    assert_eq!(text(&row, "role"), Some("observer"));
+    assert_eq!(text(&row, "block"), Some("ab".repeat(32).as_str()));
+    assert_eq!((integer(&row, "slot"), integer(&row, "block_no")), (Some(40), Some(2)));
+    assert_eq!((integer(&row, "request_length"), integer(&row, "adopted_delta")), (Some(1), Some(1)));
+    assert_eq!(integer(&row, "switched_delta"), Some(2));
+    assert_eq!((text(&row, "noticed_from"), text(&row, "fetched_from")), (Some("2:2"), Some("3:3")));
+}
+
+#[test]
+fn a_forger_s_size_comes_from_its_own_message_and_its_adoption_from_the_first() {
+    let row = life(&[forged(), added(3), SELF_ADOPTED, noticed(), fetched("3:3")]);
+    assert_eq!(text(&row, "role"), Some("forger"));
+    assert_eq!((integer(&row, "forged_ns"), integer(&row, "adopted_ns")), (Some(1), Some(2)));
+    assert_eq!((integer(&row, "adopted_delta"), integer(&row, "size_bytes")), (Some(3), Some(88_000)));
+    assert_eq!(text(&row, "parent"), Some("07".repeat(32).as_str()));
+    for name in ["noticed_ns", "noticed_from", "fetched_ns", "fetched_from", "requested_ns"] {
+        assert_eq!(row[name], Value::Null, "{name}");
+    }
+    let row = life(&[forged(), SELF_ADOPTED, added(3)]);
+    assert_eq!((integer(&row, "adopted_ns"), integer(&row, "adopted_delta")), (Some(2), Some(1)));
+}
+
+#[test]
+fn the_first_block_s_parent_is_named_as_the_node_names_it() {
+    let row = life(&[Fact::Forged { slot: 0, block_no: 0, block: BLOCK, parent: None }]);
+    assert_eq!(text(&row, "parent"), Some("GenesisHash"));
+    assert_eq!(integer(&row, "block_no"), Some(0));
+}
+
+#[test]
+fn a_life_that_cannot_be_is_in_error_and_takes_no_more_events() {
+    let cases: [(&str, &[Fact<'_>]); 9] = [
+        ("request of an unknown block", &[requested(1)]),
+        ("fetch of an unknown block", &[fetched("3:3")]),
+        ("adoption of an unknown block", &[added(1)]),
+        ("adoption of an unknown block", &[SELF_ADOPTED]),
+        ("announcement of an unknown block", &[ANNOUNCED]),
+        ("sending of an unknown block", &[SENT]),
+        ("forged twice", &[forged(), forged()]),
+        ("forged after it was noticed", &[noticed(), forged()]),
+        ("request by the forger", &[forged(), requested(1)]),
+    ];
+    for (error, facts) in cases {
+        let later =
+            [noticed(), requested(1), fetched("3:3"), forged(), added(1), ANNOUNCED, SENT, SELF_ADOPTED, SWITCHED];
+        let all: Vec<Fact<'_>> = facts.iter().chain(&later).cloned().collect();
+        let row = life(&all);
+        assert_eq!((text(&row, "role"), text(&row, "error")), (Some("error"), Some(error)));
+        for stage in ["requested", "fetched", "adopted", "announced", "sent", "switched"] {
+            assert_eq!(row[&format!("{stage}_ns")], Value::Null, "{stage} after {error}");
+        }
+        let (_, summary) = fold_by(&all, false);
+        assert_eq!((summary.entries, summary.errors, summary.forged), (1, 1, 0));
+        assert_eq!(summary.errors_by.into_iter().collect::<Vec<_>>(), [(error, 1)]);
+    }
+}
+
+#[test]
+fn a_change_of_the_chain_never_makes_an_error() {
+    let (rows, summary) = fold_by(&[SWITCHED, SWITCHED], false);
+    assert_eq!((rows.len(), summary.switched_unknown, summary.errors), (0, 2, 0));
+    let (_, summary) = fold_by(&[SWITCHED, noticed(), SWITCHED, SWITCHED], false);
+    assert_eq!((summary.switched_unknown, summary.switched_adoptions), (1, 1));
+}
+
+#[test]
+fn lives_stand_by_number_then_hash_and_nameless_ones_last() {
+    let noticed = |block_no, block| Fact::Noticed { slot: 1, block_no, block: hash(block), peer: Peer::default() };
+    let facts = [Fact::Sent { block: hash(1) }, noticed(5, 9), noticed(4, 8), noticed(5, 7), noticed(10, 2)];
+    let order: Vec<String> =
+        fold_by(&facts, false).0.iter().map(|row| text(row, "block").unwrap()[..2].into()).collect();
+    assert_eq!(order, ["08", "07", "09", "02", "01"]);
+}
+
+fn round(slot: u64, leads: bool) -> Vec<Fact<'static>> {
+    vec![
+        Fact::LoopStart { slot, utxo_entries: 0, density: 0.0 },
+        Fact::BlockContext { slot, block_no: 1 },
+        Fact::LedgerState { slot },
+        Fact::LedgerView { slot },
+        Fact::Leadership { slot, leads },
+        Fact::Ticked { slot },
+        Fact::MempoolSnapshot { slot },
+    ]
+}
+
+const LOOP: [&str; 7] = [
+    "started_ns",
+    "block_context_ns",
+    "ledger_state_ns",
+    "ledger_view_ns",
+    "leadership_ns",
+    "ticked_ns",
+    "snapshot_ns",
+];
+
+#[test]
+fn a_forge_has_the_last_stages_of_its_own_slot() {
+    let mut facts = round(40, true);
+    facts.extend(round(40, true));
+    facts.push(forged());
+    facts.extend(round(40, true));
+    let row = life(&facts);
+    let times: Vec<Option<i64>> = LOOP.iter().map(|name| integer(&row, name)).collect();
+    assert_eq!(times, (8..15).map(Some).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stage_that_the_forge_s_slot_lacks_is_missing_or_stale_by_the_published_rules() {
+    let mut facts = round(39, true);
+    facts.extend(round(40, false).into_iter().take(5));
+    facts.push(forged());
+    let times = |published| {
+        let (rows, _) = fold_by(&facts, published);
+        LOOP.map(|name| integer(&rows[0], name))
+    };
+    // Not to lead is no leadership; the last two stages were not told in the slot.
+    assert_eq!(times(false), [Some(8), Some(9), Some(10), Some(11), None, None, None]);
+    assert_eq!(times(true), [Some(8), Some(9), Some(10), Some(11), Some(5), Some(6), Some(7)]);
+}
+
+/// What one block's events make of it, one rule after the other as they are written: role, request, fetch and adoption.
+fn slow(facts: &[Fact<'_>]) -> Option<(&'static str, [Option<i64>; 4], Option<i64>)> {
+    let mut role = None;
+    let [mut requested, mut fetched, mut adopted, mut sent] = [None; 4];
+    let mut size = None;
+    for (at, fact) in (1..).zip(facts) {
+        role = match (role, fact) {
+            (Some("error"), _) => Some("error"),
+            (role, Fact::Switched { .. }) => role,
+            (None, Fact::Noticed { .. }) => Some("observer"),
+            (None, Fact::Forged { .. }) => Some("forger"),
+            (None, _) | (Some(_), Fact::Forged { .. }) | (Some("forger"), Fact::Requested { .. }) => Some("error"),
+            (role, _) => role,
+        };
+        match (role, fact) {
+            (Some("observer"), Fact::Requested { .. }) => requested = requested.or(Some(at)),
+            (Some("observer"), Fact::Fetched { .. }) => fetched = fetched.or(Some(at)),
+            (Some("observer" | "forger"), Fact::Added { .. } | Fact::SelfAdopted { .. }) => {
+                adopted = adopted.or(Some(at))
+            }
+            (Some("observer" | "forger"), Fact::Sent { .. }) => sent = sent.or(Some(at)),
+            _ => {}
+        }
+        if let (Some("forger"), Fact::SelfAdopted { size_bytes, .. }) = (role, fact) {
+            size = size.or(Some(*size_bytes as i64));
+        }
+    }
+    role.map(|role| (role, [requested, fetched, adopted, sent], size))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_of_events_makes_the_life_of_the_slow_fold(choices in prop::collection::vec(0..14usize, 1..12)) {
+        let facts: Vec<Fact<'_>> = choices
+            .into_iter()
+            .map(|choice| match choice {
+                0..=2 => noticed(),
+                3 => forged(),
+                4 | 5 => requested(1),
+                6 | 7 => fetched("3:3"),
+                8 | 9 => added(1),
+                10 => SELF_ADOPTED,
+                11 => SENT,
+                12 => SWITCHED,
+                _ => Fact::Ticked { slot: 3 },
+            })
+            .filter(|fact| !matches!(fact, Fact::Ticked { .. }))
+            .collect();
+        let (rows, _) = fold_by(&facts, false);
+        let Some((role, times, size)) = slow(&facts) else {
+            prop_assert!(rows.is_empty());
+            return Ok(());
+        };
+        prop_assert_eq!(text(&rows[0], "role"), Some(role));
+        let stages = ["requested_ns", "fetched_ns", "adopted_ns", "sent_ns"];
+        prop_assert_eq!(stages.map(|name| integer(&rows[0], name)), times);
+        prop_assert_eq!(integer(&rows[0], "size_bytes"), size);
+    }
+}
