@@ -146,10 +146,6 @@ class SealedRun:
         """The typed events of one kind, of which only what is asked for is read."""
         return self._scan_frame("events", name)
 
-    def scan_samples(self, population_id: str) -> pl.LazyFrame:
-        """The samples of one population, of which only what is asked for is read."""
-        return self._scan_frame("samples", population_id)
-
     def verify(self) -> list[str]:
         """Re-hash every file and say, in a sentence each, what is not as it was sealed. Empty: all is as sealed."""
         sealed: dict[str, str] = self._read_json(SEAL)["blake3"]
@@ -171,9 +167,13 @@ class SealedRun:
             ) from error
         return content
 
-    def _read_frame(self, folder: str, name: str) -> pl.DataFrame:
+    def _read_frame(self, folder: str, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        path = self.path / folder / f"{name}.parquet"
         try:
-            return pl.read_parquet(self.path / folder / f"{name}.parquet")
+            if columns is None:
+                return pl.read_parquet(path)
+            present = pl.read_parquet_schema(path)
+            return pl.read_parquet(path, columns=[column for column in dict.fromkeys(columns) if column in present])
         except (OSError, pl.exceptions.PolarsError) as error:
             raise self._unreadable(folder, name, error) from error
 
