@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Subject
+from chainmark.core.trail import Story
 
 SCHEMA_VERSION = 1
 
@@ -204,6 +205,72 @@ class EffectSize(BaseModel):
     largest_gap_at: float
 
 
+class TailSample(BaseModel):
+    """One of a metric's most extreme samples, and how to follow it.
+
+    Attributes:
+        key: of what was sampled, a block for instance; ``number`` finds it, too.
+        place: where it was sampled, in a population with places; "" else.
+        value: in the metric's unit.
+        story: index into the comparison's stories; None where the command alone tells it.
+        command: shows what happened.
+    """
+
+    run_id: str
+    key: str
+    number: int | None
+    place: str
+    value: float
+    story: int | None
+    command: str
+
+
+class Tail(BaseModel):
+    """The most extreme samples of one metric on one side, the most extreme first, each of another thing.
+
+    ``label`` says what the things are ("block"), ``extreme`` what is extreme in them ("slowest").
+    """
+
+    metric_id: str
+    side: str
+    label: str
+    extreme: str
+    samples: list[TailSample]
+
+
+class Breakdown(BaseModel):
+    """The mean of one metric by the values of one key (host by host), what stands out first.
+
+    All lists are of one length. A mean is that of the runs' own means, each run counting alike.
+
+    Attributes:
+        baseline, candidate: means in the metric's unit; None without samples.
+        baseline_n, candidate_n: samples.
+        change: of the candidate's mean, on ``scale``; None where a side has none.
+        z: robust z-score (distance from the median over 1.4826 times the median distance), of the two sides' the
+            larger; None where a side has fewer than five values.
+        stands_out: in which side a value stands out: "", "baseline", "candidate" or "both". That is a z-score above 3
+            and a distance from the median above the metric's margin and floor.
+        median_baseline, median_candidate: of the values' means.
+        left_out: values that are not listed because there are too many; none of them stands out more.
+    """
+
+    metric_id: str
+    key: str
+    scale: Scale
+    values: list[str]
+    baseline: list[float | None]
+    candidate: list[float | None]
+    baseline_n: list[int]
+    candidate_n: list[int]
+    change: list[float | None]
+    z: list[float | None]
+    stands_out: list[str]
+    median_baseline: float | None
+    median_candidate: float | None
+    left_out: int = 0
+
+
 class Comparison(BaseModel):
     """``comparison.json``."""
 
@@ -229,9 +296,13 @@ class Comparison(BaseModel):
     configuration_differences: list[ConfigurationDifference]
     changed_from_default: dict[str, dict[str, dict[str, Change]]]  # side → file → key → change
     changed_per_node: dict[str, dict[str, dict[str, dict[str, Change]]]] = {}  # side → node → file → key → change
+    facts: list[tuple[str, str, str]] = []  # of the sides' first runs: label, baseline, candidate
     judgements: list[Judgement]  # in the report's order
     distributions: list[DistributionRow]
     effect_sizes: list[EffectSize]
     charts: list[ChartData]
+    tails: list[Tail] = []  # of gating metrics and those with a CDF whose samples can be followed
+    stories: list[Story] = []  # of the most telling of the tails' samples
+    breakdowns: list[Breakdown] = []
     catalogue: Catalogue
     confidence: float = 0.90

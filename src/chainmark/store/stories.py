@@ -88,6 +88,15 @@ class Follower:
         by_key = _grouped(self._read(where), self._trail.key)
         return {key: self._story(key, by_key) for key in wanted if key in by_key}
 
+    def numbers(self, keys: Iterable[str]) -> dict[str, int]:
+        """The numbers of those of the keys that have one."""
+        number = self._number_column
+        if number is None:
+            return {}
+        where = pl.col(self._trail.key).is_in(sorted(set(keys))) & pl.col(number).is_not_null()
+        rows = self._events.filter(where).select(self._trail.key, number).unique().collect().rows()
+        return dict(sorted(rows))
+
     @property
     def _number_column(self) -> str | None:
         return self._known(self._trail.number)

@@ -1,0 +1,185 @@
+"""A metric host by host: the mean of every value of a key on both sides, and which of them stand out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.sides import SelectedRuns
+from chainmark.compare.trails import is_followed
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Breakdown, Scale
+from chainmark.core.metric import Kind, Metric, Population
+from chainmark.stats.centiles import FloatArray, IntArray
+
+MOST_VALUES = 60  # of a key: more than a reader goes through
+OUTLYING = 3.0  # robust z-scores
+_FEWEST = 5  # values that a spread can be told from
+_MAD_TO_SD = 1.4826  # of a normal distribution
+_MEAN_TO_SD = 1.2533  # the same for the mean distance, where more than half of the values are alike
+_DIGITS = 6
+
+Means = dict[str, tuple[float, int]]  # per value of a key: mean, samples
+
+
+def breakdowns_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> list[Breakdown]:
+    """The breakdowns of every metric that decides or whose distribution is drawn, in the report's order.
+
+    Args:
+        sides: baseline and candidate.
+        catalogue: of the comparison; its populations say by which keys.
+    """
+    found: dict[tuple[str, str], Breakdown] = {}
+    for population in catalogue.populations:
+        metrics = [metric for metric in catalogue.metrics_of(population.id) if is_followed(metric)]
+        if not population.breakdowns or not metrics:
+            continue
+        means = [_side_means(side.included or side.runs, population, metrics) for side in sides]
+        for metric in metrics:
+            for key in population.breakdowns:
+                left, right = (side[metric.id, key] for side in means)
+                if left or right:
+                    found[metric.id, key] = _breakdown(metric, key, left, right)
+    return [
+        found[metric.id, key]
+        for metric in catalogue.ordered()
+        for key in catalogue.population(metric.population).breakdowns
+        if (metric.id, key) in found
+    ]
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """A key's column as numbers: ``codes`` of shape (rows,), -1 where it has no value."""
+
+    names: list[str]
+    codes: IntArray
+
+
+def _coded(column: pl.Series) -> _Coded:
+    texts = column.cast(pl.String)
+    names = sorted(texts.unique().drop_nulls().to_list())
+    codes = texts.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    return _Coded(names, codes)
+
+
+def _side_means(
+    runs: Sequence[LoadedRun], population: Population, metrics: Sequence[Metric]
+) -> Mapping[tuple[str, str], Means]:
+    """Per metric and key, the means of a side: runs count alike."""
+    parts: dict[tuple[str, str], list[Means]] = {
+        (metric.id, key): [] for metric in metrics for key in population.breakdowns
+    }
+    for run in runs:
+        keys = run.samples(population.id, population.breakdowns)
+        coded = {key: _coded(keys.get_column(key)) for key in population.breakdowns if key in keys.columns}
+        for metric in metrics:
+            # One column at a time: a large population has too many to hold them together.
+            frame = run.samples(population.id, [metric.id]) if coded else pl.DataFrame()
+            if metric.id not in frame.columns:
+                continue
+            values = frame.get_column(metric.id).cast(pl.Float64).fill_null(float("nan")).to_numpy()
+            for key, column in coded.items():
+                parts[metric.id, key].append(_means(column, values))
+    return {which: _joined(found) for which, found in parts.items()}
+
+
+def _means(column: _Coded, values: FloatArray) -> Means:
+    """Sums run in the order of the rows, so that no number of threads changes their last bit."""
+    kept = np.isfinite(values) & (column.codes >= 0)
+    codes = column.codes[kept]
+    counts = np.bincount(codes, minlength=len(column.names))
+    sums = np.bincount(codes, weights=values[kept], minlength=len(column.names))
+    return {
+        name: (float(total / count), int(count))
+        for name, total, count in zip(column.names, sums, counts, strict=True)
+        if count
+    }
+
+
+def _joined(runs: Sequence[Means]) -> Means:
+    names = sorted({name for run in runs for name in run})
+    joined: Means = {}
+    for name in names:
+        own = [run[name] for run in runs if name in run]
+        joined[name] = (sum(mean for mean, _ in own) / len(own), sum(count for _, count in own))
+    return joined
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """How the values of one side lie about their median."""
+
+    median: float | None
+    scores: dict[str, float]
+    outlying: set[str]
+
+
+def _spread(means: Means, metric: Metric) -> _Spread:
+    if not means:
+        return _Spread(None, {}, set())
+    values = np.array([mean for mean, _ in means.values()])
+    median = float(np.median(values))
+    if len(values) < _FEWEST:
+        return _Spread(median, {}, set())
+    distances = np.abs(values - median)
+    scale = _MAD_TO_SD * float(np.median(distances)) or _MEAN_TO_SD * float(distances.mean())
+    scores = distances / scale if scale > 0.0 else np.zeros(len(values))
+    matters = max(metric.floor, metric.margin * abs(median))
+    named = list(zip(means, scores.tolist(), distances.tolist(), strict=True))
+    outlying = {name for name, score, distance in named if score > OUTLYING and distance > matters}
+    return _Spread(median, {name: score for name, score, _ in named}, outlying)
+
+
+def _breakdown(metric: Metric, key: str, left: Means, right: Means) -> Breakdown:
+    spreads = (_spread(left, metric), _spread(right, metric))
+    names = sorted({*left, *right})
+    score = {name: max((spread.scores[name] for spread in spreads if name in spread.scores), default=None)
+             for name in names}  # fmt: skip
+    out = {name: _where(name, spreads) for name in names}
+    names.sort(key=lambda name: (not out[name], -(score[name] or 0.0), name))
+    shown = names[:MOST_VALUES]
+    positive = all(mean > 0.0 for side in (left, right) for mean, _ in side.values())
+    ratio = metric.kind is Kind.POSITIVE and positive
+    return Breakdown(
+        metric_id=metric.id,
+        key=key,
+        scale=Scale.RELATIVE if ratio else Scale.ABSOLUTE,
+        values=shown,
+        baseline=[_mean(left, name) for name in shown],
+        candidate=[_mean(right, name) for name in shown],
+        baseline_n=[left.get(name, (0.0, 0))[1] for name in shown],
+        candidate_n=[right.get(name, (0.0, 0))[1] for name in shown],
+        change=[_change(left, right, name, ratio=ratio) for name in shown],
+        z=[_rounded(score[name]) for name in shown],
+        stands_out=[out[name] for name in shown],
+        median_baseline=_rounded(spreads[0].median),
+        median_candidate=_rounded(spreads[1].median),
+        left_out=len(names) - len(shown),
+    )
+
+
+def _where(name: str, spreads: tuple[_Spread, _Spread]) -> str:
+    left, right = (name in spread.outlying for spread in spreads)
+    if left and right:
+        return "both"
+    return "baseline" if left else "candidate" if right else ""
+
+
+def _mean(means: Means, name: str) -> float | None:
+    return _rounded(means[name][0]) if name in means else None
+
+
+def _change(left: Means, right: Means, name: str, *, ratio: bool) -> float | None:
+    if name not in left or name not in right:
+        return None
+    before, after = left[name][0], right[name][0]
+    return _rounded(after / before - 1.0 if ratio else after - before)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,176 @@
+"""From the tail of a distribution to the blocks in it, and to what happened to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.sides import SelectedRuns
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Tail, TailSample
+from chainmark.core.metric import Better, Chart, Metric, Trail
+from chainmark.core.trail import Story, follow_command
+from chainmark.store.stories import Follower
+
+TAIL_SAMPLES = 5  # of a metric on a side
+MOST_STORIES = 12  # of a comparison: one of a cluster of 52 hosts takes 20 kB
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One sample of a tail, before its number and its story are known."""
+
+    run: LoadedRun
+    trail: Trail
+    key: str
+    place: str
+    value: float
+
+    @property
+    def thing(self) -> tuple[str, str, str]:
+        return self.run.run_id, self.trail.id, self.key
+
+
+@dataclass(frozen=True)
+class _FoundTail:
+    metric: Metric
+    side: str
+    samples: list[_Found]
+
+
+def is_followed(metric: Metric) -> bool:
+    """Whether a metric's tail and its breakdowns are shown: if it decides, or if its distribution is drawn."""
+    return metric.gating or Chart.CDF in metric.charts
+
+
+def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> tuple[list[Tail], list[Story]]:
+    """The most extreme samples of every metric whose samples can be followed, and the stories of the most telling.
+
+    Stories go to the first of every tail before the second of any, to gating metrics before others, and to the
+    candidate before the baseline.
+
+    Args:
+        sides: baseline and candidate.
+        catalogue: of the comparison.
+    """
+    metrics = [metric for metric in catalogue.ordered() if is_followed(metric)]
+    tails = [tail for metric in metrics for side in sides if (tail := _tail(metric, side)).samples]
+    followers = _followers(tails)
+    chosen = _chosen(tails)
+    stories: list[Story] = []
+    place_of: dict[tuple[str, str, str], int] = {}
+    for (run_id, trail_id), follower in followers.items():
+        told = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
+        for key, story in told.items():
+            place_of[run_id, trail_id, key] = len(stories)
+            stories.append(story)
+    order = [thing for thing in chosen if thing in place_of]
+    numbers = _numbers(tails, followers)
+    index = {thing: position for position, thing in enumerate(order)}
+    return [_written(tail, numbers, index) for tail in tails], [stories[place_of[thing]] for thing in order]
+
+
+def _trail_of(run: LoadedRun, metric: Metric) -> Trail | None:
+    return next((trail for trail in run.catalogue.trails if metric.population in trail.populations), None)
+
+
+def _tail(metric: Metric, side: SelectedRuns) -> _FoundTail:
+    found = [sample for run in side.included or side.runs for sample in _samples(run, metric)]
+    sign = 1.0 if metric.better is Better.HIGHER else -1.0
+    found.sort(key=lambda sample: (sign * sample.value, sample.run.run_id, sample.key, sample.place))
+    return _FoundTail(metric, side.name, found[:TAIL_SAMPLES])
+
+
+def _samples(run: LoadedRun, metric: Metric) -> list[_Found]:
+    """A run's most extreme samples, each of another thing."""
+    trail = _trail_of(run, metric)
+    if trail is None:
+        return []
+    frame = run.samples(metric.population, [trail.key, trail.place, metric.id])
+    if metric.id not in frame.columns or trail.key not in frame.columns:
+        return []
+    keys = [name for name in (trail.key, trail.place) if name in frame.columns]
+    value = pl.col(metric.id).cast(pl.Float64)
+    ordered = (
+        frame.lazy()
+        .filter(value.is_finite())
+        .select(*(pl.col(name).cast(pl.String) for name in keys), value)
+        .sort([metric.id, *keys], descending=[metric.better is not Better.HIGHER, *(False for _ in keys)])
+        .unique(trail.key, keep="first", maintain_order=True)
+        .head(TAIL_SAMPLES)
+        .collect()
+    )
+    return [
+        _Found(run, trail, row[trail.key], row.get(trail.place, ""), float(f"{row[metric.id]:.{_DIGITS}g}"))
+        for row in ordered.to_dicts()
+    ]
+
+
+def _followers(tails: Sequence[_FoundTail]) -> dict[tuple[str, str], Follower]:
+    """Per run and trail, what finds its stories; runs without events have none."""
+    followers: dict[tuple[str, str], Follower] = {}
+    for tail in tails:
+        for sample in tail.samples:
+            which = (sample.run.run_id, sample.trail.id)
+            events = None if which in followers else sample.run.scan_events(sample.trail.events)
+            if events is not None:
+                followers[which] = Follower(events, sample.trail, sample.run.manifest)
+    return followers
+
+
+def _chosen(tails: Sequence[_FoundTail]) -> list[tuple[str, str, str]]:
+    ranked = [
+        (rank, not tail.metric.gating, -position, sample.thing)
+        for position, tail in enumerate(reversed(tails))
+        for rank, sample in enumerate(tail.samples)
+    ]
+    return list(dict.fromkeys(thing for *_, thing in sorted(ranked, key=_telling)))[:MOST_STORIES]
+
+
+def _telling(candidate: tuple[int, bool, int, tuple[str, str, str]]) -> tuple[int, bool, int]:
+    rank, is_diagnostic, position, _ = candidate
+    return rank, is_diagnostic, position
+
+
+def _numbers(
+    tails: Sequence[_FoundTail], followers: dict[tuple[str, str], Follower]
+) -> dict[tuple[str, str, str], int]:
+    things = sorted({sample.thing for tail in tails for sample in tail.samples})
+    found: dict[tuple[str, str, str], int] = {}
+    for which, follower in followers.items():
+        numbers = follower.numbers([key for run_id, trail_id, key in things if (run_id, trail_id) == which])
+        found |= {(*which, key): number for key, number in numbers.items()}
+    return found
+
+
+def _extreme(metric: Metric) -> str:
+    if metric.better is Better.HIGHER:
+        return "lowest"
+    return "slowest" if metric.unit == "s" and metric.better is Better.LOWER else "highest"
+
+
+def _written(
+    tail: _FoundTail, numbers: dict[tuple[str, str, str], int], stories: dict[tuple[str, str, str], int]
+) -> Tail:
+    return Tail(
+        metric_id=tail.metric.id,
+        side=tail.side,
+        label=tail.samples[0].trail.label,
+        extreme=_extreme(tail.metric),
+        samples=[
+            TailSample(
+                run_id=sample.run.run_id,
+                key=sample.key,
+                number=numbers.get(sample.thing),
+                place=sample.place,
+                value=sample.value,
+                story=stories.get(sample.thing),
+                command=follow_command(sample.trail.id, sample.run.run_id, sample.key),
+            )
+            for sample in tail.samples
+        ],
+    )

@@ -1,0 +1,167 @@
+"""From a distribution's tail to its blocks, and host by host: what is named is what the samples say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.compare import compare
+from chainmark.compare.breakdowns import MOST_VALUES, _spread
+from chainmark.compare.trails import MOST_STORIES, TAIL_SAMPLES
+from chainmark.core.comparison import Comparison, Scale
+from chainmark.core.metric import Better
+from chainmark.store.runs import SealedRun, Store
+from chainmark.store.stories import Follower
+
+from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.store.trail_runs import SLOW, SLOW_FACTOR, Lives, catalogue, key_of, sealed
+
+HOSTS, BLOCKS = 8, 12
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun]:
+    """Baseline and candidate, the second a little slower."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    return sealed(store, Lives(HOSTS, BLOCKS).fill()), sealed(store, Lives(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
+
+
+@pytest.fixture(scope="module")
+def comparison(runs: tuple[SealedRun, SealedRun]) -> Comparison:
+    """What is said of them."""
+    return compare([runs[0]], [runs[1]], tool_version="0")
+
+
+def test_a_tail_is_the_largest_samples_each_of_another_block(
+    comparison: Comparison, runs: tuple[SealedRun, SealedRun]
+) -> None:
+    for side, run in zip(("baseline", "candidate"), runs, strict=True):
+        for metric_id, population in (("spread_s", "block"), ("fetch_s", "block_host")):
+            tail = next(t for t in comparison.tails if (t.metric_id, t.side) == (metric_id, side))
+            frame = run.samples(population).drop_nulls(metric_id).group_by("block").agg(pl.col(metric_id).max())
+            expected = sorted(frame.get_column(metric_id).to_list(), reverse=True)[:TAIL_SAMPLES]
+            assert [sample.value for sample in tail.samples] == pytest.approx(expected, rel=1e-5)
+            assert len({sample.key for sample in tail.samples}) == TAIL_SAMPLES
+            assert tail.extreme == "slowest"
+            by_key = dict(run.samples(population).select("block", "time_s").rows())
+            assert all(sample.number == round(by_key[sample.key] / 20) for sample in tail.samples)
+            assert all(sample.run_id == run.run_id and sample.run_id in sample.command for sample in tail.samples)
+    fetches = [sample for tail in comparison.tails if tail.metric_id == "fetch_s" for sample in tail.samples]
+    assert {sample.place for sample in fetches} == {SLOW}
+
+
+def test_only_what_decides_or_is_drawn_has_a_tail(comparison: Comparison) -> None:
+    assert {tail.metric_id for tail in comparison.tails} == {"spread_s", "fetch_s"}
+    assert {item.metric_id for item in comparison.breakdowns} == {"fetch_s"}
+
+
+def test_the_stories_are_those_of_the_tails_and_no_more_than_a_page_can_hold(
+    comparison: Comparison, runs: tuple[SealedRun, SealedRun]
+) -> None:
+    assert 0 < len(comparison.stories) <= MOST_STORIES
+    told = [sample for tail in comparison.tails for sample in tail.samples if sample.story is not None]
+    for sample in told:
+        story = comparison.stories[sample.story or 0]
+        assert (story.run_id, story.key, story.number) == (sample.run_id, sample.key, sample.number)
+    assert {sample.story for sample in told} == set(range(len(comparison.stories)))
+    # The worst of every tail is told, whatever else has no room.
+    assert all(tail.samples[0].story is not None for tail in comparison.tails)
+    assert len({(story.run_id, story.key) for story in comparison.stories}) == len(comparison.stories)
+    by_id = {run.run_id: run for run in runs}
+    for story in comparison.stories[:2]:
+        run = by_id[story.run_id]
+        assert story == Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest).story(story.key)
+
+
+def test_a_metric_that_should_be_high_has_its_tail_below(tmp_path: Path) -> None:
+    lives = Lives(4, 6).fill()
+    store = Store(tmp_path)
+    made = [sealed(store, lives, version, charts=False) for version in ("v1", "v2")]
+    for run in made:
+        metrics = [metric.model_copy(update={"better": Better.HIGHER}) for metric in catalogue(charts=False).metrics]
+        run.__dict__["catalogue"] = catalogue(charts=False).model_copy(update={"metrics": metrics})
+    tail = compare(made[:1], made[1:], tool_version="0").tails[0]
+    lowest = made[0].samples("block").get_column("spread_s").sort()[:TAIL_SAMPLES].to_list()
+    assert [sample.value for sample in tail.samples] == pytest.approx(lowest, rel=1e-5)
+    assert tail.extreme == "lowest"
+
+
+def test_runs_without_events_are_compared_all_the_same() -> None:
+    """Runs of a system without trails, or kept in memory, have nothing to follow."""
+    baseline, candidate = sides(repetitions=2, seconds=30)
+    assert compare(baseline, candidate, tool_version="0").stories == []
+
+
+def test_the_host_that_is_slow_stands_out(comparison: Comparison, runs: tuple[SealedRun, SealedRun]) -> None:
+    found = comparison.breakdowns[0]
+    assert found.values[0] == SLOW
+    assert found.stands_out == ["both", *[""] * (HOSTS - 1)]
+    assert found.scale is Scale.RELATIVE
+    for side, run in zip((found.baseline, found.candidate), runs, strict=True):
+        frame = run.samples("block_host").drop_nulls("fetch_s").group_by("host").agg(pl.col("fetch_s").mean(), pl.len())
+        means = dict(frame.select("host", "fetch_s").rows())
+        assert dict(zip(found.values, side, strict=True)) == pytest.approx(means, rel=1e-5)
+    counts = dict(runs[0].samples("block_host").drop_nulls("fetch_s").group_by("host").len().rows())
+    assert dict(zip(found.values, found.baseline_n, strict=True)) == counts
+    assert found.candidate[0] == pytest.approx(SLOW_FACTOR * (found.median_candidate or 0.0), rel=0.1)
+    change = [right / left - 1.0 for left, right in zip(found.baseline, found.candidate, strict=True)]  # type: ignore[operator]
+    assert found.change == pytest.approx(change, rel=1e-3)
+
+
+def _with_hosts(means: dict[str, float], run: SyntheticRun) -> SyntheticRun:
+    """The run with each node's CPU changed to a value of its own."""
+    seconds = 30
+    frame = pl.DataFrame({
+        "node": np.repeat(list(means), seconds), "time_s": np.tile(np.arange(seconds, dtype=float), len(means)),
+        "cpu_cores": np.repeat(list(means.values()), seconds) + np.tile(np.linspace(-1e-6, 1e-6, seconds), len(means)),
+    })  # fmt: skip
+    populations = [
+        population.model_copy(update={"breakdowns": ["node"]}) if population.id == "node_second" else population
+        for population in run.catalogue.populations
+    ]
+    changed = run.catalogue.model_copy(update={"populations": populations})
+    return SyntheticRun(run.manifest, changed, {**run.frames, "node_second": frame})
+
+
+@given(
+    usual=st.lists(st.floats(0.95, 1.05), min_size=6, max_size=12),
+    wild=st.floats(2.0, 50.0),
+    where=st.integers(0, 5),
+)
+def test_one_wild_host_stands_out_and_none_of_the_usual_ones(usual: list[float], wild: float, where: int) -> None:
+    """Hosts within the margin of the median are alike, however close together the others lie."""
+    metric = catalogue().metric("fetch_s")
+    means = {f"node-{index}": (value, 1) for index, value in enumerate(usual)}
+    assert _spread(means, metric).outlying <= {name for name, (value, _) in means.items() if abs(value - 1.0) > 0.04}
+    means[f"node-{where}"] = (wild, 1)
+    assert f"node-{where}" in _spread(means, metric).outlying
+
+
+def test_many_hosts_are_bounded_and_the_odd_ones_are_kept() -> None:
+    baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
+    means = {f"node-{index:03d}": 1.0 + 0.0001 * (index % 7) for index in range(3 * MOST_VALUES)}
+    means["node-100"] = 9.0
+    found = compare([_with_hosts(means, baseline)], [_with_hosts(means, candidate)], tool_version="0").breakdowns
+    cpu = next(item for item in found if item.metric_id == "cpu_cores")
+    assert (len(cpu.values), cpu.left_out) == (MOST_VALUES, 2 * MOST_VALUES)
+    assert cpu.values[0] == "node-100"
+    assert cpu.stands_out.count("both") == 1
+
+
+def test_four_hosts_are_too_few_to_call_one_odd() -> None:
+    baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
+    means = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 5.0}
+    found = compare([_with_hosts(means, baseline)], [_with_hosts(means, candidate)], tool_version="0").breakdowns
+    cpu = next(item for item in found if item.metric_id == "cpu_cores")
+    assert set(cpu.stands_out) == {""}
+    assert cpu.z == [None] * 4
+
+
+def test_a_block_of_the_rival_fork_is_its_own(comparison: Comparison) -> None:
+    keys = {sample.key for tail in comparison.tails for sample in tail.samples}
+    assert keys <= {key_of(f"b{height}") for height in range(1, BLOCKS + 1)} | {key_of("rival")}
