@@ -12,7 +12,20 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from chainmark.cli import block, compare, experiment, explain, metrics, nodes, predict, profiles, run, runs, synth
+from chainmark.cli import (
+    block,
+    compare,
+    experiment,
+    explain,
+    ingest,
+    metrics,
+    nodes,
+    predict,
+    profiles,
+    run,
+    runs,
+    synth,
+)
 from chainmark.cli.console import err, print_error
 from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
 from chainmark.systems.runner import tool_version
@@ -31,6 +44,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("experiment")(experiment.experiment)
+app.command("ingest")(ingest.ingest)
 app.command("compare")(compare.compare_command)
 app.command("block")(block.block)
 app.command("trail")(block.trail)

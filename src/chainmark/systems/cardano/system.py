@@ -9,9 +9,11 @@ from pathlib import Path
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.progress import Progress
-from chainmark.systems.base import ModelOrder, ModelSource
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder, ModelOrder, ModelSource
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
+from chainmark.systems.cardano.ingest import ingest
 from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published import is_report
@@ -34,6 +36,10 @@ class Cardano:
     def profile(self, content: Mapping[str, object]) -> Profile:
         """Check a profile's content, down to its topology file."""
         return check_profile(Profile, content)
+
+    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+        """Read a cluster's logs into a run."""
+        return ingest(order, run, progress, self.catalogue())
 
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of the benchmarks."""
