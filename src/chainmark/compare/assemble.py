@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from chainmark.compare.charts import ChartSide, charts_of, pooled
-from chainmark.compare.estimates import collect
+from chainmark.compare.breakdowns import breakdowns_of
+from chainmark.compare.charts import charts_of
+from chainmark.compare.estimates import collect, mean_of
 from chainmark.compare.gates import (
     condition_differences,
     configuration_differences,
@@ -15,13 +18,15 @@ from chainmark.compare.gates import (
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import Judged, judge, unjudged
 from chainmark.compare.noise import Archive
+from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
+from chainmark.compare.trails import tails_of
 from chainmark.compare.verdict import adjust, find, problem
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, Comparison, DistributionRow, EffectSize, Outcome
 from chainmark.core.manifest import Gate, GateStatus
-from chainmark.core.metric import Metric
-from chainmark.stats.centiles import distribution
+from chainmark.core.metric import Metric, Population
+from chainmark.stats.centiles import distribution_of_sorted
 from chainmark.stats.effects import largest_gap, probability_larger, wasserstein
 
 
@@ -44,6 +49,7 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
         populations=[*candidate.populations, *(item for item in baseline.populations if item.id not in populations)],
         tables=[*candidate.tables, *(item for item in baseline.tables if item.id not in tables)],
         conditions=candidate.conditions,
+        trails=candidate.trails,
         metrics=[*candidate.metrics, *missing],
     )
 
@@ -66,44 +72,65 @@ def _judgements(
     return result
 
 
-def _distribution_row(metric: Metric, side: SelectedRuns) -> DistributionRow:
-    runs = side.included or side.runs
-    found = distribution(pooled(runs, metric))
-    rows = sum(run.samples(metric.population).height for run in runs)
+def _mean(metric: Metric, population: Population, runs: Sequence[RunSamples]) -> float | None:
+    """The mean of the runs' means, each by its population's weighting, weighted by their samples; None: plain."""
+    if not population.average_over:
+        return None
+    found = [
+        (len(run.ascending), mean)
+        for run in runs
+        if (summary := run.run.summary(metric.id)) and (mean := mean_of(summary)) is not None
+    ]
+    if len(found) == 1:
+        return found[0][1]
+    total = sum(n for n, _ in found)
+    return math.fsum(n * mean for n, mean in found) / total if total else None
+
+
+def _distribution_row(metric: Metric, population: Population, side: ChartSide) -> DistributionRow:
+    samples = side.samples(metric)
+    rows = sum(run.rows(metric.population) for run in side.runs)
+    mean = _mean(metric, population, samples.runs)
+    found = distribution_of_sorted(samples.pooled, rows - len(samples.pooled), mean)
     if found is None:
         return DistributionRow(
             metric_id=metric.id, side=side.name, n=0, n_null=rows, mean=None, sd=None, min=None, max=None, centiles=[]
         )
-    return DistributionRow(
+    return DistributionRow(metric_id=metric.id, side=side.name, **dict(found))
+
+
+def _effect_size(metric: Metric, sides: Sequence[ChartSide]) -> EffectSize | None:
+    left, right = (side.samples(metric).pooled for side in sides)
+    if len(left) == 0 or len(right) == 0:
+        return None
+    gap, at = largest_gap(left, right)
+    return EffectSize(
         metric_id=metric.id,
-        side=side.name,
-        n=found.n,
-        n_null=rows - found.n,
-        mean=found.mean,
-        sd=found.sd,
-        min=found.min,
-        max=found.max,
-        centiles=found.centiles,
+        probability_candidate_larger=probability_larger(left, right),
+        wasserstein=wasserstein(left, right),
+        largest_gap=gap,
+        largest_gap_at=at,
     )
 
 
-def _effect_sizes(catalogue: Catalogue, baseline: SelectedRuns, candidate: SelectedRuns) -> list[EffectSize]:
-    result = []
+@dataclass
+class _Described:
+    """What is said of the samples of all metrics, in the report's order."""
+
+    distributions: list[DistributionRow] = field(default_factory=list)
+    effect_sizes: list[EffectSize] = field(default_factory=list)
+    charts: list[ChartData] = field(default_factory=list)
+
+
+def _describe_samples(catalogue: Catalogue, sides: Sequence[ChartSide], seed: int) -> _Described:
+    """Metric by metric, so that the samples of one metric are held at a time."""
+    result = _Described()
     for metric in catalogue.ordered():
-        left = pooled(baseline.included or baseline.runs, metric)
-        right = pooled(candidate.included or candidate.runs, metric)
-        if len(left) == 0 or len(right) == 0:
-            continue
-        gap, at = largest_gap(left, right)
-        result.append(
-            EffectSize(
-                metric_id=metric.id,
-                probability_candidate_larger=probability_larger(left, right),
-                wasserstein=wasserstein(left, right),
-                largest_gap=gap,
-                largest_gap_at=at,
-            )
-        )
+        population = catalogue.population(metric.population)
+        result.distributions += [_distribution_row(metric, population, side) for side in sides]
+        effect = _effect_size(metric, sides)
+        result.effect_sizes += [effect] if effect else []
+        result.charts += charts_of(sides, metric, population, seed)
     return result
 
 
@@ -123,20 +150,6 @@ def _subtitle(baseline: SelectedRuns, candidate: SelectedRuns, date: str) -> str
     runs = f"{len(baseline.included)} + {len(candidate.included)} runs"
     order = ", interleaved" if _interleaved(baseline, candidate) else ""
     return f"{noun} {' and '.join(names)} · {runs}{order} · {date}"
-
-
-def _charts(
-    catalogue: Catalogue, baseline: SelectedRuns, candidate: SelectedRuns, names: tuple[str, str]
-) -> list[ChartData]:
-    sides = [
-        ChartSide(side.name, label, side.included or side.runs)
-        for side, label in zip((baseline, candidate), names, strict=True)
-    ]
-    return [
-        chart
-        for metric in catalogue.ordered()
-        for chart in charts_of(sides, metric, catalogue.population(metric.population), baseline.first.seed)
-    ]
 
 
 def compare(
@@ -173,7 +186,12 @@ def compare(
     judged = adjust(_judgements(catalogue, left, right, archive, gates), catalogue)
     finding = find(judged, gates, (left, right), names, catalogue)
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
+    chart_sides = [
+        ChartSide(side.name, name, side.included or side.runs) for side, name in zip((left, right), names, strict=True)
+    ]
+    described = _describe_samples(catalogue, chart_sides, left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
+    tails, stories = tails_of((left, right), catalogue)
     return Comparison(
         tool_version=tool_version,
         title=f"{right.first.subject.name} {names[1]} against {names[0]}",
@@ -195,8 +213,11 @@ def compare(
         changed_from_default={side: found.changed for side, found in configuration.items()},
         changed_per_node={side: found.changed_per_node for side, found in configuration.items()},
         judgements=[item.judgement for item in judged],
-        distributions=[_distribution_row(metric, side) for metric in catalogue.ordered() for side in (left, right)],
-        effect_sizes=_effect_sizes(catalogue, left, right),
-        charts=_charts(catalogue, left, right, names),
+        distributions=described.distributions,
+        effect_sizes=described.effect_sizes,
+        charts=described.charts,
+        tails=tails,
+        stories=stories,
+        breakdowns=breakdowns_of((left, right), catalogue),
         catalogue=catalogue,
     )

@@ -7,20 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 
-from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.bands import BAND_RESAMPLES, Resampler, band
+from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.wording import counted
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
-from chainmark.stats.bootstrap import Multiplicities, generator, multiplicities, resampled_centiles
-from chainmark.stats.centiles import FloatArray, IntArray, centile, finite, is_estimable
+from chainmark.stats.centiles import FloatArray, IntArray, centile, is_estimable
 from chainmark.stats.intervals import Working, welch
-from chainmark.stats.summarise import column
-from chainmark.stats.units import Units, block_length, unit_sums, units_of
 
-BAND_RESAMPLES = 200
-_BAND_CHUNK = 10  # resamples held at a time: bounds the memory
 _TAIL = (0.999, 1.0)
 _POOLED_POINTS = 398  # and the two of the tail
 _RUN_POINTS = 198
@@ -28,15 +23,6 @@ _SHIFT_FRACTIONS = tuple(round(0.01 * step, 2) for step in range(1, 100))
 _SERIES_POINTS = 1000
 _SCATTER_POINTS = 20_000
 _DIGITS = 6  # of a coordinate: more than a screen or a page can show
-
-
-@dataclass(frozen=True)
-class ChartSide:
-    """One side as charts see it."""
-
-    name: str
-    label: str
-    runs: list[LoadedRun]
 
 
 def _rounded(values: FloatArray | Sequence[float]) -> list[float]:
@@ -47,83 +33,11 @@ def _fractions(points: int) -> FloatArray:
     return np.unique(np.concatenate([np.linspace(0.0, 1.0, points), _TAIL]))
 
 
-def _values(run: LoadedRun, metric: Metric) -> FloatArray:
-    values = column(run.samples(metric.population), metric.id)
-    return np.sort(finite(values)) if values is not None else np.empty(0)
-
-
-def pooled(runs: Sequence[LoadedRun], metric: Metric) -> FloatArray:
-    """All samples of a metric in the given runs, shape (n,), ascending, in its unit."""
-    return np.sort(np.concatenate([np.empty(0), *[_values(run, metric) for run in runs]]))
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One run's finite values, and the units in which they are resampled."""
-
-    values: FloatArray
-    unit_of_value: IntArray
-    units: int
-    block_length: float
-
-
-def _part(values: FloatArray, units: Units) -> _Part:
-    kept = np.isfinite(values)
-    length = block_length([unit_sums(values, units)], ordered=units.ordered)
-    return _Part(values[kept], units.of_row[kept], units.count, length)
-
-
-class Resampler:
-    """Quantiles of a side's pooled samples, resampled: runs first, then blocks of time within each run.
-
-    Args:
-        side: the runs.
-        metric: whose samples.
-        population: of the metric.
-        seed: with the side's name and the metric's id it decides every resample.
-    """
-
-    def __init__(self, side: ChartSide, metric: Metric, population: Population, seed: int) -> None:
-        self._rng = generator(seed, "charts", side.name, metric.id)
-        self._parts: list[_Part] = []
-        for run in side.runs:
-            frame = run.samples(metric.population)
-            values = column(frame, metric.id)
-            if values is not None and bool(np.isfinite(values).any()):
-                self._parts.append(_part(values, units_of(frame, population)))
-
-    def quantiles(self, fractions: FloatArray) -> FloatArray:
-        """Replicates, shape (resamples, fractions), in the metric's unit."""
-        values = np.concatenate([part.values for part in self._parts])
-        order = np.argsort(values, kind="stable")
-        wanted = [float(fraction) for fraction in fractions]
-        chunks = []
-        for _ in range(BAND_RESAMPLES // _BAND_CHUNK):
-            weights = np.take(self._weights(), order, axis=1)
-            chunks.append(resampled_centiles(weights, values[order], wanted))
-        return np.concatenate(chunks)
-
-    def _weights(self) -> Multiplicities:
-        """Multiplicities of the pooled values for a few resamples, shape (chunk, n): runs drawn, then blocks."""
-        count = len(self._parts)
-        drawn = self._rng.integers(0, count, size=(_BAND_CHUNK, count))
-        weights = []
-        for index, part in enumerate(self._parts):
-            chunks = list(multiplicities(self._rng, part.units, part.block_length, _BAND_CHUNK))
-            times = (drawn == index).sum(axis=1, dtype=np.int32)[:, None]
-            weights.append(np.take(np.concatenate(chunks), part.unit_of_value, axis=1) * times)
-        return np.concatenate(weights, axis=1)
-
-
-def _band(replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    ordered = np.sort(replicates, axis=0)
-    last = len(ordered) - 1
-    return ordered[round(0.05 * last)], ordered[round(0.95 * last)]
-
-
-def _band_note(sides: Sequence[ChartSide]) -> str:
+def _band_note(resamplers: Sequence[Resampler]) -> str:
     seed_note = f"{BAND_RESAMPLES} seeded resamples"
-    if any(len(side.runs) < 2 for side in sides):
+    if any(resampler.in_bundles for resampler in resamplers):
+        seed_note += " of bundles of neighbouring rows"
+    if any(resampler.runs < 2 for resampler in resamplers):
         return f"band: pointwise 90 %, blocks of time within the run ({seed_note}); it holds no noise between runs"
     return f"band: pointwise 90 %, runs resampled, then blocks of time within each ({seed_note})"
 
@@ -134,7 +48,7 @@ def _unit_label(metric: Metric) -> str:
 
 def _pooled_line(side: ChartSide, values: FloatArray, resampler: Resampler) -> Line:
     fractions = _fractions(min(_POOLED_POINTS, max(2, len(values))))
-    low, high = _band(resampler.quantiles(fractions))
+    low, high = band(resampler.quantiles(fractions))
     points = np.array([centile(values, float(fraction)) for fraction in fractions])
     # Replicates of an extreme never pass it: the band is widened to hold its own line.
     return Line(
@@ -148,37 +62,36 @@ def _pooled_line(side: ChartSide, values: FloatArray, resampler: Resampler) -> L
     )
 
 
-def _run_line(side: ChartSide, run: LoadedRun, number: int, values: FloatArray) -> Line:
-    fractions = _fractions(min(_RUN_POINTS, max(2, len(values))))
+def _run_line(side: ChartSide, number: int, own: RunSamples) -> Line:
+    fractions = _fractions(min(_RUN_POINTS, max(2, len(own.ascending))))
     return Line(
         side=side.name,
-        run_id=run.run_id,
+        run_id=own.run.run_id,
         label=f"{side.label} run {number}",
-        x=_rounded([centile(values, float(fraction)) for fraction in fractions]),
+        x=_rounded([centile(own.ascending, float(fraction)) for fraction in fractions]),
         y=_rounded(fractions),
     )
 
 
-def cdf_chart(sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int) -> ChartData | None:
+def cdf_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence[Resampler]) -> ChartData | None:
     """Both sides' distributions with a band, and one thin line a run; None without samples.
 
     Args:
         sides: baseline and candidate.
         metric: whose samples.
-        population: of the metric.
-        seed: of the bands.
+        resamplers: of the sides.
     """
     lines = []
     longest = 0
-    for side in sides:
-        values = pooled(side.runs, metric)
-        longest = max(longest, len(values))
-        if len(values) == 0:
+    for side, resampler in zip(sides, resamplers, strict=True):
+        samples = side.samples(metric)
+        longest = max(longest, len(samples.pooled))
+        if len(samples.pooled) == 0:
             continue
-        lines.append(_pooled_line(side, values, Resampler(side, metric, population, seed)))
-        each = [(number, run, _values(run, metric)) for number, run in enumerate(side.runs, start=1)]
+        lines.append(_pooled_line(side, samples.pooled, resampler))
         if len(side.runs) > 1:
-            lines += [_run_line(side, run, number, own) for number, run, own in each if len(own)]
+            each = enumerate(samples.runs, start=1)
+            lines += [_run_line(side, number, own) for number, own in each if len(own.ascending)]
     if not lines:
         return None
     thinned = f"; reduced to {_POOLED_POINTS + 2} quantiles a line at most" if longest > _POOLED_POINTS else ""
@@ -190,7 +103,7 @@ def cdf_chart(sides: Sequence[ChartSide], metric: Metric, population: Population
         x_label=_unit_label(metric),
         y_label="cumulative share",
         lines=lines,
-        note=_band_note(sides) + thinned,
+        note=_band_note(resamplers) + thinned,
     )
 
 
@@ -220,20 +133,20 @@ def _shift_by_bootstrap(
     right = np.array([centile(values[1], float(fraction)) for fraction in fractions])
     change = right / left - 1.0 if ratio else right - left
     moved = replicates[1] / replicates[0] - 1.0 if ratio else replicates[1] - replicates[0]
-    low, high = _band(moved)
+    low, high = band(moved)
     return [(float(c), float(a), float(b)) for c, a, b in zip(change, low, high, strict=True)]
 
 
-def shift_chart(sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int) -> ChartData | None:
+def shift_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence[Resampler]) -> ChartData | None:
     """The change of every quantile from p1 to p99 that each run can estimate; None when there is none.
 
     Args:
         sides: baseline and candidate.
         metric: whose samples.
-        population: of the metric.
-        seed: of the resamples, where a side has one run.
+        resamplers: of the sides, for intervals where a side has one run.
     """
-    runs = [[values for run in side.runs if len(values := _values(run, metric))] for side in sides]
+    samples = [side.samples(metric) for side in sides]
+    runs = [[run.ascending for run in side.runs if len(run.ascending)] for side in samples]
     if not all(runs):
         return None
     smallest = min(len(values) for side in runs for values in side)
@@ -245,10 +158,10 @@ def shift_chart(sides: Sequence[ChartSide], metric: Metric, population: Populati
         shifts = [_shift_by_runs(runs[0], runs[1], float(fraction), ratio=ratio) for fraction in fractions]
         how = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
     else:
-        drawn = [Resampler(side, metric, population, seed).quantiles(fractions) for side in sides]
-        both = (pooled(sides[0].runs, metric), pooled(sides[1].runs, metric))
+        drawn = [resampler.quantiles(fractions) for resampler in resamplers]
+        both = (samples[0].pooled, samples[1].pooled)
         shifts = _shift_by_bootstrap((drawn[0], drawn[1]), both, fractions, ratio=ratio)
-        how = _band_note(sides)
+        how = _band_note(resamplers)
     line = Line(
         side="",
         run_id=None,
@@ -293,15 +206,19 @@ class _Track:
         )
 
 
-def _over_time(run: LoadedRun, metric: Metric, population: Population) -> _Track | None:
+def _timed(own: RunSamples, population: Population) -> tuple[FloatArray, FloatArray]:
+    """Times and values of the samples that have both."""
+    ordered = own.run.ordered(population.id)
+    times = ordered.column(population.time_key) if ordered and population.time_key and len(own.values) else None
+    if times is None:
+        return np.empty(0), np.empty(0)
+    kept = np.isfinite(own.values) & np.isfinite(times)
+    return times[kept], own.values[kept]
+
+
+def _over_time(own: RunSamples, population: Population) -> _Track | None:
     """One value per time value, averaged over the fixed keys; None without time or samples."""
-    frame = run.samples(population.id)
-    values = column(frame, metric.id)
-    times = column(frame, population.time_key) if population.time_key else None
-    if values is None or times is None:
-        return None
-    kept = np.isfinite(values) & np.isfinite(times)
-    values, times = values[kept], times[kept]
+    times, values = _timed(own, population)
     if len(values) == 0:
         return None
     track = _Track(times, values, values, values)
@@ -327,8 +244,8 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
     """
     lines, widest = [], 1
     for side in sides:
-        for number, run in enumerate(side.runs, start=1):
-            track = _over_time(run, metric, population)
+        for number, own in enumerate(side.samples(metric).runs, start=1):
+            track = _over_time(own, population)
             if track is None:
                 continue
             track, step = _thinned(track, _SERIES_POINTS)
@@ -337,7 +254,7 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
             lines.append(
                 Line(
                     side=side.name,
-                    run_id=run.run_id,
+                    run_id=own.run.run_id,
                     label=f"{side.label} run {number}" if len(side.runs) > 1 else side.label,
                     x=_rounded(track.time),
                     y=_rounded(track.value),
@@ -364,17 +281,14 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
     )
 
 
-def _dots(frame: pl.DataFrame, time_key: str, metric_id: str) -> tuple[FloatArray, FloatArray, int]:
+def _dots(own: RunSamples, population: Population) -> tuple[FloatArray, FloatArray, int]:
     """Times and values of at most 20,000 dots, and k where every k-th one is kept (the extremes always)."""
-    values = column(frame, metric_id)
-    times = column(frame, time_key)
-    if values is None or times is None:
-        return np.empty(0), np.empty(0), 1
-    kept = np.flatnonzero(np.isfinite(values) & np.isfinite(times))
-    step = math.ceil(len(kept) / (_SCATTER_POINTS - 2)) if len(kept) > _SCATTER_POINTS else 1
-    if step > 1:
-        extremes = kept[[int(values[kept].argmin()), int(values[kept].argmax())]]
-        kept = np.unique(np.concatenate([kept[::step], extremes]))
+    times, values = _timed(own, population)
+    if len(times) <= _SCATTER_POINTS:
+        return times, values, 1
+    step = math.ceil(len(times) / (_SCATTER_POINTS - 2))
+    extremes = [int(values.argmin()), int(values.argmax())]
+    kept = np.unique(np.concatenate([np.arange(0, len(times), step), extremes]))
     return times[kept], values[kept], step
 
 
@@ -390,13 +304,14 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
         return None
     lines, widest = [], 1
     for side in sides:
-        for number, run in enumerate(side.runs, start=1):
-            times, values, step = _dots(run.samples(population.id), population.time_key, metric.id)
+        for number, own in enumerate(side.samples(metric).runs, start=1):
+            times, values, step = _dots(own, population)
             if len(times) == 0:
                 continue
             widest = max(widest, step)
             label = f"{side.label} run {number}" if len(side.runs) > 1 else side.label
-            lines.append(Line(side=side.name, run_id=run.run_id, label=label, x=_rounded(times), y=_rounded(values)))
+            x, y = _rounded(times), _rounded(values)
+            lines.append(Line(side=side.name, run_id=own.run.run_id, label=label, x=x, y=y))
     if not lines:
         return None
     thinned = f"thinned to one sample in {widest} at least, and the extremes" if widest > 1 else ""
@@ -424,7 +339,8 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
     made: list[ChartData | None] = []
     for kind in metric.charts:
         if kind is Chart.CDF:
-            made += [cdf_chart(sides, metric, population, seed), shift_chart(sides, metric, population, seed)]
+            resamplers = [Resampler(side, metric, population, seed) for side in sides]
+            made += [cdf_chart(sides, metric, resamplers), shift_chart(sides, metric, resamplers)]
         elif kind is Chart.SERIES:
             made.append(series_chart(sides, metric, population))
         else:

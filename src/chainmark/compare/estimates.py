@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core.comparison import SideValue
-from chainmark.core.metric import Kind, Metric
+from chainmark.core.distribution import MetricSummary
+from chainmark.core.metric import Kind, Metric, Weighting
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
             errors.append((estimate.standard_error or 0.0, estimate.log_standard_error or 0.0))
         if summary and summary.distribution:
             exposure += summary.distribution.n
-            total += summary.total or 0.0
+            total += _total(run, metric, summary)
     values = [value for value in per_run if value is not None]
     absence = ""
     if not values:
@@ -63,6 +64,23 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
     return SideEstimates(
         per_run, values, [raw for raw, _ in errors], [log for _, log in errors], total, exposure, absence
     )
+
+
+def mean_of(summary: MetricSummary) -> float | None:
+    """A run's mean by its population's weighting; None without samples."""
+    estimate = summary.estimates.get("mean")
+    if estimate is not None and estimate.value is not None:
+        return estimate.value
+    return summary.distribution.mean if summary.distribution else None
+
+
+def _total(run: LoadedRun, metric: Metric, summary: MetricSummary) -> float:
+    """Events or successes of a run; weighted by keys, as many as its samples would hold at the rate of its mean."""
+    weighting = run.catalogue.population(metric.population).weighting
+    mean = mean_of(summary)
+    if weighting is Weighting.KEYS and mean is not None and summary.distribution and summary.total is not None:
+        return mean * summary.distribution.n
+    return summary.total or 0.0
 
 
 def combined(metric: Metric, side: SideEstimates) -> float | None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
-from chainmark.stats.summarise import in_total_order
+from chainmark.core.metric import Population
+from chainmark.stats.centiles import IntArray
+from chainmark.stats.samples import OrderedSamples
+from chainmark.stats.units import Units, units_of
+
+MOST_BUNDLES = 4096  # of time values: what a band is resampled by where rows are too many
 
 
 class RunData(Protocol):
@@ -26,12 +34,20 @@ class RunData(Protocol):
     def summaries(self) -> dict[str, MetricSummary]:
         """Per metric id, its distribution and estimates."""
 
-    def samples(self, population_id: str) -> pl.DataFrame:
-        """A population's keys and one column per metric; asked only when some metric of it has a value."""
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Those of the columns (None: of all) that a population has; asked only when some metric has a value."""
+
+
+@runtime_checkable
+class HasEvents(Protocol):
+    """A run whose samples can be followed; runs in memory need not be."""
+
+    def scan_events(self, name: str) -> pl.LazyFrame:
+        """The typed events of one kind, of which only what is asked for is read."""
 
 
 class LoadedRun:
-    """A run whose summaries and samples are read once.
+    """A run whose summaries are read once, and whose samples are read column by column.
 
     Args:
         run: the sealed run.
@@ -42,7 +58,8 @@ class LoadedRun:
         self.catalogue = run.catalogue
         self._run = run
         self._summaries: dict[str, MetricSummary] | None = None
-        self._samples: dict[str, pl.DataFrame] = {}
+        self._ordered: dict[str, OrderedSamples | None] = {}
+        self._bundles: dict[str, Bundles] = {}
 
     @property
     def run_id(self) -> str:
@@ -55,14 +72,67 @@ class LoadedRun:
             self._summaries = self._run.summaries()
         return self._summaries.get(metric_id)
 
-    def samples(self, population_id: str) -> pl.DataFrame:
-        """A population's rows in total order; an empty frame when none of its metrics has a value."""
-        if population_id not in self._samples:
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Those of the columns that a population has, as stored; an empty frame when none of its metrics has a value.
+
+        Args:
+            population_id: of the population.
+            columns: None reads all of them, which a large population has too many of.
+        """
+        metrics = self.catalogue.metrics_of(population_id)
+        summaries = [self.summary(metric.id) for metric in metrics]
+        if not any(summary and summary.distribution for summary in summaries):
+            return pl.DataFrame()
+        return self._run.samples(population_id, columns)
+
+    def ordered(self, population_id: str) -> OrderedSamples | None:
+        """A population's columns in total order; None when the run's catalogue has no such population."""
+        if population_id not in self._ordered:
+            known = any(population.id == population_id for population in self.catalogue.populations)
             metric_ids = [metric.id for metric in self.catalogue.metrics_of(population_id)]
-            summaries = [self.summary(metric_id) for metric_id in metric_ids]
-            if not any(summary and summary.distribution for summary in summaries):
-                return pl.DataFrame()
-            frame = self._run.samples(population_id)
-            population = self.catalogue.population(population_id)
-            self._samples[population_id] = in_total_order(frame, population, metric_ids)
-        return self._samples[population_id]
+            self._ordered[population_id] = (
+                OrderedSamples(self, self.catalogue.population(population_id), metric_ids) if known else None
+            )
+        return self._ordered[population_id]
+
+    def scan_events(self, name: str) -> pl.LazyFrame | None:
+        """The typed events of one kind; None where the run keeps none."""
+        return self._run.scan_events(name) if isinstance(self._run, HasEvents) else None
+
+    def rows(self, population_id: str) -> int:
+        """Rows of a population, with and without values."""
+        ordered = self.ordered(population_id)
+        return ordered.height if ordered else 0
+
+    def units(self, population: Population) -> Units:
+        """The resampling units of a population's rows in total order."""
+        ordered = self.ordered(population.id)
+        return units_of(ordered.keys() if ordered else pl.DataFrame(), population)
+
+    def bundles(self, population: Population) -> Bundles:
+        """A population's rows in bundles of neighbouring units; kept, for it is small where rows are many."""
+        if population.id not in self._bundles:
+            self._bundles[population.id] = _bundles_of(self.units(population).bundled(MOST_BUNDLES))
+        return self._bundles[population.id]
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """Rows in bundles of neighbouring units.
+
+    Attributes:
+        order: shape (rows,), the rows bundle by bundle; None where they lie so already.
+        starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
+        ordered: whether neighbouring bundles are neighbours in time.
+    """
+
+    order: IntArray | None
+    starts: IntArray
+    ordered: bool
+
+
+def _bundles_of(units: Units) -> Bundles:
+    lies_so = bool((np.diff(units.of_row) >= 0).all())
+    order = None if lies_so else np.argsort(units.of_row, kind="stable")
+    in_order = units.of_row if order is None else units.of_row[order]
+    return Bundles(order, np.searchsorted(in_order, np.arange(units.count + 1)), units.ordered)

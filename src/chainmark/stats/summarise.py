@@ -199,19 +199,3 @@ def summarise(
     for population in catalogue.populations:
         summaries |= _summarise_population(catalogue, population, source, seed)
     return [summaries.get(metric.id) or _without_samples(metric) for metric in catalogue.metrics]
-
-
-def in_total_order(frame: pl.DataFrame, population: Population, metric_ids: Sequence[str]) -> pl.DataFrame:
-    """Rows by time, then keys, then values: any permutation of the same rows gives the same frame."""
-    wanted = [population.time_key] if population.time_key else []
-    wanted += [*population.keys, *metric_ids]
-    by = [name for name in dict.fromkeys(wanted) if name in frame.columns]
-    return frame.sort(by, nulls_last=True, maintain_order=True) if by else frame
-
-
-def column(frame: pl.DataFrame, metric_id: str) -> FloatArray | None:
-    """A metric's values, NaN where there is none; None when the frame has no such column."""
-    if metric_id not in frame.columns:
-        return None
-    values = frame.get_column(metric_id).cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    return np.where(np.isfinite(values), values, np.nan)

@@ -100,7 +100,8 @@ class Reduced:
 
 
 def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    return np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    result: FloatArray = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return result
 
 
 def _whole(deviations: FloatArray) -> tuple[FloatArray, int]:

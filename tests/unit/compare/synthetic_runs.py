@@ -7,6 +7,7 @@ Run as a program, it writes one comparison per verdict, for work on the renderin
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from chainmark.core.manifest import (
     Subject,
 )
 from chainmark.core.metric import Better, Chart, Condition, Kind, Metric, Population, Table
+from chainmark.stats.samples import FrameSamples
 from chainmark.stats.summarise import summarise
 
 SECONDS = 60  # of the analysis window; enough for tests
@@ -153,9 +155,9 @@ class SyntheticRun:
             self._summaries = {summary.metric_id: summary for summary in made}
         return self._summaries
 
-    def samples(self, population_id: str) -> pl.DataFrame:
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The samples of a population; empty when there are none."""
-        return self.frames.get(population_id, pl.DataFrame())
+        return FrameSamples(self.frames).samples(population_id, columns)
 
 
 HOST = HostFacts(
