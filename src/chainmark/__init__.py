@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chainmark.compare import compare as compare_runs
+    from chainmark.compare.joined import compare_published
+    from chainmark.compare.side_by_side import compare_side_by_side
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.comparison import Comparison, Outcome, Verdict
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
     from chainmark.core.prediction import Evidence, Explanation, Prediction
-    from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+    from chainmark.core.published import PublishedReport, ReportStyle
+    from chainmark.core.side_by_side import SideBySide
+    from chainmark.report import render_html, render_markdown, render_pdf, render_terminal, worded
     from chainmark.stats.summarise import summarise
     from chainmark.store.paths import data_directory
     from chainmark.store.runs import SealedRun, Store
@@ -35,25 +39,35 @@ __all__ = [
     "Manifest",
     "Outcome",
     "Prediction",
+    "PublishedReport",
+    "ReportStyle",
     "SealedRun",
+    "SideBySide",
     "Store",
     "Verdict",
+    "compare_published",
     "compare_runs",
+    "compare_side_by_side",
     "data_directory",
     "render_html",
     "render_markdown",
     "render_pdf",
     "render_terminal",
     "summarise",
+    "worded",
 ]
 
 _HOMES = {
+    "chainmark.compare.joined": ["compare_published"],
+    "chainmark.compare.side_by_side": ["compare_side_by_side"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.comparison": ["Comparison", "Outcome", "Verdict"],
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],
     "chainmark.core.prediction": ["Evidence", "Explanation", "Prediction"],
-    "chainmark.report": ["render_html", "render_markdown", "render_pdf", "render_terminal"],
+    "chainmark.core.published": ["PublishedReport", "ReportStyle"],
+    "chainmark.core.side_by_side": ["SideBySide"],
+    "chainmark.report": ["render_html", "render_markdown", "render_pdf", "render_terminal", "worded"],
     "chainmark.stats.summarise": ["summarise"],
     "chainmark.store.paths": ["data_directory"],
     "chainmark.store.runs": ["SealedRun", "Store"],

@@ -14,6 +14,8 @@ from chainmark.cli.console import err, out, print_json
 from chainmark.core.comparison import Comparison, Verdict
 from chainmark.core.errors import ExitCode
 from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.core.published import PublishedReport
+from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
@@ -22,7 +24,7 @@ from chainmark.systems.base import LaunchableSystem, System, launchable, load_sy
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
-Document = Comparison | Prediction | Explanation | Evidence | Story
+Document = Comparison | Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.FAIL: ExitCode.FAIL,
@@ -96,6 +98,13 @@ def compare_and_report(
     comparison = chainmark.compare_runs(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
     present(comparison, reports, as_json)
     return EXIT_CODES[comparison.verdict]
+
+
+def compare_side_by_side_and_report(sides: Sequence[Sequence[SealedRun]], reports: Reports, as_json: bool) -> ExitCode:
+    """Compare every further version with the first; the exit code of the worst verdict."""
+    result = chainmark.compare_side_by_side(sides, history=open_store().sealed(), tool_version=tool_version())
+    present(result, reports, as_json)
+    return EXIT_CODES[result.verdict]
 
 
 def present(document: Document, reports: Reports, as_json: bool) -> None:

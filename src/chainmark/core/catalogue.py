@@ -104,8 +104,9 @@ class Catalogue(BaseModel):
 
 
 def load_catalogue(path: Path) -> Catalogue:
-    """Read a catalogue from TOML (``[[population]]``, ``[[table]]``, ``[[condition]]``, ``[[trail]]``, ``[published]``,
-    ``[[metric]]``).
+    """Read a catalogue from TOML.
+
+    Its parts: ``[[population]]``, ``[[table]]``, ``[[condition]]``, ``[[trail]]``, ``[published]``, ``[[metric]]``.
 
     Raises:
         UsageError: the file is not a valid catalogue.

@@ -6,9 +6,14 @@ is made from it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.metric import Metric
 
 PUBLISHED_SCHEMA = 1
 
@@ -156,3 +161,80 @@ class PublishedReport(BaseModel):
     figures: list[PublishedFigure]
     dictionary: list[PublishedDictionary]
     notes: list[str] = []
+
+
+def published_label(metric: Metric, style: ReportStyle) -> str:
+    """A metric's label as reports of that style print it."""
+    told = metric.published
+    if told is None:
+        return metric.label
+    own = told.org_label if style is ReportStyle.ORG else None
+    return own or told.label or metric.label
+
+
+def published_unit(metric: Metric, style: ReportStyle) -> str:
+    """A metric's unit as reports of that style print it."""
+    told = metric.published
+    if told is None:
+        return metric.unit
+    own = told.org_unit if style is ReportStyle.ORG else None
+    return own or told.unit or metric.unit
+
+
+def data_dictionary(catalogue: Catalogue, style: ReportStyle) -> list[PublishedDictionary]:
+    """Every metric that the published reports know, in their lists, each sorted by published id."""
+    if catalogue.published is not None and catalogue.published.dictionary:
+        parts = [(part.title, part.tables) for part in catalogue.published.dictionary]
+    else:
+        parts = [("Metrics", [table.id for table in catalogue.tables])]
+    lists = []
+    for title, tables in parts:
+        entries = [
+            PublishedEntry(
+                published_id=metric.published_id,
+                label=published_label(metric, style),
+                description=" ".join(metric.description.split()),
+            )
+            for metric in catalogue.metrics
+            if metric.published_id is not None and metric.table in tables
+        ]
+        entries.sort(key=lambda entry: entry.published_id)
+        if entries:
+            lists.append(PublishedDictionary(title=title, entries=entries))
+    return lists
+
+
+def find_version(report: PublishedReport, version: str) -> int:
+    """The place of a version's column.
+
+    Raises:
+        UsageError: the report has no such version.
+    """
+    labels = [one.label for one in report.columns]
+    if version not in labels:
+        raise UsageError(
+            f"the report “{report.title}” has no version `{version}`", f"its versions are {', '.join(labels)}"
+        )
+    return labels.index(version)
+
+
+def chosen(report: PublishedReport, kept: Sequence[int]) -> PublishedReport:
+    """Some columns of a report. The changes that it prints stay as long as their baseline does.
+
+    Args:
+        report: whose columns.
+        kept: their places, the new baseline's first.
+    """
+    result = report.model_copy(deep=True)
+    result.columns = [result.columns[index] for index in kept]
+    for fact in result.facts:
+        fact.values = [fact.values[index] for index in kept]
+    for table in result.tables:
+        table.sample_counts = [table.sample_counts[index] for index in kept] if table.sample_counts else []
+        for row in table.rows:
+            row.values = [row.values[index] for index in kept]
+            row.told = [row.told[index - 1] for index in kept[1:]] if row.told and kept[:1] == [0] else []
+    labels = {one.label for one in result.columns}
+    for figure in result.figures:
+        figure.lines = [line for line in figure.lines if line.label in labels]
+    return result

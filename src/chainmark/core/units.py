@@ -231,12 +231,12 @@ def align_on_point(texts: Sequence[str]) -> list[str]:
     padded = [left.rjust(before) + right.ljust(after) for left, right in split]
     width = max((len(text) for text in [*padded, *texts]), default=0)
     return [
-        line.rjust(width) if _is_figure(text) else text.rjust(width) for text, line in zip(texts, padded, strict=True)
+        line.rjust(width) if is_figure(text) else text.rjust(width) for text, line in zip(texts, padded, strict=True)
     ]
 
 
 def _around_point(text: str) -> tuple[str, str]:
-    if not _is_figure(text):
+    if not is_figure(text):
         return ("", "")
     left, point, right = text.partition(".")
     return (left, point + right)
@@ -248,16 +248,17 @@ PUNCTUATION_SPACE = "\u2008"  # as wide as a point
 
 def pad_after_point(texts: Sequence[str]) -> list[str]:
     """Figures that align on their decimal point when set flush right in a proportional font; words stay as they are."""
-    tails = [len(text.partition(".")[2]) if _is_figure(text) else 0 for text in texts]
+    tails = [len(text.partition(".")[2]) if is_figure(text) else 0 for text in texts]
     longest = max(tails, default=0)
     padded = []
     for text, tail in zip(texts, tails, strict=True):
-        if not _is_figure(text) or longest == 0:
+        if not is_figure(text) or longest == 0:
             padded.append(text)
         else:
-            padded.append(text + ("" if tail else PUNCTUATION_SPACE) + FIGURE_SPACE * (longest - tail))
+            padded.append(text + ("" if "." in text else PUNCTUATION_SPACE) + FIGURE_SPACE * (longest - tail))
     return padded
 
 
-def _is_figure(text: str) -> bool:
-    return bool(text) and text[-1].isdigit()
+def is_figure(text: str) -> bool:
+    """Whether a cell aligns on its decimal point: it ends with a digit, or with the point itself ("2992.")."""
+    return text.removesuffix(".")[-1:].isdigit()

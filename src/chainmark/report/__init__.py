@@ -1,5 +1,6 @@
 """Renderings of comparisons, predictions, explanations and records: terminal, Markdown, HTML and PDF."""
 
+from chainmark.report.published_text import worded
 from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
 
-__all__ = ["render_html", "render_markdown", "render_pdf", "render_terminal"]
+__all__ = ["render_html", "render_markdown", "render_pdf", "render_terminal", "worded"]

@@ -100,10 +100,16 @@ class MetricTable:
 
 
 class RowMaker:
-    """Turns judgements into rows. Holds the look-ups and the unit of each metric, chosen over all its statistics."""
+    """Turns judgements into rows. Holds the look-ups and the unit of each metric, chosen over all its statistics.
 
-    def __init__(self, comparison: Comparison) -> None:
+    Args:
+        comparison: whose judgements.
+        beside: comparisons whose figures stand in the same rows, so that one unit must fit all.
+    """
+
+    def __init__(self, comparison: Comparison, beside: Iterable[Comparison] = ()) -> None:
         self._comparison = comparison
+        self._beside = list(beside)
         self._metrics = {metric.id: metric for metric in comparison.catalogue.metrics}
         self._distributions = {(row.metric_id, row.side): row for row in comparison.distributions}
         self._effects = {effect.metric_id: effect for effect in comparison.effect_sizes}
@@ -114,9 +120,13 @@ class RowMaker:
 
     def _choose_units(self) -> dict[str, units.DisplayUnit]:
         values: dict[str, list[float | None]] = {}
-        for judgement in self._comparison.judgements:
+        for judgement in [item for one in [self._comparison, *self._beside] for item in one.judgements]:
             values.setdefault(judgement.metric_id, []).extend([judgement.baseline.value, judgement.candidate.value])
-        return {id_: units.display_unit(self._metrics[id_].unit, found) for id_, found in values.items()}
+        return {
+            id_: units.display_unit(self._metrics[id_].unit, found)
+            for id_, found in values.items()
+            if id_ in self._metrics
+        }
 
     def rows(self) -> list[Row]:
         """One row per judgement, in the report's order."""

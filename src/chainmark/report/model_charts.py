@@ -14,7 +14,7 @@ from chainmark.report.vega import Spec
 # Okabe and Ito's colours, without the yellow that is lost on white: told apart with every kind of colour blindness.
 LINE_COLOURS = ("#333333", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
 LINE_COLOURS_ON_DARK = ("#e6e9ec", "#56b4e9", "#ff8c42", "#2fc79a", "#e3a0c6", "#e6b93c", "#9fd4f5", "#c86a94")
-_DASHES = (
+DASHES = (
     [1, 0],
     [7, 3],
     [2, 2],
@@ -123,7 +123,7 @@ def curve_chart(
     x, y = _axis("x", f"time, {unit}", axis={"tickCount": 10}), _axis("y", "hosts that adopted", axis={"format": ".0%"})
     y["scale"] = {"domain": [0, 1]}
     legend = _line_legend(interactive) if len(labels) > 1 else None
-    colour, dash = _by(labels, (), legend), _by(labels, _DASHES, legend)
+    colour, dash = _by(labels, (), legend), _by(labels, DASHES, legend)
     tips = _tips(("label", "scenario", None), ("y", "hosts", ".0%"), ("x", f"time, {unit}", ".4~g"),
                  ("low", "from", ".4~g"), ("high", "to", ".4~g"))  # fmt: skip
     band = {
@@ -342,7 +342,7 @@ def method_chart(
     layers: list[Spec] = [
         {
             "mark": {"type": "line", "strokeWidth": 2},
-            "encoding": {**encoding, "strokeDash": _by(methods, _DASHES, None, "method")},
+            "encoding": {**encoding, "strokeDash": _by(methods, DASHES, None, "method")},
         },
         {
             "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},

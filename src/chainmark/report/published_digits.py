@@ -40,15 +40,21 @@ class Interval:
         return self.low <= value <= self.high
 
 
-def hidden_value(printed: str, width: int) -> Interval:
+def exactly(value: float) -> Interval:
+    """An average that is known."""
+    return Interval(Fraction(value), Fraction(value))
+
+
+def hidden_value(printed: str, width: int | None) -> Interval:
     """Every average that is printed so in the typst style.
 
     Args:
         printed: a value of a table.
-        width: the characters that the reports leave for the metric.
+        width: the characters that the reports leave for the metric; None where nobody knows: then zeros may have been
+            left out behind every digit, and the interval is the widest of all.
     """
     negative, size = printed.startswith("-"), printed.lstrip("-")
-    found = _hidden_size(size, width + 1)
+    found = _around(Fraction(size), _shown_decimals(size)) if width is None else _hidden_size(size, width + 1)
     return Interval(-found.high, -found.low) if negative else found
 
 
@@ -71,6 +77,12 @@ def _hidden_size(printed: str, precision: int) -> Interval:
             return Interval(low, high)
         ceiling = Fraction(least)
     return _around(number, len(printed.partition(".")[2]))
+
+
+def _shown_decimals(printed: str) -> int:
+    """Decimals up to the last digit that is shown; negative powers of ten count."""
+    mantissa, _, exponent = printed.lower().partition("e")
+    return len(mantissa.partition(".")[2]) - int(exponent or 0)
 
 
 def _around(number: Fraction, decimals: int) -> Interval:

@@ -6,19 +6,23 @@ from rich.console import Console
 
 from chainmark.core.comparison import Comparison
 from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.core.published import PublishedReport
+from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report import html, markdown, pdf, terminal
 from chainmark.report.evidence_sheet import evidence_sheet
 from chainmark.report.explanation_sheet import explanation_sheet
 from chainmark.report.prediction_sheet import prediction_sheet
+from chainmark.report.published_sheet import published_sheet
 from chainmark.report.sheet import Sheet
 from chainmark.report.sheet_html import render_sheet_html
 from chainmark.report.sheet_markdown import render_sheet_markdown
 from chainmark.report.sheet_pdf import render_sheet_pdf
 from chainmark.report.sheet_terminal import render_sheet_terminal
+from chainmark.report.side_by_side_sheet import side_by_side_sheet
 from chainmark.report.trail_sheet import trail_sheet
 
-ModelDocument = Prediction | Explanation | Evidence | Story
+ModelDocument = Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide
 Document = Comparison | ModelDocument
 
 
@@ -30,6 +34,10 @@ def sheet_of(document: ModelDocument) -> Sheet:
         return explanation_sheet(document)
     if isinstance(document, Story):
         return trail_sheet(document)
+    if isinstance(document, PublishedReport):
+        return published_sheet(document)
+    if isinstance(document, SideBySide):
+        return side_by_side_sheet(document)
     return evidence_sheet(document)
 
 

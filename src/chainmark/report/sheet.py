@@ -12,7 +12,7 @@ from chainmark.report.bars import IntervalBar
 from chainmark.report.content import Emphasis
 from chainmark.report.vega import Spec
 
-Status = Literal["pass", "fail", "neutral"]
+Status = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
 
 
 @dataclass(frozen=True)

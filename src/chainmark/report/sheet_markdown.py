@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
 from chainmark.report.sheet import Definitions, Listing, Remarks, Section, Sheet, Table, TableCell
 
-_SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "neutral": ""}
+_SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
 
 
 def render_sheet_markdown(sheet: Sheet) -> str:

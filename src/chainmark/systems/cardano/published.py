@@ -13,12 +13,15 @@ from pydantic import BaseModel, ValidationError
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
+from chainmark.core.metric import Metric
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, Figures
 
 SYSTEM_NAME = "cardano"
 # Rows that some reports call otherwise than the catalogue.
 LABEL_VARIANTS = {
+    "RTS live GC dataset": "RTS live GC dateset",
+    "RTS live GC dateset": "RTS live GC dataset",
     "Fetches to announced": "Fetched to announced",
     "Fetches to sending": "Fetched to sending",
     "Fetches to adopted": "Fetched to adopted",
@@ -29,21 +32,57 @@ DOCUMENT_HINT = "a published report has `versions`, a `workload` and `tables` wh
 UNIFORM = math.sqrt(12.0)
 
 
-class _Row(BaseModel):
+# A printed number: its digits, its decimals, and its power of ten.
+NUMBER = re.compile(r"([+-]?\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?", re.IGNORECASE)
+
+
+class RowContent(BaseModel):
+    """A row as the JSON has it: values one a version, changes one a further version."""
+
     label: str
     metric: str | None = None
+    unit: str = ""
     values: list[Any] = []
+    delta: list[Any] = []
+    delta_pct: list[Any] = []
 
 
-class _Table(BaseModel):
-    rows: list[_Row]
+class TableContent(BaseModel):
+    """A table as the JSON has it."""
+
+    rows: list[RowContent]
 
 
-class _Report(BaseModel):
+class ReportContent(BaseModel):
+    """A report as the JSON has it."""
+
     versions: list[str]
+    title: str = ""
     workload: str = ""
+    author: str = ""
+    date: str = ""
+    statement: str = ""
     manifest: dict[str, list[Any]] = {}
-    tables: dict[str, _Table]
+    tables: dict[str, TableContent]
+
+
+def row_name(row: RowContent) -> str:
+    """A row's name without its unit."""
+    return row.metric or row.label.rpartition(",")[0] or row.label
+
+
+def metrics_by_label(catalogue: Catalogue) -> dict[str, Metric]:
+    """The metrics by every label that a report may give them; those that stand in the reports' tables come first."""
+    found: dict[str, Metric] = {}
+    for metric in sorted(catalogue.metrics, key=lambda one: one.published is None or one.published.width is None):
+        told = metric.published
+        for label in (metric.label, *((told.label, told.org_label) if told else ())):
+            if label is not None:
+                found.setdefault(label, metric)
+    for variant, label in LABEL_VARIANTS.items():
+        if label in found:
+            found.setdefault(variant, found[label])
+    return found
 
 
 class PublishedReport:
@@ -59,8 +98,8 @@ class PublishedReport:
 
     def __init__(self, path: Path, catalogue: Catalogue) -> None:
         self._path = path
-        self._report = _read(path)
-        self._metrics = {metric.label: metric.id for metric in catalogue.metrics}
+        self._report = read_content(path)
+        self._metrics = {label: metric.id for label, metric in metrics_by_label(catalogue).items()}
         self._labels = {metric.id: metric.label for metric in catalogue.metrics}
         self.workload = self._report.workload
 
@@ -103,11 +142,10 @@ class PublishedReport:
             raise UsageError(f"{self._path} has no version `{version}`", f"its versions are {', '.join(self.versions)}")
         return self.versions.index(version)
 
-    def _rows(self) -> Iterator[tuple[str, _Row]]:
+    def _rows(self) -> Iterator[tuple[str, RowContent]]:
         for table in self._report.tables.values():
             for row in table.rows:
-                name = row.metric or row.label.rpartition(",")[0] or row.label
-                metric = self._metrics.get(LABEL_VARIANTS.get(name, name), "")
+                metric = self._metrics.get(row_name(row), "")
                 if metric in KNOWN:
                     yield metric, row
 
@@ -117,7 +155,7 @@ class PublishedReport:
 
     def _number(self, metric: str, text: str, column: int) -> tuple[float, float]:
         """A printed number, and the standard error that lies in the digits that were not printed."""
-        found = re.fullmatch(r"([+-]?\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?", text.strip(), re.IGNORECASE)
+        found = NUMBER.fullmatch(text.strip())
         try:
             value = float(text)
         except ValueError:
@@ -131,7 +169,12 @@ class PublishedReport:
         return value, 10.0 ** (int(found[3] or 0) - len(found[2] or "")) / UNIFORM
 
 
-def _read(path: Path) -> _Report:
+def read_content(path: Path) -> ReportContent:
+    """A report's JSON.
+
+    Raises:
+        UsageError: the file cannot be read, or is not such a report.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -139,7 +182,7 @@ def _read(path: Path) -> _Report:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a published report: it is not JSON ({error})", DOCUMENT_HINT) from error
     try:
-        report = _Report.model_validate(content)
+        report = ReportContent.model_validate(content)
     except ValidationError as error:
         place = ".".join(str(part) for part in error.errors()[0]["loc"]) or "its content"
         raise UsageError(f"{path} is not a published report: `{place}` is not as it must be", DOCUMENT_HINT) from error

@@ -9,12 +9,14 @@ from pathlib import Path
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.progress import Progress
+from chainmark.core.published import PublishedReport
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder, ModelOrder, ModelSource
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.ingest import ingest
 from chainmark.systems.cardano.predict import predict
+from chainmark.systems.cardano.printed import printed_report
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published import is_report
 from chainmark.systems.cardano.synth import fault_kinds, synthesise
@@ -44,6 +46,10 @@ class Cardano:
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of the benchmarks."""
         return is_report(path, self.catalogue())
+
+    def published_report(self, path: Path, tool_version: str) -> PublishedReport:
+        """A published report of the benchmarks, with the figures as it prints them."""
+        return printed_report(path, self.catalogue(), tool_version)
 
     def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Prediction:
         """The source's network and every what-if, by simulation."""

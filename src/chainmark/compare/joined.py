@@ -1,0 +1,178 @@
+"""Reports in the published style as one: their columns beside each other, the first one as the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.compare.inputs import RunData
+from chainmark.compare.published import published_column, workload_notes
+from chainmark.compare.wording import enumerated
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.core.published import (
+    FactRow,
+    PublishedChange,
+    PublishedReport,
+    PublishedRow,
+    PublishedTable,
+    PublishedValue,
+    ReportStyle,
+    chosen,
+)
+
+
+def compare_published(
+    parts: Sequence[Sequence[RunData] | PublishedReport], style: ReportStyle, *, tool_version: str
+) -> PublishedReport:
+    """Versions as the published reports of their system show them; nothing is judged.
+
+    Args:
+        parts: the runs of a version, or a published report with its versions; the first version is the baseline.
+        style: of the report.
+        tool_version: recorded in the result.
+
+    Raises:
+        UsageError: there is one version alone, or a part cannot be shown in this style.
+    """
+    reports = [
+        restyled(part, style)
+        if isinstance(part, PublishedReport)
+        else published_column(part, style, tool_version=tool_version)
+        for part in parts
+    ]
+    result = joined(reports)
+    result.notes += workload_notes([part for part in parts if not isinstance(part, PublishedReport)])
+    return result
+
+
+def restyled(report: PublishedReport, style: ReportStyle) -> PublishedReport:
+    """A printed report for a whole of another style.
+
+    The org style forms its changes of printed values, so these are enough for it. The typst style needs averages with
+    more digits than the org style has left.
+
+    Raises:
+        UsageError: the digits that the style needs were not printed.
+    """
+    if report.style is style:
+        return report
+    if style is ReportStyle.TYPST:
+        raise UsageError(
+            f"the report “{report.title}” is in the org style, which cuts digits that the typst style needs",
+            "leave `--era` out, or write `--era org`: the changes are then those of the printed values",
+        )
+    result = report.model_copy(deep=True)
+    result.style = style
+    for table in result.tables:
+        for row in table.rows:
+            row.told = []
+    names = enumerated([one.label for one in report.columns])
+    result.notes.append(f"{names}: printed in the typst style; changes are those of the printed values.")
+    return result
+
+
+def joined(reports: Sequence[PublishedReport]) -> PublishedReport:
+    """Reports as one: all their columns, the first one as the baseline.
+
+    A version that an earlier report has already, with the same manifest and the same values, is not shown twice. A
+    change that a report prints is kept only where its baseline is that of the whole.
+
+    Args:
+        reports: of one style, in the order of their columns.
+
+    Raises:
+        UsageError: there is only one column.
+    """
+    result = reports[0].model_copy(deep=True)
+    for report in reports[1:]:
+        new = chosen(report, [index for index in range(len(report.columns)) if not _is_known(result, report, index)])
+        _append(result, _named_apart(new, [one.label for one in result.columns]))
+    if len(result.columns) < 2:
+        raise UsageError("one version alone is no comparison", "name two versions or more, the baseline first")
+    if len(reports) > 1:
+        result.title = f"{enumerated([one.label for one in result.columns[1:]])} against {result.columns[0].label}"
+        workloads = list(dict.fromkeys(report.workload for report in reports))
+        result.workload = enumerated(workloads)
+        if len(workloads) > 1:
+            result.notes.append("The workloads differ, so the changes are not those of the versions alone.")
+        result.date = max(report.date for report in reports)
+        authors = {report.author for report in reports}
+        result.author = authors.pop() if len(authors) == 1 else ""
+        result.statement = _statement(result)
+    return result
+
+
+def _statement(report: PublishedReport) -> str:
+    base, *others = [f"{one.label} ({one.beside})" if one.beside else one.label for one in report.columns]
+    return f"We compare {enumerated(others)} relative to {base}, under {report.workload} workload."
+
+
+def _is_known(result: PublishedReport, report: PublishedReport, index: int) -> bool:
+    """Whether a column is there already: the same version with the same facts and the same values."""
+    for place, one in enumerate(result.columns):
+        if one.label == report.columns[index].label and one.runs == report.columns[index].runs:
+            known = {row.label: row.values[place] for row in result.facts}
+            if all(known.get(row.label, row.values[index]) == row.values[index] for row in report.facts):
+                values = {_key(row): row.values[place] for table in result.tables for row in table.rows}
+                rows = [row for table in report.tables for row in table.rows]
+                return all(values.get(_key(row), row.values[index]) == row.values[index] for row in rows)
+    return False
+
+
+def _key(row: PublishedRow) -> str:
+    return row.metric_id or row.label
+
+
+def _append(result: PublishedReport, report: PublishedReport) -> None:
+    """Put a report's columns behind those of another; what either lacks is empty there."""
+    before, more = len(result.columns), len(report.columns)
+    result.columns += report.columns
+    told = {fact.label: fact.values for fact in report.facts}
+    for fact in result.facts:
+        fact.values += told.pop(fact.label, [units.UNSET] * more)
+    result.facts += [FactRow(label=label, values=[units.UNSET] * before + values) for label, values in told.items()]
+    tables = {table.id: table for table in report.tables}
+    for table in result.tables:
+        _append_rows(table, tables.pop(table.id, None), before, more)
+    for table in tables.values():
+        empty = PublishedTable(id=table.id, title=table.title, rows=[])
+        _append_rows(empty, table, before, more)
+        result.tables.append(empty)
+    figures = {figure.metric_id: figure for figure in report.figures}
+    for figure in result.figures:
+        other = figures.pop(figure.metric_id, None)
+        figure.lines += other.lines if other else []
+    result.figures += figures.values()
+    result.notes += [note for note in report.notes if note not in result.notes]
+
+
+def _append_rows(table: PublishedTable, other: PublishedTable | None, before: int, more: int) -> None:
+    rows = {_key(row): row for row in other.rows} if other else {}
+    nothing = PublishedValue()
+    for row in table.rows:
+        found = rows.pop(_key(row), None)
+        row.values += found.values if found else [nothing] * more
+        row.told += [PublishedChange()] * more if row.told else []
+    for row in rows.values():
+        table.rows.append(row.model_copy(update={"values": [nothing] * before + row.values, "told": []}))
+    counts = other.sample_counts if other else []
+    if table.sample_counts or counts:
+        table.sample_counts = (table.sample_counts or [""] * before) + (counts or [""] * more)
+
+
+def _named_apart(report: PublishedReport, taken: Sequence[str]) -> PublishedReport:
+    """The same report with a number behind every version whose name is taken, so that no two columns look alike."""
+    result = report.model_copy(deep=True)
+    used = list(taken)
+    names: dict[str, str] = {}
+    for one in result.columns:
+        name, number = one.label, 1
+        while name in used:
+            number += 1
+            name = f"{one.label} ({number})"
+        used.append(name)
+        names[one.label] = name
+    result.columns = [one.model_copy(update={"label": names[one.label]}) for one in result.columns]
+    for figure in result.figures:
+        figure.lines = [line.model_copy(update={"label": names[line.label]}) for line in figure.lines]
+    return result

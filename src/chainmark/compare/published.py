@@ -1,0 +1,276 @@
+"""Runs as the columns of a report in the published style.
+
+Values are means. Several runs of one version are combined as those reports combine them: the mean of the runs' means,
+and chart by chart, at every centile, the mean of the runs' values weighted by their samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from chainmark.compare.gates import workload_differences
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.sides import SelectedRuns, select
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Manifest
+from chainmark.core.metric import Metric, Population
+from chainmark.core.published import (
+    FactRow,
+    PublishedColumn,
+    PublishedFigure,
+    PublishedLine,
+    PublishedReport,
+    PublishedRow,
+    PublishedTable,
+    PublishedValue,
+    ReportStyle,
+    data_dictionary,
+    published_label,
+    published_unit,
+)
+
+_PUBLISHED_RULES = "analysis.published_rules"
+_SAMPLES_SHOWN = 4  # characters of a sample count in the org style
+_NO_TABLE_HINT = "`chainmark compare A B` compares these runs in chainmark's own style"
+
+
+def published_column(
+    runs: Sequence[RunData], style: ReportStyle, *, tool_version: str, label: str | None = None
+) -> PublishedReport:
+    """One version's runs as a report of one column.
+
+    Args:
+        runs: one or more of one version; a run with a failed gate is left out as long as another one is left.
+        style: of the report that the column is for: it decides labels, units and which charts are drawn.
+        tool_version: recorded in the result.
+        label: what stands above the column; None takes the version.
+
+    Raises:
+        UsageError: there are no runs, they are of several versions, or their system publishes no such reports.
+    """
+    selected = select("column", runs)
+    included = selected.included or selected.runs
+    catalogue = included[0].catalogue
+    tables = _tables(catalogue, included, style)
+    if not tables:
+        raise UsageError(
+            f"no published report is known for {catalogue.title}: its catalogue says of no metric how it is published",
+            _NO_TABLE_HINT,
+        )
+    manifest = selected.first
+    name = label or selected.version
+    facts = _facts(included)
+    rules = rules_of(catalogue, manifest)
+    return PublishedReport(
+        tool_version=tool_version,
+        style=style,
+        title=name,
+        workload=workload_name(catalogue, manifest),
+        date=max(run.manifest.started_at for run in included)[:10],
+        statement="",
+        columns=[
+            PublishedColumn(
+                label=name,
+                beside=_beside(catalogue, facts),
+                runs=[run.run_id for run in included],
+                rules=rules,
+            )
+        ],
+        facts=facts,
+        tables=tables,
+        figures=_figures(catalogue, included, style, name),
+        dictionary=data_dictionary(catalogue, style),
+        notes=[*_run_notes(name, selected, included), f"{name}: {rules}."],
+    )
+
+
+def workload_name(catalogue: Catalogue, manifest: Manifest) -> str:
+    """What the run's workload is called: by the key that the catalogue names, else by its profile."""
+    key = catalogue.published.workload if catalogue.published is not None else "workload.name"
+    found = manifest.workload.get(key)
+    return str(found if found is not None else _at(manifest.profile, key) or manifest.profile_name)
+
+
+def _at(tree: Mapping[str, object], key: str) -> object:
+    """The value of a dotted key; None where there is none."""
+    found: object = tree
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def rules_of(catalogue: Catalogue, manifest: Manifest) -> str:
+    """By which rules a run's values were made, in a sentence."""
+    told = manifest.workload.get(_PUBLISHED_RULES, _at(manifest.profile, _PUBLISHED_RULES))
+    lowest = sorted({item.lowest_means for item in catalogue.populations if item.lowest_means is not None})
+    if not told and not lowest:
+        return "values by chainmark's own rules, so they may differ from those of a published report of the same run"
+    means = f", the mean of only the {lowest[0]} lowest means where there are more" if lowest else ""
+    return f"values by the rules of the published reports{means}"
+
+
+def _beside(catalogue: Catalogue, facts: Sequence[FactRow]) -> str:
+    wanted = catalogue.published.beside_version if catalogue.published is not None else None
+    found = next((fact.values[0] for fact in facts if fact.label == wanted), "")
+    return found[:1].upper() + found[1:]
+
+
+def _facts(runs: Sequence[LoadedRun]) -> list[FactRow]:
+    """The manifest's facts; of several runs the median of what is a number in all of them, else the first run's."""
+    rows = []
+    for fact in runs[0].manifest.facts:
+        told = [other.value for run in runs for other in run.manifest.facts if other.label == fact.label]
+        numbers = [_number(text) for text in told]
+        if len(told) == len(runs) and None not in numbers:
+            ordered = sorted(zip(numbers, told, strict=True), key=lambda pair: (pair[0] or 0.0, pair[1]))
+            rows.append(FactRow(label=fact.label, values=[ordered[len(ordered) // 2][1]]))
+        else:
+            rows.append(FactRow(label=fact.label, values=[fact.value]))
+    return rows
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _run_notes(name: str, selected: SelectedRuns, included: Sequence[LoadedRun]) -> list[str]:
+    notes = [f"{name}: the run {run_id} is not valid: {reason}" for run_id, reason in selected.excluded.items()]
+    if selected.excluded and not selected.included:
+        notes.append(f"{name}: no run of this version is valid; its values are shown all the same.")
+    if len(included) > 1:
+        notes.append(
+            f"{name}: {len(included)} runs; values are the means of the runs' means, manifest figures their medians."
+        )
+    return notes
+
+
+def _published_tables(catalogue: Catalogue) -> list[tuple[str, str, list[Metric]]]:
+    """Id, title and metrics of every table that the published reports have, in their order."""
+    order = catalogue.published.tables if catalogue.published is not None else [t.id for t in catalogue.tables]
+    titles = {table.id: table.title for table in catalogue.tables}
+    found = []
+    for id_ in order:
+        metrics = [m for m in catalogue.ordered() if m.table == id_ and m.published and m.published.width is not None]
+        if metrics:
+            found.append((id_, titles[id_], metrics))
+    return found
+
+
+def _tables(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle) -> list[PublishedTable]:
+    tables = []
+    for id_, title, metrics in _published_tables(catalogue):
+        rows = [
+            PublishedRow(
+                metric_id=metric.id,
+                label=published_label(metric, style),
+                unit=published_unit(metric, style),
+                width=metric.published.width if metric.published else None,
+                values=[PublishedValue(value=_average(runs, metric, catalogue.population(metric.population)))],
+            )
+            for metric in metrics
+        ]
+        counts = [_sample_count(runs, metrics[0])] if style is ReportStyle.ORG else []
+        tables.append(PublishedTable(id=id_, title=title, rows=rows, sample_counts=counts))
+    return tables
+
+
+def _sample_count(runs: Sequence[LoadedRun], metric: Metric) -> str:
+    """How many samples the first metric of a table has: cut after three digits where there are more than four."""
+    total = sum(summary.distribution.n for run in runs if (summary := run.summary(metric.id)) and summary.distribution)
+    text = str(total)
+    return f"({text if len(text) <= _SAMPLES_SHOWN else text[: _SAMPLES_SHOWN - 1] + '>'})"
+
+
+def _average(runs: Sequence[LoadedRun], metric: Metric, population: Population) -> float | None:
+    """The mean of the runs' means; None where no run has one.
+
+    A mean of only the lowest means of some keys is that of single runs. Of several runs the published reports average
+    the means over all keys, so these are taken from the samples.
+    """
+    means = []
+    for run in runs:
+        summary = run.summary(metric.id)
+        if summary is None or summary.distribution is None:
+            continue
+        estimate = summary.estimates.get("mean")
+        mean = summary.distribution.mean if estimate is None or estimate.value is None else estimate.value
+        if len(runs) > 1 and population.lowest_means is not None:
+            mean = _mean_of_keys(run, metric, population)
+        means.append(mean)
+    return sum(means) / len(means) if means else None
+
+
+def _mean_of_keys(run: LoadedRun, metric: Metric, population: Population) -> float:
+    """The mean over all values of the averaged keys of the mean of each."""
+    frame = run.samples(population.id)
+    values = frame.get_column(metric.id).cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    numbers = frame.select(pl.struct(population.average_over).rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
+    kept = np.isfinite(values)
+    counts = np.bincount(numbers[kept])
+    sums = np.bincount(numbers[kept], weights=values[kept])
+    return float((sums[counts > 0] / counts[counts > 0]).mean())
+
+
+def _figures(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle, name: str) -> list[PublishedFigure]:
+    drawn = [
+        metric
+        for metric in catalogue.metrics
+        if metric.published
+        and metric.published.chart is not None
+        and metric.published.chart_style in {None, style.value}
+    ]
+    figures = []
+    for metric in sorted(drawn, key=lambda one: (one.published.chart or 0, one.id) if one.published else (0, one.id)):
+        line = _line(runs, metric, name)
+        figures.append(
+            PublishedFigure(
+                metric_id=metric.id,
+                published_id=metric.published_id or metric.id,
+                label=published_label(metric, style),
+                unit=published_unit(metric, style),
+                description=" ".join(metric.description.split()),
+                logarithmic=metric.published.logarithmic if metric.published else False,
+                lines=[line] if line.values else [],
+            )
+        )
+    return figures
+
+
+def _line(runs: Sequence[LoadedRun], metric: Metric, name: str) -> PublishedLine:
+    """The centiles that all runs can estimate, each the mean of the runs' weighted by their samples."""
+    found = [
+        summary.distribution for run in runs if (summary := run.summary(metric.id)) and summary.distribution is not None
+    ]
+    told = [{fraction: value for fraction, value in one.centiles if value is not None} for one in found]
+    fractions = [fraction for fraction in told[0] if all(fraction in one for one in told)] if told else []
+    total = sum(one.n for one in found)
+    values = [
+        sum(one.n * centiles[fraction] for one, centiles in zip(found, told, strict=True)) / total
+        for fraction in fractions
+    ]
+    return PublishedLine(label=name, values=values, fractions=fractions)
+
+
+def workload_notes(sides: Sequence[Sequence[RunData]]) -> list[str]:
+    """In a sentence each, the workload's keys on which versions differ from the first one.
+
+    Args:
+        sides: the runs of every version, the baseline's first.
+    """
+    selected = [select("column", runs) for runs in sides]
+    notes = []
+    for other in selected[1:]:
+        base = selected[0]
+        found = workload_differences(base, other)
+        told = [f"{key} is {units.scalar(left)} against {units.scalar(right)}" for key, (left, right) in found.items()]
+        if told:
+            notes.append(f"{other.version} was not run like {base.version}: {', '.join(told)}.")
+    return notes

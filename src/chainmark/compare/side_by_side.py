@@ -1,0 +1,108 @@
+"""Three or more versions side by side: every further one is compared with the first, as two alone would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.compare.assemble import compare
+from chainmark.compare.facts import facts_beside
+from chainmark.compare.inputs import RunData
+from chainmark.compare.sides import select
+from chainmark.compare.wording import enumerated
+from chainmark.core.comparison import ChartData, ChartKind, Comparison, Verdict
+from chainmark.core.errors import UsageError
+from chainmark.core.side_by_side import WORST_FIRST, SideBySide
+
+_VERBS = {
+    Verdict.FAIL: ("fails", "fail"),
+    Verdict.INVALID: ("cannot be judged", "cannot be judged"),
+    Verdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+    Verdict.PASS: ("passes", "pass"),
+}
+
+
+def compare_side_by_side(
+    sides: Sequence[Sequence[RunData]], *, history: Sequence[RunData] = (), tool_version: str
+) -> SideBySide:
+    """Compare every further version with the first.
+
+    The candidates are judged each for itself: margins and corrections for many metrics are those of two sides alone.
+
+    Args:
+        sides: the runs of each version, the baseline's first.
+        history: archived runs, as for two sides.
+        tool_version: recorded in the result.
+
+    Returns:
+        All comparisons and the worst of their verdicts: fail, then invalid, then inconclusive, then pass.
+
+    Raises:
+        UsageError: there are fewer than three sides, a candidate is named twice, or two sides cannot be compared.
+    """
+    if len(sides) < 3:
+        raise UsageError("side by side needs three versions or more", "two are compared by `chainmark compare A B`")
+    selected = [select(f"side {number}", runs) for number, runs in enumerate(sides, start=1)]
+    seen: dict[str, int] = {}
+    for number, side in enumerate(selected, start=1):
+        for run in side.runs:
+            if run.run_id in seen:
+                raise UsageError(
+                    f"the run `{run.run_id}` is of version {seen[run.run_id]} and of version {number}",
+                    "name each run once; versions are counted in the order in which they are named",
+                )
+            seen[run.run_id] = number
+    comparisons = [compare(sides[0], side, history=history, tool_version=tool_version) for side in sides[1:]]
+    labels = _labels([side.version for side in selected])
+    verdict = next(one for one in WORST_FIRST if any(each.verdict is one for each in comparisons))
+    profiles = list(dict.fromkeys(side.first.profile_name for side in selected))
+    counts = " + ".join(str(len(side.included)) for side in selected)
+    date = max(comparison.date for comparison in comparisons)
+    return SideBySide(
+        tool_version=tool_version,
+        title=f"{selected[-1].first.subject.name} {enumerated(labels[1:])} against {labels[0]}",
+        subtitle=f"{'profile' if len(profiles) == 1 else 'profiles'} {enumerated(profiles)} · {counts} runs · {date}",
+        date=date,
+        verdict=verdict,
+        sentence=_sentence(labels[1:], comparisons),
+        labels=labels,
+        comparisons=[comparison.model_copy(update={"charts": []}) for comparison in comparisons],
+        facts=facts_beside([side.first for side in selected]),
+        charts=_charts(labels, comparisons),
+    )
+
+
+def _labels(versions: Sequence[str]) -> list[str]:
+    """The versions, numbered where two are alike."""
+    labels: list[str] = []
+    for index, version in enumerate(versions):
+        number = versions[: index + 1].count(version)
+        labels.append(f"{version} ({number})" if versions.count(version) > 1 else version)
+    return labels
+
+
+def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
+    parts = []
+    for verdict in WORST_FIRST:
+        found = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
+        if found:
+            parts.append(f"{enumerated(found)} {_VERBS[verdict][len(found) > 1]}")
+    return f"{'; '.join(parts)}."
+
+
+def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[ChartData]:
+    """Every metric's distribution in all versions: the pooled lines of the comparisons, the baseline's once."""
+    charts: dict[str, ChartData] = {}
+    for label, comparison in zip(labels[1:], comparisons, strict=True):
+        for chart in comparison.charts:
+            if chart.kind is not ChartKind.CDF:
+                continue
+            lines = {line.side: line for line in chart.lines if line.run_id is None}
+            known = charts.setdefault(chart.id, chart.model_copy(update={"lines": []}))
+            sides = {"baseline": labels[0], "candidate": label}
+            new = [line.model_copy(update={"side": sides[side], "label": sides[side]}) for side, line in lines.items()]
+            drawn = {line.label for line in known.lines}
+            known.lines.extend(line for line in new if line.label not in drawn)
+    rank = {label: place for place, label in enumerate(labels)}
+    for chart in charts.values():
+        chart.lines.sort(key=lambda line: rank[line.label])
+    return list(charts.values())

@@ -1,0 +1,167 @@
+"""A report in the published style as a sheet: what its readers have known for years, in the same order."""
+
+from __future__ import annotations
+
+from chainmark.core import units
+from chainmark.core.published import (
+    FactRow,
+    PublishedChange,
+    PublishedDictionary,
+    PublishedFigure,
+    PublishedReport,
+    PublishedTable,
+    ReportStyle,
+)
+from chainmark.report.published_text import changes_of, worded
+from chainmark.report.sheet import (
+    Block,
+    Column,
+    Definition,
+    Definitions,
+    Figure,
+    Section,
+    Sheet,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    words,
+)
+from chainmark.report.version_charts import Axes, VersionLine, distribution_chart, hidden_points
+
+CENTILE = "Centile, fraction of sample population"
+UNDECIDED = "≈"
+_NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
+_PAPER = {"width": 520, "height": 250}
+
+
+def published_sheet(report: PublishedReport) -> Sheet:
+    """Lay out a report in the published style."""
+    report = worded(report)
+    figures = [_figure(report, figure, number) for number, figure in enumerate(_drawn(report), start=1)]
+    dictionary: list[Block] = [_dictionary(part, index) for index, part in enumerate(report.dictionary)]
+    tables: list[Block] = [_table(report, table) for table in report.tables]
+    sections = [
+        Section("manifest", "Manifest", [facts_table(report.facts, [one.label for one in report.columns])]),
+        Section("analysis", "Analysis", tables),
+        Section("charts", "Appendix A: charts", figures),
+        Section("dictionary", "Appendix B: data dictionary", dictionary),
+    ]
+    return Sheet(
+        kind="published-report",
+        title=report.title,
+        subtitle=one_line([f"{report.workload} workload" if report.workload else "", report.author, report.date]),
+        status="neutral",
+        word="",
+        sentence=report.statement,
+        sections=[section for section in sections if any(_has_content(block) for block in section.blocks)],
+        notes=_notes(report),
+        source_json=report.model_dump_json(),
+        contents=True,
+    )
+
+
+def _has_content(block: Block) -> bool:
+    return not isinstance(block, Table) or bool(block.rows)
+
+
+def _drawn(report: PublishedReport) -> list[PublishedFigure]:
+    return [figure for figure in report.figures if figure.lines]
+
+
+def facts_table(facts: list[FactRow], labels: list[str]) -> Table:
+    """What the manifests say, version by version."""
+    rows = [TableRow([TableCell(fact.label), *map(TableCell, fact.values)]) for fact in facts]
+    return Table("facts", "Overall run parameters", words("", *labels), rows)
+
+
+def _table(report: PublishedReport, table: PublishedTable) -> Table:
+    base, *others = [one.label for one in report.columns]
+    columns = [Column(kind="words"), Column(base)]
+    for label in others:
+        columns += [Column(label), Column("Δ", follows=True), Column("Δ%", follows=True)]
+    rows = []
+    for row in table.rows:
+        cells = [TableCell(f"{row.label}, {row.unit}" if row.unit else row.label), TableCell(row.shown[0])]
+        for text, change in zip(row.shown[1:], row.changes, strict=True):
+            cells += [TableCell(text), _cell(change, change.delta), _cell(change, change.percent)]
+        rows.append(TableRow(cells))
+    if any(table.sample_counts):
+        first, *more = table.sample_counts
+        rest = [cell for text in more for cell in (TableCell(text), TableCell(), TableCell())]
+        rows.append(TableRow([TableCell("Sample count"), TableCell(first), *rest]))
+    return Table(f"table-{table.id}", table.title, columns, rows, tails="marks")
+
+
+def _cell(change: PublishedChange, text: str) -> TableCell:
+    return TableCell(text, tail="" if change.decided or change.told or not text else UNDECIDED)
+
+
+def _axes(report: PublishedReport, figure: PublishedFigure) -> Axes:
+    if report.style is ReportStyle.TYPST:
+        return Axes(value=figure.unit, fraction=CENTILE, title=figure.published_id, points=True)
+    label = f"{figure.label}, {figure.unit}" if figure.unit else figure.label
+    positive = any(value > 0.0 for line in figure.lines for value in line.values)
+    return Axes(
+        value=label,
+        fraction=CENTILE,
+        values_upwards=True,
+        logarithmic=figure.logarithmic and positive,
+        points=True,
+    )
+
+
+def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Figure:
+    axes = _axes(report, figure)
+    lines = [VersionLine(line.label, line.values, line.fractions) for line in figure.lines]
+    labels = [one.label for one in report.columns]
+    notes = []
+    if report.style is ReportStyle.ORG:
+        title = f"{figure.label} ({figure.published_id})"
+        notes.append(figure.description)
+    else:
+        title = f"Figure {number}: {figure.label}"
+    if hidden := sum(hidden_points(line, axes) for line in lines):
+        notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis.")
+    absent = [label for label in labels if label not in {line.label for line in lines}]
+    if absent:
+        notes.append(f"No samples of {', '.join(absent)}.")
+    return Figure(
+        id=f"figure-{figure.metric_id}",
+        title=title,
+        spec=distribution_chart(lines, axes, labels, interactive=True),
+        paper=[{**distribution_chart(lines, axes, labels, interactive=False), **_PAPER}],
+        note=" ".join(notes),
+    )
+
+
+def _dictionary(part: PublishedDictionary, index: int) -> Definitions:
+    entries = [Definition(entry.label, entry.published_id, entry.description) for entry in part.entries]
+    return Definitions(f"dictionary-{index + 1}", part.title, entries)
+
+
+def _notes(report: PublishedReport) -> list[str]:
+    changes = changes_of(report)
+    notes = []
+    guessed = [change for change in changes if not change.decided and not change.told]
+    if guessed:
+        notes.append(
+            f"{UNDECIDED}: {len(guessed)} of {units.plural(len(changes), 'change')} do not follow from the digits that "
+            "were printed; those of the printed values are shown, and the full averages may have others."
+        )
+    told = [change for change in changes if change.told]
+    open_ = sum(not change.decided for change in told)
+    if open_:
+        notes.append(
+            f"{open_} of {units.plural(len(changes), 'change')} do not follow from the digits that were printed; "
+            "they are shown as the report prints them."
+        )
+    wrong = sum(not change.agrees for change in told)
+    if wrong:
+        notes.append(
+            f"{units.plural(wrong, 'change')} of the report cannot be that of the values beside it, by this style's "
+            "rules."
+        )
+    if not _drawn(report):
+        notes.append(_NOT_PRINTED)
+    return [*notes, *report.notes]

@@ -1,0 +1,248 @@
+"""Three or more versions as a sheet: the verdicts first, then what they rest on, then every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chainmark.core import units
+from chainmark.core.comparison import ChartData, Comparison, Outcome, Verdict
+from chainmark.core.side_by_side import SideBySide
+from chainmark.report.content import VERDICT_WORDS, Emphasis, Row, RowMaker
+from chainmark.report.document import GATE_MARKS, Document, document, prose
+from chainmark.report.published_sheet import facts_table
+from chainmark.report.sheet import (
+    Block,
+    Column,
+    Figure,
+    Remarks,
+    Section,
+    Sheet,
+    Status,
+    Table,
+    TableCell,
+    TableRow,
+    words,
+)
+from chainmark.report.version_charts import Axes, VersionLine, distribution_chart, hidden_points
+
+_STATUS: dict[Verdict, Status] = {
+    Verdict.PASS: "pass",
+    Verdict.FAIL: "fail",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.INVALID: "invalid",
+}
+_PAPER = {"width": 560, "height": 230}
+_WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
+_PRINT_POINTS = 120  # of a line: more cannot be told apart on paper
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One candidate with its rows by metric and statistic."""
+
+    label: str
+    comparison: Comparison
+    report: Document
+    rows: Mapping[str, Row]
+
+
+def side_by_side_sheet(document_: SideBySide) -> Sheet:
+    """Lay out versions side by side."""
+    candidates = []
+    for label, comparison in zip(document_.labels[1:], document_.comparisons, strict=True):
+        rows = {row.anchor: row for row in RowMaker(comparison, document_.comparisons).rows()}
+        candidates.append(_Candidate(label, comparison, document(comparison), rows))
+    gating = _metric_table("gating", "Gating metrics", document_.labels[0], candidates, _anchors(candidates, None))
+    sections = [
+        Section("verdicts", "Verdicts", [_verdicts(candidates), gating, *map(_reasons, candidates)]),
+        Section("validity", "Validity", _validity(candidates)),
+        Section("manifest", "Manifest", [facts_table(document_.facts, document_.labels)] if document_.facts else []),
+        Section("metrics", "Metrics", _tables(document_.labels[0], candidates)),
+        Section("charts", "Charts", [_figure(chart, document_) for chart in document_.charts]),
+    ]
+    return Sheet(
+        kind="side-by-side",
+        title=document_.title,
+        subtitle=document_.subtitle,
+        status=_STATUS[document_.verdict],
+        word=VERDICT_WORDS[document_.verdict.value],
+        sentence=prose(document_.sentence),
+        sections=[section for section in sections if section.blocks],
+        notes=[
+            "Every version is compared with the first one, as the two alone would be: several candidates are no reason "
+            "to judge any of them less strictly.",
+        ],
+        source_json=document_.model_dump_json(),
+    ).noted_once()
+
+
+def _verdicts(candidates: Sequence[_Candidate]) -> Table:
+    outcomes = list(Outcome)
+    rows = []
+    for one in candidates:
+        judged = [item.outcome for item in one.comparison.judgements if item.gating]
+        counts = [TableCell(units.count(judged.count(outcome))) for outcome in outcomes]
+        verdict = one.comparison.verdict
+        emphasis: Emphasis = "worse" if verdict is Verdict.FAIL else "better" if verdict is Verdict.PASS else "caution"
+        moved = TableCell(units.count(len(one.report.moved)))
+        rows.append(
+            TableRow([TableCell(one.label), TableCell(VERDICT_WORDS[verdict.value], emphasis=emphasis), *counts, moved])
+        )
+    columns = [*words("version", "verdict"), *(Column(outcome.value) for outcome in outcomes), Column("moved")]
+    note = "Gating metrics by outcome; “moved”: diagnostic metrics that changed (q = 0.05)."
+    return Table("verdicts", "Verdict by version", columns, rows, [note])
+
+
+def _reasons(one: _Candidate) -> Remarks:
+    return Remarks(
+        f"reasons-{one.label}",
+        f"{one.label} against {one.comparison.baseline.label}",
+        [one.report.sentence, *one.report.reasons, *(f"→ {advice}" for advice in one.report.advice)],
+    )
+
+
+def _anchors(candidates: Sequence[_Candidate], table: str | None) -> list[str]:
+    """The rows of a table, or without one the gating ones, in the order of the candidates' reports."""
+    found: dict[str, None] = {}
+    for one in candidates:
+        tables = {metric.id: metric.table for metric in one.comparison.catalogue.metrics}
+        for anchor, row in one.rows.items():
+            if row.gating if table is None else tables[row.metric_id] == table:
+                found[anchor] = None
+    return list(found)
+
+
+def _tables(base: str, candidates: Sequence[_Candidate]) -> list[Block]:
+    titles: dict[str, str] = {}
+    for one in candidates:
+        for table in one.comparison.catalogue.tables:
+            titles.setdefault(table.id, table.title)
+    tables = [
+        _metric_table(f"table-{id_}", title, base, candidates, _anchors(candidates, id_))
+        for id_, title in titles.items()
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _metric_table(id_: str, title: str, base: str, candidates: Sequence[_Candidate], anchors: Sequence[str]) -> Table:
+    columns = [*words("metric"), Column(base)]
+    for one in candidates:
+        columns += [
+            Column(one.label, group=one.label),
+            Column("change", group=one.label),
+            Column("interval", group=one.label, kind="words"),
+            Column("outcome", group=one.label, kind="words"),
+        ]
+    rows = []
+    for anchor in anchors:
+        first = next(one.rows[anchor] for one in candidates if anchor in one.rows)
+        cells = [TableCell(first.label_with_unit), TableCell(first.baseline)]
+        for one in candidates:
+            cells += _cells(one.rows.get(anchor))
+        rows.append(TableRow(cells))
+    confidence = units.plain_percent(candidates[0].comparison.confidence)
+    note = f"Under each version: its value, the change against {base} with its {confidence} interval, and the outcome."
+    return Table(id_, title, columns, rows, [note])
+
+
+def _cells(row: Row | None) -> list[TableCell]:
+    if row is None:
+        return [TableCell(units.NO_DATA, emphasis="quiet"), TableCell(), TableCell(), TableCell()]
+    return [
+        TableCell(row.candidate),
+        TableCell(row.change, row.change_unit, row.emphasis),
+        TableCell(row.interval, emphasis="quiet" if row.emphasis == "quiet" else "plain"),
+        TableCell(row.outcome, emphasis=row.emphasis),
+    ]
+
+
+def _validity(candidates: Sequence[_Candidate]) -> list[Block]:
+    gates: dict[str, str] = {}
+    for one in candidates:
+        for gate in one.comparison.gates:
+            gates.setdefault(gate.id, gate.label)
+    rows = []
+    for id_, label in gates.items():
+        cells = [TableCell(label)]
+        for one in candidates:
+            found = next((gate for gate in one.comparison.gates if gate.id == id_), None)
+            text = f"{GATE_MARKS[found.status]} {found.measured}" if found else units.UNSET
+            cells.append(TableCell(text, emphasis="worse" if found and found.status == "fail" else "plain"))
+        rows.append(TableRow(cells))
+    columns = words("gate of the pair", *(one.label for one in candidates))
+    blocks: list[Block] = [Table("gates", "Each version with the baseline", columns, rows)] if rows else []
+    for one in candidates:
+        items = _remarks(one.report)
+        if items:
+            blocks.append(Remarks(f"validity-{one.label}", f"{one.label}: what to know before believing it", items))
+    return blocks
+
+
+def _remarks(report: Document) -> list[str]:
+    items = [
+        f"{gate.mark} {gate.label}: {'; '.join([*gate.baseline_shown, *gate.candidate_shown])}; required: {gate.limit}"
+        for gate in [*report.pair_gates, *report.run_gates]
+        if gate.status != "pass"
+    ]
+    for run in report.runs:
+        if run.excluded_because:
+            items.append(f"✗ run {run.run_id} is excluded: {run.excluded_because}")
+        items += [f"! {run.run_id}: {text}" for text in [*run.incidents, *run.warnings]]
+    items += [f"! {pair.label}: {pair.baseline} against {pair.candidate}. {pair.detail}" for pair in report.conditions]
+    items += [f"✗ workload {p.label}: {p.baseline} against {p.candidate}" for p in report.workload_differences]
+    return items
+
+
+def _figure(chart: ChartData, document_: SideBySide) -> Figure:
+    unit = next(
+        metric.unit
+        for comparison in document_.comparisons
+        for metric in comparison.catalogue.metrics
+        if metric.id == chart.metric_id
+    )
+    values = [value for line in chart.lines for value in line.x]
+    scale = units.display_unit(unit, values)
+    label = chart.x_label.removesuffix(f", {unit}")
+    positive = [value for value in values if value > 0.0]
+    wide = len(positive) == len(values) and bool(values) and max(values) / min(values) > _WIDE_RATIO
+    axes = Axes(
+        value=f"{label}, {scale.symbol}" if scale.symbol else label,
+        fraction=chart.y_label,
+        logarithmic=wide,
+        percent=True,
+    )
+    lines = [
+        VersionLine(
+            line.label,
+            [value * scale.factor for value in line.x],
+            line.y,
+            [value * scale.factor for value in line.low or []],
+            [value * scale.factor for value in line.high or []],
+        )
+        for line in chart.lines
+    ]
+    notes = [chart.note] if chart.note else []
+    if hidden := sum(hidden_points(line, axes) for line in lines):
+        notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis")
+    thin = [_thinned(line) for line in lines]
+    labels = document_.labels
+    return Figure(
+        id=chart.id,
+        title=chart.title,
+        spec=distribution_chart(lines, axes, labels, interactive=True),
+        paper=[{**distribution_chart(thin, axes, labels, interactive=False), **_PAPER}],
+        note="; ".join(notes),
+    )
+
+
+def _thinned(line: VersionLine) -> VersionLine:
+    """Every so many points of a line, and its ends."""
+    size = len(line.values)
+    step = -(-size // _PRINT_POINTS)
+    kept = sorted({*range(0, size, max(step, 1)), *range(max(0, size - 5), size)})
+
+    def pick(values: Sequence[float]) -> list[float]:
+        return [values[index] for index in kept] if values else []
+
+    return VersionLine(line.label, pick(line.values), pick(line.fractions), pick(line.low), pick(line.high))

@@ -1,0 +1,132 @@
+"""A published report of the benchmarks, with the figures as it prints them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.metric import Metric
+from chainmark.core.published import (
+    FactRow,
+    PublishedChange,
+    PublishedColumn,
+    PublishedReport,
+    PublishedRow,
+    PublishedTable,
+    PublishedValue,
+    ReportStyle,
+    data_dictionary,
+)
+from chainmark.systems.cardano.published import (
+    NUMBER,
+    ReportContent,
+    RowContent,
+    TableContent,
+    metrics_by_label,
+    read_content,
+    row_name,
+)
+
+SAMPLE_COUNT = "Sample count"  # a row that only reports of the org style have
+ERA = "Era"
+
+
+def printed_report(path: Path, catalogue: Catalogue, tool_version: str) -> PublishedReport:
+    """Read a published report.
+
+    Args:
+        path: the report as JSON.
+        catalogue: the metrics, found in the report by their labels.
+        tool_version: recorded in the result.
+
+    Raises:
+        UsageError: the file cannot be read, is not such a report, or a row has not one number for each version.
+    """
+    content = read_content(path)
+    rows = [row for table in content.tables.values() for row in table.rows]
+    style = ReportStyle.ORG if any(row_name(row) == SAMPLE_COUNT for row in rows) else ReportStyle.TYPST
+    known = metrics_by_label(catalogue)
+    facts = [FactRow(label=label, values=_facts(path, content, label)) for label in content.manifest]
+    eras = next((fact.values for fact in facts if fact.label == ERA), [""] * len(content.versions))
+    return PublishedReport(
+        tool_version=tool_version,
+        style=style,
+        title=content.title or path.stem,
+        workload=content.workload,
+        author=content.author,
+        date=content.date,
+        statement=content.statement,
+        columns=[
+            PublishedColumn(label=version, beside=era.capitalize(), rules="as printed")
+            for version, era in zip(content.versions, eras, strict=True)
+        ],
+        facts=facts,
+        tables=[_table(path, content, title, table, known) for title, table in content.tables.items()],
+        figures=[],
+        dictionary=data_dictionary(catalogue, style),
+    )
+
+
+def _facts(path: Path, content: ReportContent, label: str) -> list[str]:
+    values = content.manifest[label]
+    if len(values) != len(content.versions):
+        raise _ragged(path, label, len(values), content)
+    return [str(value) for value in values]
+
+
+def _ragged(path: Path, label: str, found: int, content: ReportContent) -> UsageError:
+    return UsageError(
+        f"{path} has {found} values of `{label}` for {len(content.versions)} versions",
+        "every row of a report has one value a version",
+    )
+
+
+def _table(
+    path: Path, content: ReportContent, title: str, table: TableContent, known: dict[str, Metric]
+) -> PublishedTable:
+    counts = next((row.values for row in table.rows if row_name(row) == SAMPLE_COUNT), [])
+    rows = [_row(path, content, row, known) for row in table.rows if row_name(row) != SAMPLE_COUNT]
+    metrics = [known[row.label] for row in rows if row.label in known]
+    slug = re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
+    return PublishedTable(
+        id=metrics[0].table if metrics else slug,
+        title=title,
+        rows=rows,
+        sample_counts=[str(count) for count in counts] if len(counts) == len(content.versions) else [],
+    )
+
+
+def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, Metric]) -> PublishedRow:
+    if len(row.values) != len(content.versions):
+        raise _ragged(path, row.label, len(row.values), content)
+    texts = [str(value).strip() for value in row.values]
+    stranger = next((text for text in texts if NUMBER.fullmatch(text) is None or not any(map(str.isdigit, text))), None)
+    if stranger is not None:
+        raise UsageError(
+            f"{path} says `{stranger}` for `{row.label}`, which is not a number",
+            "figures are decimal numbers such as 0.01234 or 7.7e-5",
+        )
+    name = row_name(row)
+    metric = known.get(name)
+    further = len(content.versions) - 1
+    told = []
+    if len(row.delta) == len(row.delta_pct) == further:
+        told = [
+            PublishedChange(delta=str(delta), percent=str(percent), told=True)
+            for delta, percent in zip(row.delta, row.delta_pct, strict=True)
+            if _is_change(str(delta), str(percent))
+        ]
+    return PublishedRow(
+        metric_id=metric.id if metric else None,
+        label=name,
+        unit=row.unit or row.label.removeprefix(name).removeprefix(",").strip(),
+        width=metric.published.width if metric and metric.published else None,
+        values=[PublishedValue(printed=text) for text in texts],
+        told=told if len(told) == further else [],
+    )
+
+
+def _is_change(delta: str, percent: str) -> bool:
+    return NUMBER.fullmatch(delta) is not None and (percent.lower() == "nan" or NUMBER.fullmatch(percent) is not None)
