@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.charts import charts_of
 from chainmark.compare.estimates import collect, mean_of
+from chainmark.compare.facts import facts_beside
 from chainmark.compare.gates import (
     condition_differences,
     configuration_differences,
@@ -50,6 +51,7 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
         tables=[*candidate.tables, *(item for item in baseline.tables if item.id not in tables)],
         conditions=candidate.conditions,
         trails=candidate.trails,
+        published=candidate.published,
         metrics=[*candidate.metrics, *missing],
     )
 
@@ -212,6 +214,7 @@ def compare(
         configuration_differences=configuration_differences(configuration[BASELINE], configuration[CANDIDATE]),
         changed_from_default={side: found.changed for side, found in configuration.items()},
         changed_per_node={side: found.changed_per_node for side, found in configuration.items()},
+        facts=[(row.label, row.values[0], row.values[1]) for row in facts_beside([left.first, right.first])],
         judgements=[item.judgement for item in judged],
         distributions=described.distributions,
         effect_sizes=described.effect_sizes,
