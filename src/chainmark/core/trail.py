@@ -123,11 +123,6 @@ class Story(BaseModel):
         """Indices of the places that are shown."""
         return [index for index, place in enumerate(self.places) if not self.shown or place.place in self.shown]
 
-    @property
-    def anchor(self) -> str:
-        """An id that no other story of any run has."""
-        return f"life-{self.run_id}-{self.key}"
-
 
 def short_key(key: str) -> str:
     """The beginning of a long key: enough to tell it from all others of a run."""

@@ -12,6 +12,7 @@ from chainmark.core import units
 from chainmark.core.comparison import ChartData, Comparison, RunEntry, Side, Verdict
 from chainmark.core.manifest import Change, Gate, GateStatus
 from chainmark.core.metric import Metric
+from chainmark.report.breakdown_parts import outlier_sentences
 from chainmark.report.content import (
     BETTER_WORDS,
     VERDICT_WORDS,
@@ -21,6 +22,7 @@ from chainmark.report.content import (
     aligned,
     metric_tables,
 )
+from chainmark.report.followed import TailRow, tail_rows
 
 GATE_MARKS = {GateStatus.PASS: "✓", GateStatus.WARN: "!", GateStatus.FAIL: "✗"}
 _WORST_FIRST = (GateStatus.FAIL, GateStatus.WARN, GateStatus.PASS)
@@ -169,6 +171,8 @@ class Document:
     schema_version: int
     dictionary: list[DictionaryEntry]
     charts: list[ChartEntry]
+    tails: list[TailRow]
+    outliers: list[str]
     digest: str
 
 
@@ -228,6 +232,8 @@ def document(comparison: Comparison) -> Document:
             ChartEntry(chart.id, chart.metric_id, chart.kind.value, chart.title, _chart_note(comparison, chart))
             for chart in comparison.charts
         ],
+        tails=tail_rows(comparison),
+        outliers=outlier_sentences(comparison),
         digest=digest(comparison),
     )
 

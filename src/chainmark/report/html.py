@@ -7,6 +7,7 @@ import json
 from markupsafe import Markup
 
 from chainmark.core.comparison import Comparison
+from chainmark.report.breakdown_parts import breakdown_drawings, breakdown_groups
 from chainmark.report.charts import (
     DATA_NAME,
     OTHER_COLOURS,
@@ -15,7 +16,10 @@ from chainmark.report.charts import (
     chart_drawing,
 )
 from chainmark.report.document import comparison_json, document
+from chainmark.report.followed import life_drawings, life_parts
+from chainmark.report.model_charts import LINE_COLOURS, LINE_COLOURS_ON_DARK
 from chainmark.report.page import environment, script_json, template_text, vega_bundle
+from chainmark.report.sheet_html import TABLE_HELPERS
 
 
 def _charts_json(comparison: Comparison) -> str:
@@ -35,6 +39,10 @@ def _charts_json(comparison: Comparison) -> str:
         "light": [*SIDE_COLOURS, *OTHER_COLOURS],
         "dark": [*SIDE_COLOURS_ON_DARK, *OTHER_COLOURS],
         "charts": drawings,
+        "line_light": list(LINE_COLOURS),
+        "line_dark": list(LINE_COLOURS_ON_DARK),
+        "lives": life_drawings(comparison),
+        "breakdowns": breakdown_drawings(comparison),
     }
     return json.dumps(settings, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
@@ -43,7 +51,10 @@ def render_html(comparison: Comparison) -> str:
     """The report as a single self-contained page; the same comparison gives the same text."""
     return environment().get_template("report.html.j2").render(
         report=document(comparison),
-        css=Markup(template_text("report.css")),  # noqa: S704 - our own file
+        lives=life_parts(comparison),
+        breakdowns=breakdown_groups(comparison),
+        tables=TABLE_HELPERS,
+        css=Markup(template_text("report.css") + template_text("table.css")),  # noqa: S704 - our own files
         common=Markup(template_text("common.js")),  # noqa: S704 - our own file
         script=Markup(template_text("report.js")),  # noqa: S704 - our own file
         vega=vega_bundle(),

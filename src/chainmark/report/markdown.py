@@ -45,6 +45,7 @@ def render_markdown(comparison: Comparison) -> str:
         *bullets("Why", report.reasons),
         *_warnings(report),
         *_moved(report),
+        *bullets("Stands out from its like", report.outliers),
         *bullets("Next", report.advice),
         *_details(report),
         f"<sub>chainmark {plain(report.tool_version)} · comparison SHA-256 <code>{report.digest}</code></sub>",
@@ -85,6 +86,7 @@ def _details(report: Document) -> list[str]:
     lines: list[str] = []
     for group in report.tables:
         lines += folded(f"{escaped(group.title)}: all {len(group.rows)} rows", _metric_rows(report, group.rows))
+    lines += folded(f"Tails ({len(report.tails)})", _tails(report))
     runs = table(
         ["run", "side", "started", "gates", "included"],
         "lllll",
@@ -105,6 +107,20 @@ def _details(report: Document) -> list[str]:
     sides = ["fact", plain(report.baseline), plain(report.candidate)]
     lines += folded("Manifest", table(sides, "lll", facts) + _workload(report))
     return lines
+
+
+def _tails(report: Document) -> list[str]:
+    """The blocks in the tails, each tail with the command that shows its first."""
+    rows = [
+        [
+            plain(row.metric),
+            plain(row.lead),
+            plain(", ".join(item.text for item in row.items)),
+            code(row.items[0].command),
+        ]
+        for row in report.tails
+    ]
+    return table(["metric", "tail", "samples", "to see the first"], "llll", rows)
 
 
 def _workload(report: Document) -> list[str]:

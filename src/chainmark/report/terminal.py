@@ -27,6 +27,7 @@ _WIDEST_BAR = 31
 _NARROWEST_BAR = 17
 _NARROWEST_LABEL = 16
 _MOVED_SHOWN = 12  # the report lists them all
+_TAILS_SHOWN = 3
 _GAP = 2
 
 
@@ -238,6 +239,11 @@ def _closing(report: Document, out: Printer) -> None:
         )
     for line in lines:
         out.item(line, mark=" ")
+    for text in report.outliers:
+        out.item(text)
+    for tail in [tail for tail in report.tails if tail.gating and tail.is_candidate][:_TAILS_SHOWN]:
+        first = tail.items[0]
+        out.item(f"{tail.metric}, {tail.lead}: {first.text}: {first.command}")
     for advice in report.advice:
         out.item(advice, mark="→")
     out.blank()

@@ -43,7 +43,9 @@ const chainmark = (() => {
     }, { rootMargin: "400px" });
     places.forEach((place) => seen.observe(place));
     dark.addEventListener("change", () => places.filter((place) => place.dataset.drawn).forEach(draw));
-    window.addEventListener("beforeprint", () => places.filter((place) => !place.dataset.drawn).forEach(draw));
+    const isFolded = (place) => place.closest("details:not([open])") !== null;
+    window.addEventListener("beforeprint", () =>
+      places.filter((place) => !place.dataset.drawn && !isFolded(place)).forEach(draw));
   }
 
   // A figure's place in the order; words ("no data") come last.

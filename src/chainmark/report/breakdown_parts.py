@@ -1,0 +1,209 @@
+"""A metric host by host in the report: a table and a chart in the HTML, a sentence on what stands out everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from chainmark.core import units
+from chainmark.core.comparison import Breakdown, Comparison, Scale
+from chainmark.core.metric import Metric
+from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
+from chainmark.report.vega import Spec
+
+DOTS_DATA, LINKS_DATA = "dots", "links"
+_ROW_PX = 14
+_SHAPES = ("circle", "triangle-up")
+
+
+@dataclass(frozen=True)
+class BreakdownPart:
+    """One metric by one key, as a folded part of the HTML report."""
+
+    id: str
+    title: str
+    standing_out: str
+    table: Table
+    note: str
+
+
+@dataclass(frozen=True)
+class BreakdownGroup:
+    """All breakdowns of the metrics of one table."""
+
+    title: str
+    parts: list[BreakdownPart]
+
+
+def breakdown_groups(comparison: Comparison) -> dict[str, BreakdownGroup]:
+    """Per table of the catalogue, its metrics' breakdowns."""
+    groups: dict[str, list[BreakdownPart]] = {}
+    keys: dict[str, list[str]] = {}
+    for item in comparison.breakdowns:
+        metric = comparison.catalogue.metric(item.metric_id)
+        groups.setdefault(metric.table, []).append(_part(comparison, item, metric))
+        keys.setdefault(metric.table, []).append(item.key)
+    return {
+        table: BreakdownGroup(
+            " and ".join(f"{key.capitalize()} by {key}" for key in dict.fromkeys(keys[table])), parts
+        )
+        for table, parts in groups.items()
+    }  # fmt: skip
+
+
+def _id(item: Breakdown) -> str:
+    return f"by-{item.key}-{item.metric_id}"
+
+
+def _unit(item: Breakdown, metric: Metric) -> units.DisplayUnit:
+    return units.display_unit(metric.unit, [*item.baseline, *item.candidate])
+
+
+def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> BreakdownPart:
+    out = sum(bool(where) for where in item.stands_out)
+    left_out = f"; {units.count(item.left_out)} more, nearer to the median, are not listed" if item.left_out else ""
+    return BreakdownPart(
+        id=_id(item),
+        title=f"{metric.label}, {item.key} by {item.key}",
+        standing_out=f"{out} stand{'s' if out == 1 else ''} out" if out else "none stands out",
+        table=_table(comparison, item, metric),
+        note=f"Means of {units.plural(len(item.values), item.key)}{left_out}.",
+    )
+
+
+def _table(comparison: Comparison, item: Breakdown, metric: Metric) -> Table:
+    unit = _unit(item, metric)
+    shown = [unit.of(value) for value in (*item.baseline, *item.candidate)]
+    decimals = units.decimals_for(shown)
+    labels = (comparison.baseline.label, comparison.candidate.label)
+    where = {"": "", "both": "both sides", "baseline": labels[0], "candidate": labels[1]}
+
+    def figure(value: float | None) -> TableCell:
+        return TableCell("" if value is None else units.number(unit.of(value), decimals))
+
+    rows = []
+    for index, name in enumerate(item.values):
+        out = item.stands_out[index]
+        score = item.z[index]
+        rows.append(
+            TableRow(
+                [
+                    TableCell(name, emphasis="caution" if out else "plain"),
+                    figure(item.baseline[index]),
+                    figure(item.candidate[index]),
+                    TableCell(_change(item, index, unit, decimals)),
+                    TableCell(f"{units.count(item.baseline_n[index])} + {units.count(item.candidate_n[index])}"),
+                    TableCell("" if score is None else units.number(score, 1 if score < 100.0 else 0)),
+                    TableCell(where[out], emphasis="caution" if out else "plain"),
+                ]
+            )
+        )
+    suffix = f", {unit.symbol}" if unit.symbol else ""
+    columns = [*words(item.key), Column(labels[0]), Column(labels[1]), Column("change"), Column("samples")]
+    columns += [Column("robust z"), *words("stands out in")]
+    return Table(f"{_id(item)}-table", f"Mean of {metric.label}{suffix}", columns, rows, sortable=True)
+
+
+def _change(item: Breakdown, index: int, unit: units.DisplayUnit, decimals: int) -> str:
+    change = item.change[index]
+    if change is None:
+        return ""
+    if item.scale is Scale.RELATIVE:
+        return units.percent(change, decimals=1)
+    return f"{units.number(unit.of(change), decimals, signed=True)} {units.symbol_of_change(unit)}".rstrip()
+
+
+def breakdown_drawings(comparison: Comparison) -> dict[str, dict[str, Any]]:
+    """How each breakdown's dots are drawn; its means stay in the embedded comparison."""
+    drawings = {}
+    for index, item in enumerate(comparison.breakdowns):
+        metric = comparison.catalogue.metric(item.metric_id)
+        drawings[_id(item)] = {
+            "index": index,
+            "spec": _spec(comparison, item, metric),
+            "factor": _unit(item, metric).factor,
+        }
+    return drawings
+
+
+def _spec(comparison: Comparison, item: Breakdown, metric: Metric) -> Spec:
+    unit = _unit(item, metric)
+    labels = [comparison.baseline.label, comparison.candidate.label]
+    order = _by_value(item)
+    y: Spec = {
+        "field": "value", "type": "nominal", "sort": order, "title": None, "scale": {"domain": order},
+        "axis": {"grid": True, "labelLimit": 190, "ticks": False, "labelOverlap": False},
+    }  # fmt: skip
+    x: Spec = {
+        "type": "quantitative",
+        "title": f"mean of {metric.label}, {unit.symbol}" if unit.symbol else f"mean of {metric.label}",
+        "scale": {"zero": False},
+    }
+    side: Spec = {"field": "side", "type": "nominal", "legend": {"title": None, "orient": "top", "symbolSize": 70}}
+    told = (("value", item.key), ("side", "side"), ("text", x["title"]), ("n", "samples"))
+    tips = [{"field": field, "type": "nominal", "title": title} for field, title in told]
+    dots: Spec = {
+        "data": {"name": DOTS_DATA},
+        "mark": {"type": "point", "filled": True, "size": 48, "opacity": 0.95},
+        "encoding": {
+            "x": {**x, "field": "mean"},
+            "y": y,
+            "color": {**side, "scale": {"domain": labels}},
+            "shape": {**side, "scale": {"domain": labels, "range": list(_SHAPES)}},
+            "tooltip": tips,
+        },
+    }
+    links: Spec = {
+        "data": {"name": LINKS_DATA},
+        "mark": {"type": "rule", "color": "#888888"},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
+    }
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "description": f"mean of {metric.label} by {item.key}, both sides",
+        "height": max(60, _ROW_PX * len(order)),
+        "layer": [links, dots],
+    }
+
+
+def _by_value(item: Breakdown) -> list[str]:
+    """The largest first, by the candidate's mean where it has one."""
+    means = [right if right is not None else left for left, right in zip(item.baseline, item.candidate, strict=True)]
+    return [
+        name
+        for _, name in sorted((-(mean or 0.0), name) for mean, name in zip(means, item.values, strict=True))
+    ]  # fmt: skip
+
+
+def outlier_sentences(comparison: Comparison, most: int = 12) -> list[str]:
+    """What stands out, in a sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first.
+
+    Of more than ``most``, the last sentence says how many there are besides.
+    """
+    told = []
+    for item in comparison.breakdowns:
+        metric = comparison.catalogue.metric(item.metric_id)
+        for index, where in enumerate(item.stands_out):
+            if where:
+                rank = (not metric.gating, -(item.z[index] or 0.0))
+                told.append((rank, _sentence(comparison, item, metric, index)))
+    texts = [text for _, text in sorted(told, key=lambda entry: entry[0])]
+    more = len(texts) - most
+    return [*texts[:most], f"{more} more stand out"] if more > 0 else texts
+
+
+def _sentence(comparison: Comparison, item: Breakdown, metric: Metric, index: int) -> str:
+    where = item.stands_out[index]
+    in_baseline = where == "baseline"
+    mean = (item.baseline if in_baseline else item.candidate)[index]
+    median = item.median_baseline if in_baseline else item.median_candidate
+    label = comparison.baseline.label if in_baseline else comparison.candidate.label
+    only = "" if where == "both" else f", in {label} only"
+    who = f"{item.values[index]}: {metric.label}"
+    if mean is None or median is None:
+        return f"{who} stands out{only}"
+    if mean > 0.0 and median > 0.0:
+        ratio = mean / median
+        return f"{who} {units.number(ratio, 1 if ratio >= 1.0 else 2)} × the median {item.key}{only}"
+    distance = units.quantity(abs(mean - median), metric.unit)
+    return f"{who} {distance} {'above' if mean > median else 'below'} the median {item.key}{only}"

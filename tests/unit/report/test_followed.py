@@ -1,0 +1,168 @@
+"""From a figure in the report to the block behind it: every link leads somewhere, and every command is told."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from chainmark.core.comparison import Breakdown, Comparison, Scale, Tail, TailSample
+from chainmark.core.trail import Story
+from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.breakdown_parts import breakdown_drawings, breakdown_groups, outlier_sentences
+from chainmark.report.document import comparison_json
+from chainmark.report.followed import life_drawings, tail_rows
+from chainmark.report.timeline import timeline_spec
+from chainmark.store.runs import Store
+from chainmark.store.stories import Follower
+
+from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.samples import sample
+from tests.unit.report.test_renderings import pdf_text
+from tests.unit.store.trail_runs import Lives, key_of, sealed
+
+HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> list[Story]:
+    """Two stories."""
+    run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(6, 5).fill())
+    follower = Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest)
+    return [follower.story(key_of("b3")), follower.story(key_of("b4"))]
+
+
+def _sample(story: Story, value: float, place: str, index: int | None) -> TailSample:
+    return TailSample(
+        run_id=story.run_id, key=story.key, number=story.number, place=place, value=value, story=index,
+        command=story.command,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def comparison(stories: list[Story]) -> Comparison:
+    """A comparison with a tail that can be followed and a host that stands out."""
+    samples = [
+        _sample(stories[0], 3.1, "", 0),
+        _sample(stories[1], 2.9, "node-4", 1),
+        _sample(stories[1], 2.8, "", None),
+    ]
+    made = sample()
+    made.stories = stories
+    made.tails = [
+        Tail(metric_id="tx_latency_s", side="candidate", label="block", extreme="slowest", samples=samples),
+        Tail(metric_id="goroutines", side="baseline", label="block", extreme="highest", samples=samples[:1]),
+    ]
+    made.breakdowns = [
+        Breakdown(
+            metric_id="rss_bytes", key="host", scale=Scale.RELATIVE, values=["odd", "a", "b", "c", "d"],
+            baseline=[9e8, 4e8, 4.1e8, 4.2e8, None], candidate=[8e8, 4.1e8, 4.2e8, 4.3e8, 4.4e8],
+            baseline_n=[10, 10, 10, 10, 0], candidate_n=[10, 10, 10, 10, 10], change=[-0.11, 0.025, 0.024, 0.023, None],
+            z=[20.0, 0.5, 0.0, 0.5, 1.0], stands_out=["both", "", "", "", ""],
+            median_baseline=4.15e8, median_candidate=4.3e8, left_out=3,
+        )
+    ]  # fmt: skip
+    return made
+
+
+def terminal(comparison: Comparison, width: int = 120) -> str:
+    """What a terminal of that width shows."""
+    file = io.StringIO()
+    render_terminal(comparison, Console(file=file, width=width))
+    return file.getvalue()
+
+
+def test_every_link_of_the_page_leads_somewhere(comparison: Comparison) -> None:
+    page = render_html(comparison)
+    targets = re.findall(r'href="#([^"]+)"', page)
+    assert {"life-0", "life-1"} <= set(targets)
+    for target in targets:
+        assert f'id="{target}"' in page
+    identifiers = re.findall(r'\bid="([^"]+)"', page.split('<script type="application/json"', 1)[0])
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_a_cdf_names_the_blocks_of_its_tail_beside_it(comparison: Comparison) -> None:
+    figure = render_html(comparison).split('id="chart-tx_latency_s-cdf"')[1].split("</figure>")[0]
+    assert "slowest in v1.0:" in figure
+    assert '<a href="#life-0">block 3 (3.100 s)</a>' in figure
+    assert '<a href="#life-1">block 4 at node-4 (2.900 s)</a>' in figure
+    other = render_html(comparison).split('id="chart-tx_latency_s-shift"')[1].split("</figure>")[0]
+    assert "slowest" not in other
+
+
+def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: list[Story]) -> None:
+    page = render_html(comparison)
+    life = html.unescape(page.split('<details id="life-1"')[1].split("</details>")[0])
+    assert stories[1].command in life
+    for place in stories[1].places:
+        assert f">{place.place}</th>" in life
+    # Each time stands once, in the embedded comparison; the drawing holds none of them.
+    for drawing in life_drawings(comparison).values():
+        assert "datasets" not in drawing["spec"]
+        assert drawing["spec"] == timeline_spec(stories[drawing["index"]], interactive=True)
+
+
+def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
+    """The script must find in the comparison what the drawings name."""
+    page = render_html(comparison).replace("<details", "<details open")
+    drawn = page_without_complaints(page, tmp_path)
+    life = drawn.split('data-life="life-0"')[1].split("<table")[0]
+    marks = sum(second is not None for place in comparison.stories[0].places for second in place.seconds)
+    assert life.count('aria-roledescription="point"') == marks
+    dots = drawn.split('data-breakdown="by-host-rss_bytes"')[1].split("</details>")[0]
+    assert dots.count('aria-roledescription="point"') == 9  # one side of one host has none
+
+
+def test_text_renderings_tell_the_blocks_and_the_command(comparison: Comparison, tmp_path: Path) -> None:
+    command = comparison.stories[0].command
+    for text in (terminal(comparison, 200), render_markdown(comparison).replace("\\", "")):
+        assert "block 3 (3.100 s)" in text
+        assert command in text
+        assert "odd: resident memory 1.9 × the median host" in text
+    paper = re.sub(r"\s+", " ", pdf_text(render_pdf(comparison), tmp_path)).replace("\u200b", "")
+    assert "slowest in v1.0" in paper
+    assert "odd: resident memory 1.9 × the median host" in paper
+
+
+def test_a_host_that_is_odd_on_one_side_is_told_so(comparison: Comparison) -> None:
+    comparison.breakdowns[0].stands_out[0] = "baseline"
+    assert outlier_sentences(comparison) == ["odd: resident memory 2.2 × the median host, in v0.9 only"]
+    many = comparison.breakdowns[0].model_copy(update={"stands_out": ["both"] * 5})
+    comparison.breakdowns = [many] * 4
+    told = outlier_sentences(comparison, most=12)
+    assert (len(told), told[-1]) == (13, "8 more stand out")
+
+
+def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comparison: Comparison) -> None:
+    part = breakdown_groups(comparison)["resources"].parts[0]
+    assert [row.cells[0].text for row in part.table.rows] == ["odd", "a", "b", "c", "d"]
+    assert part.standing_out == "1 stands out"
+    assert "3 more" in part.note
+    order = breakdown_drawings(comparison)["by-host-rss_bytes"]["spec"]["layer"][1]["encoding"]["y"]["sort"]
+    assert order == ["odd", "d", "c", "b", "a"]
+
+
+def test_hostile_names_stay_text(comparison: Comparison) -> None:
+    comparison.tails[0].samples[0].place = HOSTILE
+    comparison.breakdowns[0].values[0] = HOSTILE
+    comparison.stories = [story.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for story in comparison.stories]
+    page = render_html(comparison)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert render_pdf(comparison).startswith(b"%PDF")
+    assert "\n# heading" not in render_markdown(comparison)
+
+
+def test_a_comparison_with_its_tails_reads_back(comparison: Comparison) -> None:
+    assert Comparison.model_validate_json(comparison_json(comparison)) == comparison
+    assert [row.lead for row in tail_rows(comparison)] == ["slowest in v1.0", "highest in v0.9"]
+    plain = json.loads(comparison_json(sample()))
+    for name in ("tails", "stories", "breakdowns"):
+        del plain[name]
+    assert Comparison.model_validate(plain) == sample()  # documents of before have none of them
