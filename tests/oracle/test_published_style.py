@@ -1,0 +1,153 @@
+"""Published reports, printed again: every change that they show, from the values that they show.
+
+In the org style a change is made of the two printed values, so all of them must come out to the letter. In the typst
+style it is made of averages whose last digits were not printed: where those cannot matter the change must come out,
+and elsewhere the printed one must be among those that they could give.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.published import PublishedReport, ReportStyle
+from chainmark.report.published_digits import hidden_value, is_determined, is_possible
+from chainmark.report.published_text import worded
+from chainmark.report.published_values import Change, org_change, org_value, typst_change, typst_value
+from chainmark.systems.cardano import SYSTEM
+
+pytestmark = pytest.mark.shared_data
+TYPST_RELEASES = ("10.5.4", "10.6.2", "10.7.1", "11.0.1")
+SAMPLE_COUNT = "Sample count"
+# What the list of widths and the catalogue spell otherwise.
+OTHER_LABELS = {"RTS live GC dataset": "RTS live GC dateset"}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One change of one report with the values that it is of."""
+
+    report: str
+    label: str
+    base: str
+    value: str
+    change: Change
+
+
+def _printed(shared_data: Path, *, typst: bool) -> Iterator[Printed]:
+    for path in sorted((shared_data / "cardano" / "reports").glob("*.json")):
+        if any(release in path.name for release in TYPST_RELEASES) is not typst:
+            continue
+        for table in json.loads(path.read_text(encoding="utf-8"))["tables"].values():
+            for row in table["rows"]:
+                if row["label"] == SAMPLE_COUNT:
+                    continue
+                base, *values = row["values"]
+                for value, delta, percent in zip(values, row["delta"], row["delta_pct"], strict=True):
+                    yield Printed(path.stem, row["metric"], base, value, Change(delta, percent))
+
+
+def _widths(shared_data: Path) -> dict[str, int]:
+    """The characters that reports leave for each metric, from the published dictionary."""
+    path = shared_data.parent / "spec" / "cardano-metrics.csv"
+    with path.open(encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    widths = {row["label"]: int(row["column_width"]) for row in rows if row["table"] != "none"}
+    return widths | {other: widths[label] for other, label in OTHER_LABELS.items()}
+
+
+def test_every_change_of_the_org_style_comes_out(shared_data: Path) -> None:
+    """All of them, none excused: whole cells, exact halves and a base printed as -0.0 included."""
+    found = list(_printed(shared_data, typst=False))
+    assert len(found) == 1387
+    wrong = [one for one in found if org_change(one.base, one.value) != one.change]
+    assert wrong == []
+
+
+def test_printed_values_of_the_org_style_are_their_own_cut(shared_data: Path) -> None:
+    """What was cut once is not cut again: a value of a report stays as it is when it is read and printed."""
+    texts = {text for one in _printed(shared_data, typst=False) for text in (one.base, one.value)}
+    changed = {text: shown for text in texts if (shown := org_value(float(text))) != text}
+    # Read as a number, a whole cell has lost that it had no point; the reports' rule gives it one again.
+    assert {text: shown for text, shown in changed.items() if shown != f"{text}.0"[:6].rstrip(".")} == {}
+
+
+def test_changes_of_the_typst_style_come_out_or_are_possible(shared_data: Path) -> None:
+    """Most follow from the printed digits; each of the others is one of those that the hidden digits could give."""
+    widths = _widths(shared_data)
+    counts: Counter[str] = Counter()
+    for one in _printed(shared_data, typst=True):
+        width = widths[one.label.replace("Fetches to", "Fetched to")]
+        digits = hidden_value(one.base, width), hidden_value(one.value, width)
+        assert is_possible(*digits, one.change), one
+        likely = typst_change(float(one.base), float(one.value))
+        if is_determined(*digits):
+            counts["decided"] += 1
+            assert likely == one.change, one
+        counts["all"] += 1
+        counts["likely"] += likely == one.change
+    assert counts == {"all": 180, "decided": 106, "likely": 145}
+
+
+def test_printed_values_of_the_typst_style_have_the_reports_digits(shared_data: Path) -> None:
+    """Read and printed again with its metric's width, every value has the same digits."""
+    widths = _widths(shared_data)
+    for one in _printed(shared_data, typst=True):
+        width = widths[one.label.replace("Fetches to", "Fetched to")]
+        for text in (one.base, one.value):
+            assert typst_value(float(text), width) == text, one
+
+
+def _reports(shared_data: Path) -> list[PublishedReport]:
+    paths = sorted((shared_data / "cardano" / "reports").glob("*.json"))
+    return [SYSTEM.published_report(path, "test") for path in paths]
+
+
+def test_whole_reports_are_read_and_shown_with_their_changes(shared_data: Path) -> None:
+    """Through the catalogue and the document: no row is lost, no change is called impossible, none needs guessing."""
+    for report in _reports(shared_data):
+        shown = worded(report)
+        assert [table.title for table in shown.tables] == [
+            "Resource Usage",
+            "Anomaly control",
+            "Forging",
+            "Individual peer propagation",
+            "End-to-end propagation",
+        ]
+        rows = [row for table in shown.tables for row in table.rows]
+        assert len(rows) in {43, 45}
+        assert all(row.metric_id is not None and row.width is not None for row in rows), report.title
+        assert all(change.told and change.agrees for row in rows for change in row.changes), report.title
+
+
+def test_without_the_printed_changes_the_org_style_gives_the_same(shared_data: Path) -> None:
+    """A report of which only the values are known is shown with the changes that it had."""
+    compared = 0
+    for report in _reports(shared_data):
+        if report.style is not ReportStyle.ORG:
+            continue
+        bare = report.model_copy(deep=True)
+        for table in bare.tables:
+            for row in table.rows:
+                row.told = []
+        pairs = zip(worded(report).tables, worded(bare).tables, strict=True)
+        for told, made in pairs:
+            for one, other in zip(told.rows, made.rows, strict=True):
+                compared += len(one.changes)
+                assert [(c.delta, c.percent) for c in one.changes] == [(c.delta, c.percent) for c in other.changes]
+    assert compared == 1387
+
+
+def test_widths_of_the_catalogue_are_the_published_ones(shared_data: Path) -> None:
+    """A wrong width prints other digits than the reports have."""
+    widths = _widths(shared_data)
+    told = {metric.label: metric.published.width for metric in SYSTEM.catalogue().metrics if metric.published}
+    known = {label: width for label, width in told.items() if width is not None}
+    assert len(known) == 47
+    assert known == {label: widths[label] for label in known}
