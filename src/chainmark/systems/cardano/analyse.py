@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.cardano import propagation
+from chainmark.systems.cardano.chain import (
+    Chain,
+    Tip,
+    admitted,
+    chain_blocks,
+    forgers_of,
+    main_chain,
+    observation_classes,
+    observations,
+    rejections,
+    seconds,
+    with_adoptions,
+)
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import Condition
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
+from chainmark.systems.cardano.spans import span_samples
+
+NS = 1_000_000_000
+SLOT_POPULATIONS = ("slot_host", "span")
+TIP_LEFT_OUT = "the tip of the chain is left out"
 
 
 @dataclass(frozen=True)
@@ -31,26 +56,17 @@ class HostTrace:
 
 
 @dataclass(frozen=True)
-class Tip:
-    """The entry that the main chain was found from; it is not on that chain itself."""
-
-    block: str
-    block_no: int
-    host: str
-
-
-@dataclass(frozen=True)
 class HostResult:
     """What the analysis says of one host.
 
     Attributes:
         region: None without a topology.
-        slot_records, kept_slots: before and after the slot conditions.
+        slot_records, kept_slots: before and after the conditions on slots.
         first_slot, last_slot: of the kept records; None without any.
         forged, chained, accepted: the blocks that it forged, over the whole log.
         errors: blocks of which its log tells an impossible story; they enter nothing.
         early_notices: blocks of which it had the header before their forger had forged them, by the two clocks.
-        earliest_notice_s: the worst of them, a negative time; None without any.
+        earliest_notice_s: the worst of them, from forged to noticed, below 0; None without any.
     """
 
     name: str
@@ -78,8 +94,9 @@ class Analysis:
         chain_blocks: blocks of the main chain, the tip left out; accepted + rejected.
         rejected_by: per reason the rejected blocks that it speaks against; a block counts once per reason.
         forged: forged blocks known, on whatever chain.
-        battles: other blocks at the heights of the main chain.
+        battles: other blocks at the heights of the main chain's.
         unadopted: accepted blocks that nobody adopted.
+        observations: of accepted blocks by hosts other than the forger, by what became of them.
         slots_analysed: floor of the mean over hosts of (last kept slot - first kept slot); None without any.
         analysed_duration_s: from the first to the last slot that any host kept; None without any.
         hosts: in their order.
@@ -96,6 +113,7 @@ class Analysis:
     forged: int
     battles: int
     unadopted: list[str]
+    observations: dict[str, int]
     slots_analysed: int | None
     analysed_duration_s: int | None
     hosts: list[HostResult]
@@ -113,16 +131,221 @@ def analyse(
     conditions: Sequence[Condition],
     rules: Rules,
     regions: Mapping[str, str] | None,
+    *,
     run: UnfinishedRun,
     progress: Progress,
 ) -> Analysis:
-    """Rebuild the chain, apply the conditions, write events and samples into the run.
+    """Rebuild the chain, apply the conditions, write `events/lives.parquet` and all samples into the run.
 
     Args:
-        hosts: the decoded hosts; their names decide their order.
+        hosts: the decoded hosts; the order of their names is that of every tie.
+        genesis: the chain's constants.
         conditions: all must hold for a block, those on slots also for a slot record.
+        rules: the right ones, or those of the published reports.
         regions: the region of every host; None without a topology.
-
-    Source: docs/concepts of the published reports' analysis.
+        run: takes what is made.
+        progress: is told.
     """
-    raise AssertionError
+    ordered = sorted(hosts, key=lambda host: host.name)
+    progress.stage("rebuilding the chain")
+    blocks = _Blocks(ordered, genesis, conditions, rules, regions or {})
+    run.write_events("lives", blocks.events())
+    frames = blocks.samples()
+    progress.stage("putting the slots together")
+    slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
+    frames["span"] = span_samples(slots, conditions, genesis, rules)
+    for population, frame in frames.items():
+        run.write_samples(population, frame)
+    path = run.path / "samples" / "slot_host.parquet"
+    rows = write_slot_samples(slots, conditions, genesis, rules, path=path, progress=progress)
+    domains = [(host.first, host.last) for host in slots if host.first is not None and host.last is not None]
+    accepted = blocks.table.filter("accepted")
+    return Analysis(
+        conditions=len(conditions),
+        tip=blocks.chain.tip,
+        walk_ended_short=blocks.chain.ended_short,
+        chain_blocks=blocks.table.height,
+        accepted=accepted.height,
+        rejected=blocks.table.height - accepted.height,
+        rejected_by=rejections(blocks.table, conditions),
+        forged=blocks.forgers.height,
+        battles=int(blocks.table["block_battles"].sum()),
+        unadopted=accepted.filter(pl.col("adopters") == 0)["block"].to_list(),
+        observations=blocks.observation_counts(),
+        slots_analysed=sum(last - first for first, last in domains) // len(domains) if domains else None,
+        analysed_duration_s=_duration_s(domains, genesis),
+        hosts=blocks.host_results(slots),
+        written={name: frame.height for name, frame in frames.items()} | {"slot_host": rows},
+    )
+
+
+def _duration_s(domains: Sequence[tuple[int, int]], genesis: Genesis) -> int | None:
+    if not domains:
+        return None
+    return round((max(last for _, last in domains) - min(first for first, _ in domains)) * genesis.slot_length_s)
+
+
+class _Blocks:
+    """Everything that follows from the hosts' accounts of the blocks.
+
+    Attributes:
+        lives: one row per host and block, with adoptions.
+        table: one row per block of the main chain, in its order.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[HostTrace],
+        genesis: Genesis,
+        conditions: Sequence[Condition],
+        rules: Rules,
+        regions: Mapping[str, str],
+    ) -> None:
+        self.names = [host.name for host in hosts]
+        self.regions = regions
+        self.genesis = genesis
+        self.lives = with_adoptions(read_lives(hosts, genesis, regions), rules)
+        self.forgers = forgers_of(self.lives)
+        self.chain: Chain = main_chain(self.lives, self.forgers)
+        blocks = chain_blocks(self.lives, self.forgers, self.chain, genesis, rules)
+        self.table = admitted(blocks, conditions, genesis, rules).with_columns(
+            time_s=pl.col("slot") * genesis.slot_length_s
+        )
+        self._addresses = {host.name: _local_addresses(host.summary) for host in hosts}
+        self._observed = self._observations()
+
+    def _observations(self) -> pl.DataFrame:
+        """Every observer's part in the blocks of the chain."""
+        chained = self.table.select("block", "accepted", "time_s", forger_region="region")
+        return observations(self.lives.filter(pl.col("role") == "observer")).join(chained, on="block", how="inner")
+
+    def samples(self) -> dict[str, pl.DataFrame]:
+        """The samples of every population of blocks."""
+        owners = propagation.peer_hosts(self._addresses)
+        forged = _count(self.lives.filter(pl.col("role") == "forger"))
+        chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
+        return {
+            "block": propagation.block_samples(self.table),
+            "block_peer": propagation.block_peer_samples(propagation.with_links(self._observed, self.regions, owners)),
+            "block_region": propagation.block_region_samples(self._adoptions()),
+            "chained": propagation.chained_samples(self.table),
+            "host": propagation.host_samples(self.names, forged, chained, accepted),
+        }
+
+    def _adoptions(self) -> pl.DataFrame:
+        starts = self.table.filter("accepted").select("block", "time_s", start_ns="slot_start_ns")
+        adopted = self.lives.filter(pl.col("adoption_ns").is_not_null() & pl.col("region").is_not_null())
+        return adopted.join(starts, on="block", how="inner").select(
+            "block", "region", "time_s", slot_to_adopted_s=seconds("adoption_ns", "start_ns")
+        )
+
+    def observation_counts(self) -> dict[str, int]:
+        """Of the observers of accepted blocks, how many were of use, and why the others were not."""
+        return observation_classes(self._observed.filter("accepted"))
+
+    def events(self) -> pl.DataFrame:
+        """The life of every block on every host, with what became of the block."""
+        chained = self.table.select("block", "accepted", "rejected_because", on_chain=pl.lit(value=True))
+        tip = self.chain.tip.block if self.chain.tip else None
+        reason = (
+            pl.when(pl.col("block") == pl.lit(tip, dtype=pl.String))
+            .then(pl.lit(TIP_LEFT_OUT))
+            .otherwise("rejected_because")
+        )
+        front = ["block", "block_no", "slot", "slot_start_ns", "host", "region", "role", "error"]
+        made = self.lives.drop("adoption_ns", "chain_delta").join(chained, on="block", how="left")
+        return (
+            made.with_columns(
+                pl.col("host").cast(pl.String),
+                pl.col("on_chain", "accepted").fill_null(value=False),
+                rejected_because=reason,
+            )
+            .select(
+                *front,
+                "on_chain",
+                "accepted",
+                "rejected_because",
+                pl.exclude(*front, "on_chain", "accepted", "rejected_because"),
+            )
+            .sort("block_no", "block", "host", nulls_last=True)
+        )
+
+    def host_results(self, slots: Sequence[HostSlots]) -> list[HostResult]:
+        """Host by host."""
+        forged = _count(self.lives.filter(pl.col("role") == "forger"))
+        chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
+        errors = _count(self.lives.filter(pl.col("role") == "error"))
+        early = self._early_notices()
+        of_host = {host.name: host for host in slots}
+        found = []
+        for name in self.names:
+            of = of_host.get(name)
+            count, worst = early.get(name, (0, None))
+            found.append(
+                HostResult(
+                    name=name,
+                    region=self.regions.get(name),
+                    slot_records=of.records if of else 0,
+                    kept_slots=of.kept if of else 0,
+                    first_slot=of.first if of else None,
+                    last_slot=of.last if of else None,
+                    forged=forged[name],
+                    chained=chained[name],
+                    accepted=accepted[name],
+                    errors=errors[name],
+                    early_notices=count,
+                    earliest_notice_s=worst,
+                )
+            )
+        return found
+
+    def _early_notices(self) -> dict[str, tuple[int, float | None]]:
+        """Per host, how many headers it had before the blocks were forged, and the worst case: clocks that disagree."""
+        forged = self.forgers.select("block", by_forger_ns="forged_ns")
+        noticed = self.lives.filter(pl.col("role") == "observer").join(forged, on="block", how="inner")
+        early = noticed.select("host", early_s=seconds("noticed_ns", "by_forger_ns")).filter(pl.col("early_s") < 0)
+        worst = early.group_by("host").agg(count=pl.len(), worst=pl.col("early_s").min())
+        return {row["host"]: (row["count"], row["worst"]) for row in worst.iter_rows(named=True)}
+
+
+def _count(frame: pl.DataFrame) -> Counter[str]:
+    return Counter(frame["host"].to_list())
+
+
+def _local_addresses(summary: Mapping[str, Any]) -> dict[str, int]:
+    addresses: dict[str, int] = summary.get("books", {}).get("local_addresses", {})
+    return addresses
+
+
+def read_lives(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[str, str]) -> pl.DataFrame:
+    """What every host knew of every block, the hosts one after the other, with their regions and the slots' starts."""
+    names = pl.Enum([host.name for host in hosts])
+    slot_ns = round(genesis.slot_length_s * NS)
+    frames = [
+        pl.read_parquet(host.lives).with_columns(
+            pl.lit(host.name, dtype=names).alias("host"),
+            pl.lit(regions.get(host.name), dtype=pl.String).alias("region"),
+            slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns,
+        )
+        for host in hosts
+    ]
+    return pl.concat(frames)
+
+
+def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:
+    """The catalogue to store with a run made by these rules.
+
+    The published reports take the mean of a slot metric over hosts from as many of the lowest host means as there are
+    standard centiles, which leaves out the highest ones of a larger cluster.
+
+    Args:
+        hosts: of which slots were kept.
+    """
+    limit = len(STANDARD_CENTILES)
+    if not rules.published or hosts <= limit:
+        return catalogue
+    populations = [
+        population.model_copy(update={"lowest_means": limit}) if population.id in SLOT_POPULATIONS else population
+        for population in catalogue.populations
+    ]
+    return catalogue.model_copy(update={"populations": populations})

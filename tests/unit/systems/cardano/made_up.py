@@ -13,6 +13,7 @@ from chainmark.core.progress import Silent
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import Change, ModelOrder
 from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.figures import KNOWN
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.scenario import Scenario
 from chainmark.systems.cardano.simulation import Simulator
@@ -34,9 +35,9 @@ def profile(reference: str = "cardano/value", *settings: str) -> Profile:
 
 
 def measured(scenario: Scenario, blocks: int = BLOCKS) -> dict[str, float]:
-    """The catalogue's figures of a simulated network."""
+    """The model's figures of a simulated network, in the catalogue's order."""
     simulated = Simulator(blocks).run(scenario)
-    return {metric.id: simulated.mean(metric.id) for metric in SYSTEM.catalogue().metrics}
+    return {metric.id: simulated.mean(metric.id) for metric in SYSTEM.catalogue().metrics if metric.id in KNOWN}
 
 
 def report(versions: Mapping[str, Mapping[str, float]], **changed: Any) -> dict[str, Any]:

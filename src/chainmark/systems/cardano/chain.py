@@ -1,0 +1,302 @@
+"""From what every host knew of every block to the main chain, its blocks and their propagation.
+
+`lives` stands for one row per host and block that it knew, as the decoder leaves them, with `host` (an Enum in the
+hosts' order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.figures import ADOPTION, FRACTIONS
+from chainmark.systems.cardano.filters import Condition, block_test, with_slot_places
+from chainmark.systems.cardano.rules import Rules
+
+NS = 1_000_000_000
+# What the first block names as its parent.
+AT_GENESIS = "GenesisHash"
+INCOMPLETE = "incomplete forging data"
+# What the published figures put where the forger told nothing.
+SUBSTITUTE_S = 0.01
+SUBSTITUTED = ("forge_announced_s", "slot_to_announced_s", "forge_sending_s", "forge_self_adopted_s")
+FORGE_TIMINGS = (
+    "forge_started_s",
+    "forge_block_context_s",
+    "forge_ledger_state_s",
+    "forge_ledger_view_s",
+    "forge_leadership_s",
+    "forge_ticked_s",
+    "forge_snapshot_s",
+    "forge_forged_s",
+    *SUBSTITUTED,
+)
+# Without one of these four an observation is of no use, nor with a negative one.
+CRITICAL = ("peer_notice_s", "peer_request_s", "peer_fetch_s", "peer_adopted_s")
+PEER_TIMINGS = (*CRITICAL, "peer_announced_s", "peer_sending_s")
+
+
+@dataclass(frozen=True)
+class Tip:
+    """The entry that the main chain was found from; it is not on that chain, since its propagation is incomplete."""
+
+    block: str
+    block_no: int
+    host: str
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The main chain, oldest block first.
+
+    Attributes:
+        tip: None where no block's forger is known.
+        ended_short: why the walk did not reach the first block; None when it did.
+    """
+
+    tip: Tip | None
+    blocks: list[str]
+    ended_short: str | None
+
+
+def seconds(later: str | pl.Expr, earlier: str | pl.Expr) -> pl.Expr:
+    """The seconds between two times in ns, as the double nearest to the exact quotient."""
+    first = pl.col(earlier) if isinstance(earlier, str) else earlier
+    last = pl.col(later) if isinstance(later, str) else later
+    return (last - first).map_batches(_in_seconds, return_dtype=pl.Float64)
+
+
+def _in_seconds(nanoseconds: pl.Series) -> pl.Series:
+    # Polars multiplies by the reciprocal instead, which is off by the last bit in two cases of five.
+    return pl.Series(nanoseconds.name, nanoseconds.cast(pl.Float64).to_numpy() / NS).fill_nan(None)
+
+
+def with_adoptions(lives: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """Add when each host adopted each block (`adoption_ns`) and by how many blocks its chain then grew.
+
+    A block's `chain_delta` is that growth; on an observer it is at least the length of the request that it came by.
+    """
+    known = pl.col("role") != "error"
+    switched = pl.lit(value=False)
+    if rules.switches_count:
+        # Of two adoptions at the same time the ordinary one counts.
+        switched = pl.col("switched_ns").is_not_null() & (pl.col("switched_ns") < pl.col("adopted_ns")).fill_null(
+            value=True
+        )
+    grown = pl.when(switched).then("switched_delta").otherwise("adopted_delta").fill_null(0)
+    asked = pl.when(pl.col("role") == "observer").then("request_length").fill_null(0)
+    return lives.with_columns(
+        adoption_ns=pl.when(known).then(pl.when(switched).then("switched_ns").otherwise("adopted_ns")),
+        chain_delta=pl.when(known).then(pl.max_horizontal(grown, asked)),
+    )
+
+
+# --- the main chain ------------------------------------------------------------------------------------------------
+
+
+def forgers_of(lives: pl.DataFrame) -> pl.DataFrame:
+    """The forger's row of every block whose forger is known; of several the first host's."""
+    return (
+        lives.filter(pl.col("role") == "forger")
+        .sort("host", "block")
+        .unique("block", keep="first", maintain_order=True)
+    )
+
+
+def main_chain(lives: pl.DataFrame, forgers: pl.DataFrame) -> Chain:
+    """Walk from the parent of the highest block to the first one.
+
+    The tip is the entry with the highest block number, among equals the forger's, then the first host's, then that of
+    the smallest hash; entries of blocks without a known forger are passed over.
+    """
+    candidates = lives.filter(pl.col("role") != "error").join(forgers, on="block", how="semi")
+    if candidates.is_empty():
+        return Chain(None, [], "no block's forger is known")
+    highest = candidates.filter(pl.col("block_no") == pl.col("block_no").max())
+    best = highest.sort(pl.col("role") != "forger", "host", "block").row(0, named=True)
+    tip = Tip(best["block"], best["block_no"], best["host"])
+    parents = dict(zip(forgers["block"], forgers["parent"], strict=True))
+    numbers = dict(zip(forgers["block"], forgers["block_no"], strict=True))
+    blocks: list[str] = []
+    above, current = tip.block, parents[tip.block]
+    visited = {tip.block}
+    ended_short = None
+    # The parent of a block with number 0 is not asked for.
+    while numbers[above] != 0 and current != AT_GENESIS:
+        if current not in parents or current in visited:
+            ended_short = f"the forger of {current}, the parent of block {numbers[above]} ({above}), is in no log"
+            break
+        blocks.append(current)
+        visited.add(current)
+        above, current = current, parents[current]
+    return Chain(tip, blocks[::-1], ended_short)
+
+
+# --- its blocks ----------------------------------------------------------------------------------------------------
+
+
+def chain_blocks(
+    lives: pl.DataFrame, forgers: pl.DataFrame, chain: Chain, genesis: Genesis, rules: Rules
+) -> pl.DataFrame:
+    """One row per block of the chain in its order: what its forger did, who adopted it when, what stood beside it.
+
+    Args:
+        lives: with adoptions.
+    """
+    order = pl.DataFrame({"block": chain.blocks}, schema={"block": pl.String}).with_row_index("place")
+    blocks = order.join(forgers, on="block", how="left", maintain_order="left").with_columns(*forge_timings(rules))
+    known = lives.filter(pl.col("role") != "error")
+    beside = known.group_by("block_no").agg(block_battles=pl.col("block").n_unique().cast(pl.Int64) - 1)
+    blocks = blocks.join(beside, on="block_no", how="left", maintain_order="left")
+    blocks = blocks.join(_observed(lives, order), on="place", how="left", maintain_order="left").with_columns(
+        pl.col("adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
+    )
+    blocks = with_slot_places(_with_adoption(lives, blocks), genesis)
+    forged = [pl.col(name) for name in FORGE_TIMINGS]
+    return blocks.with_columns(
+        negatives=pl.sum_horizontal(*(timing < 0 for timing in forged)) + pl.col("observed_negatives"),
+        non_negatives=pl.sum_horizontal(*(timing >= 0 for timing in forged)) + pl.col("observed_non_negatives"),
+    )
+
+
+def forge_timings(rules: Rules) -> list[pl.Expr]:
+    """What a forger did, each step from the one before, and the whole from slot start to announcement."""
+    told = {
+        "forge_started_s": seconds("started_ns", "slot_start_ns"),
+        "forge_block_context_s": seconds("block_context_ns", "started_ns"),
+        "forge_ledger_state_s": seconds("ledger_state_ns", "block_context_ns"),
+        "forge_ledger_view_s": seconds("ledger_view_ns", "ledger_state_ns"),
+        "forge_leadership_s": seconds("leadership_ns", pl.coalesce("ledger_view_ns", "started_ns")),
+        "forge_ticked_s": seconds("ticked_ns", "leadership_ns"),
+        "forge_snapshot_s": seconds("snapshot_ns", "ticked_ns"),
+        "forge_forged_s": seconds("forged_ns", pl.coalesce("snapshot_ns", "leadership_ns")),
+        "forge_announced_s": seconds("announced_ns", "forged_ns"),
+        "forge_sending_s": seconds("sent_ns", "forged_ns"),
+        "forge_self_adopted_s": seconds("adoption_ns", "forged_ns"),
+        "slot_to_announced_s": seconds("announced_ns", "slot_start_ns"),
+    }
+    if rules.published:
+        told |= {name: told[name].fill_null(SUBSTITUTE_S) for name in SUBSTITUTED}
+    return [expression.alias(name) for name, expression in told.items()]
+
+
+def observations(lives: pl.DataFrame) -> pl.DataFrame:
+    """What every host other than the forger did with every block, and what becomes of that observation.
+
+    `seen`: it noticed, requested and fetched the block, which makes it an observation. `valid`: none of its critical
+    times is missing or negative, one block was asked for and the chain grew by it alone.
+
+    Args:
+        lives: with adoptions.
+    """
+    found = lives.filter(pl.col("role") == "observer").with_columns(
+        peer_notice_s=seconds("noticed_ns", "slot_start_ns"),
+        peer_request_s=seconds("requested_ns", "noticed_ns"),
+        peer_fetch_s=seconds("fetched_ns", "requested_ns"),
+        peer_announced_s=seconds("announced_ns", "fetched_ns"),
+        peer_sending_s=seconds("sent_ns", "fetched_ns"),
+        peer_adopted_s=seconds("adoption_ns", "fetched_ns"),
+        slot_to_fetched_s=seconds("fetched_ns", "slot_start_ns"),
+        slot_to_adopted_s=seconds("adoption_ns", "slot_start_ns"),
+        seen=pl.all_horizontal(pl.col("noticed_ns", "requested_ns", "fetched_ns").is_not_null()),
+    )
+    critical = pl.all_horizontal((pl.col(*CRITICAL) >= 0).fill_null(value=False))
+    return found.with_columns(valid=critical & (pl.col("chain_delta") == 1))
+
+
+def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
+    """How many observers are in each class; every one is in exactly one.
+
+    Args:
+        observed: as `observations` leaves them.
+    """
+    kind = (
+        pl.when("valid")
+        .then(pl.lit("valid"))
+        .when(~pl.col("seen"))
+        .then(pl.lit("without notice, request or fetch"))
+        .when(pl.col("adoption_ns").is_null())
+        .then(pl.lit("never adopted"))
+        .when(pl.col("chain_delta") != 1)
+        .then(pl.lit("several blocks at once"))
+        .otherwise(pl.lit("a negative time"))
+    )
+    counted = observed.group_by(kind=kind).agg(count=pl.len()).sort("kind")
+    return dict(zip(counted["kind"], counted["count"], strict=True))
+
+
+def _observed(lives: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
+    """Per place in the chain, what its observations come to; blocks without any are absent."""
+    timings = [pl.col(name) for name in PEER_TIMINGS]
+    valid = pl.col("valid")
+    seen = observations(lives).filter("seen").join(order, on="block", how="inner")
+    return seen.group_by("place").agg(
+        adopted_observations=pl.col("adoption_ns").is_not_null().sum(),
+        observed_negatives=pl.sum_horizontal(*((timing < 0).sum() for timing in timings)),
+        observed_non_negatives=pl.sum_horizontal(*((timing >= 0).sum() for timing in timings)),
+        peer_notice_first_s=pl.col("peer_notice_s").filter(valid).min(),
+        peer_fetch_first_s=pl.col("slot_to_fetched_s").filter(valid).min(),
+    )
+
+
+def _with_adoption(lives: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Add `adopters` and, from slot start, the times at which the shares of them had adopted."""
+    starts = blocks.select("block", "place", start_ns="slot_start_ns")
+    adopted = (
+        lives.filter(pl.col("adoption_ns").is_not_null())
+        .join(starts, on="block", how="inner")
+        .select("place", adopted_s=seconds("adoption_ns", "start_ns"))
+        .sort("place", "adopted_s")
+    )
+    counts = np.bincount(adopted["place"].to_numpy(), minlength=blocks.height)
+    columns = centiles(adopted["adopted_s"].to_numpy(), counts, FRACTIONS)
+    named = {name: pl.Series(columns[:, number]).fill_nan(None) for number, name in enumerate(ADOPTION)}
+    return blocks.with_columns(adopters=pl.Series(counts, dtype=pl.Int64), **named)
+
+
+def centiles(ordered: np.ndarray, counts: np.ndarray, fractions: Sequence[float]) -> np.ndarray:
+    """Centiles of many groups at once, by the published rule: the element at min(n - 1, floor(n × fraction)).
+
+    The product is that of doubles, with no allowance for 0.94 not being exact: this rule decides which host's adoption
+    counts, and the published figures are made by it.
+
+    Args:
+        ordered: the groups' values one after the other, ascending within a group.
+        counts: shape (groups,), values per group.
+
+    Returns:
+        Shape (groups, fractions); NaN for empty groups.
+    """
+    place = np.floor(counts[:, None] * np.asarray(fractions)[None, :]).astype(np.int64)
+    place = np.minimum(place, counts[:, None] - 1) + (np.cumsum(counts) - counts)[:, None]
+    found = np.full(place.shape, np.nan)
+    present = counts > 0
+    found[present] = ordered[place[present]]
+    return found
+
+
+# --- which of them are admitted ------------------------------------------------------------------------------------
+
+
+def admitted(blocks: pl.DataFrame, conditions: Sequence[Condition], genesis: Genesis, rules: Rules) -> pl.DataFrame:
+    """Add `accepted` and `rejected_because`, which names all that speaks against a block (null: nothing does)."""
+    incomplete = pl.any_horizontal(pl.col("size_bytes", "started_ns", "leadership_ns").is_null())
+    failed = {INCOMPLETE: incomplete}
+    failed |= {str(one): (~block_test(one, genesis, rules)).fill_null(value=False) for one in conditions}
+    reasons = pl.concat_str(
+        [pl.when(test).then(pl.lit(name)) for name, test in failed.items()], separator="; ", ignore_nulls=True
+    )
+    # An unknown size is no answer to a condition, but makes the block incomplete.
+    return blocks.with_columns(
+        rejected_because=pl.when(pl.any_horizontal(*failed.values())).then(reasons)
+    ).with_columns(accepted=pl.col("rejected_because").is_null())
+
+
+def rejections(blocks: pl.DataFrame, conditions: Sequence[Condition]) -> dict[str, int]:
+    """Per reason the rejected blocks that it speaks against; a block counts once for each of its reasons."""
+    told = blocks["rejected_because"].drop_nulls().str.split("; ").explode()
+    return {name: int((told == name).sum()) for name in [INCOMPLETE, *map(str, conditions)]}

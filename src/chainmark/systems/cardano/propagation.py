@@ -1,0 +1,129 @@
+"""Samples of the blocks: of each block, of each host's part in it, of regions, of forgers, of the whole chain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from chainmark.systems.cardano.chain import FORGE_TIMINGS, PEER_TIMINGS, centiles, seconds
+from chainmark.systems.cardano.figures import ADOPTION
+
+REGION_ADOPTION = ("region_adoption_p50_s", "region_adoption_p100_s")
+REGION_FRACTIONS = (0.50, 1.00)
+
+
+def peer_hosts(local_addresses: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+    """Whose an address is: every "ip:port" and every bare ip that only one host calls its own.
+
+    Args:
+        local_addresses: per host the addresses at which it says it received blocks, with how often.
+    """
+    owners: dict[str, set[str]] = {}
+    for host, addresses in local_addresses.items():
+        for address in addresses:
+            for name in (address, address.rpartition(":")[0]):
+                owners.setdefault(name, set()).add(host)
+    return {name: next(iter(hosts)) for name, hosts in owners.items() if len(hosts) == 1 and name}
+
+
+def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mapping[str, str]) -> pl.DataFrame:
+    """Add `route` and `link`, both "FROM→TO" by regions.
+
+    A route leads from the block's forger to the host, over however many others; a link from the peer that the host
+    fetched the block from, null where that peer is unknown.
+
+    Args:
+        observed: with `region` of the host, `forger_region` and `fetched_from`.
+    """
+    addresses = observed["fetched_from"].drop_nulls().unique().sort()
+    hosts = [owners.get(address) or owners.get(address.rpartition(":")[0], "") for address in addresses]
+    peers = pl.DataFrame(
+        {"fetched_from": addresses, "peer_region": [regions.get(host) for host in hosts]},
+        schema={"fetched_from": pl.String, "peer_region": pl.String},
+    )
+    return observed.join(peers, on="fetched_from", how="left").with_columns(
+        route=pl.col("forger_region") + "→" + pl.col("region"),
+        link=pl.col("peer_region") + "→" + pl.col("region"),
+    )
+
+
+def block_samples(blocks: pl.DataFrame) -> pl.DataFrame:
+    """One row per accepted block."""
+    names = [*ADOPTION, "peer_notice_first_s", "peer_fetch_first_s", *FORGE_TIMINGS]
+    return (
+        blocks.filter("accepted")
+        .select(
+            "block",
+            forger=pl.col("host").cast(pl.String),
+            forger_region=pl.col("region"),
+            time_s="time_s",
+            **{name: pl.col(name) for name in names},
+            block_battles=pl.col("block_battles").cast(pl.Float64),
+            block_size_bytes=pl.col("size_bytes").cast(pl.Float64),
+        )
+        .sort("time_s", "block")
+    )
+
+
+def block_peer_samples(observed: pl.DataFrame) -> pl.DataFrame:
+    """One row per accepted block and host with a valid observation of it."""
+    return (
+        observed.filter(pl.col("accepted") & pl.col("valid"))
+        .select(
+            "block",
+            pl.col("host").cast(pl.String),
+            "region",
+            "route",
+            "link",
+            "time_s",
+            *PEER_TIMINGS,
+            "slot_to_adopted_s",
+        )
+        .sort("time_s", "block", "host")
+    )
+
+
+def block_region_samples(adoptions: pl.DataFrame) -> pl.DataFrame:
+    """One row per accepted block and region in which a host adopted it.
+
+    Args:
+        adoptions: of accepted blocks: `block`, `region`, `time_s`, `slot_to_adopted_s`.
+    """
+    ordered = adoptions.sort("time_s", "block", "region", "slot_to_adopted_s")
+    groups = ordered.group_by("block", "region", "time_s", maintain_order=True).agg(adopters=pl.len())
+    columns = centiles(
+        ordered["slot_to_adopted_s"].to_numpy(), groups["adopters"].to_numpy().astype(np.int64), REGION_FRACTIONS
+    )
+    named = {name: pl.Series(columns[:, number]) for number, name in enumerate(REGION_ADOPTION)}
+    return groups.drop("adopters").with_columns(**named)
+
+
+def chained_samples(blocks: pl.DataFrame) -> pl.DataFrame:
+    """One row per block of the main chain, admitted or not; from one forging to the next by the forgers' clocks.
+
+    Args:
+        blocks: in the chain's order.
+    """
+    return blocks.select(
+        "block",
+        "time_s",
+        chained_interval_s=seconds("forged_ns", pl.col("forged_ns").shift(1)),
+        chained_size_bytes=pl.col("size_bytes").cast(pl.Float64),
+        chained_battles=pl.col("block_battles").cast(pl.Float64),
+    ).sort("time_s", "block")
+
+
+def host_samples(hosts: list[str], forged: Counter[str], chained: Counter[str], accepted: Counter[str]) -> pl.DataFrame:
+    """One row per host: the blocks that it forged over the whole log, and what became of them."""
+    return pl.DataFrame(
+        {
+            "host": hosts,
+            "blocks_forged": [float(forged[host]) for host in hosts],
+            "blocks_filtered_ratio": [accepted[host] / chained[host] if chained[host] else None for host in hosts],
+            "blocks_chained_ratio": [chained[host] / forged[host] if forged[host] else None for host in hosts],
+        },
+        schema_overrides={"blocks_filtered_ratio": pl.Float64, "blocks_chained_ratio": pl.Float64},
+    ).sort("host")

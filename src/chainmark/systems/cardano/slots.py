@@ -1,0 +1,213 @@
+"""Samples of the slots: what every host did and used in every slot that the conditions admit.
+
+A run of 64,000 slots on 52 hosts has 3.3 million of them, so they are put together some thousand slots at a time and
+never stand in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.filters import Condition, slot_test
+from chainmark.systems.cardano.rules import Rules
+
+# 52 hosts × 2048 slots × 30 values are 25 MB, and are held several times while they are sorted and written.
+CHUNK_SLOTS = 2048
+ROW_GROUP_ROWS = 32_768
+# Metrics that are a column of the slot records as the decoder leaves them under either rules.
+COPIED: Mapping[str, str] = {
+    "forge_loop_starts": "starts",
+    "process_cpu_percent": "cpu_percent",
+    "gc_cpu_percent": "gc_percent",
+    "mutator_cpu_percent": "mutator_percent",
+    "major_gcs": "major_gcs",
+    "minor_gcs": "minor_gcs",
+    "rss_mib": "rss_mib",
+    "heap_mib": "heap_mib",
+    "live_mib": "live_mib",
+    "allocated_mib_per_s": "alloc_mib",
+    "network_read_kib_per_s": "net_read_kib",
+    "network_written_kib_per_s": "net_write_kib",
+    "file_read_kib_per_s": "file_read_kib",
+    "file_written_kib_per_s": "file_write_kib",
+    "slot_started_s": "started_s",
+    "slot_block_context_s": "block_context_s",
+    "slot_ledger_state_s": "ledger_state_s",
+    "slot_ledger_view_s": "ledger_view_s",
+    "slot_leadership_s": "leadership_s",
+    "block_io_percent": "block_io_percent",
+}
+# Metrics that the ledger tells once a slot, if it does.
+LEDGER: Mapping[str, str] = {"chain_density": "density", "utxo_entries": "utxo_entries"}
+# Those copied of which the published figures take 0 for a host that has no value at all.
+ZERO_WITHOUT = (
+    "slot_started_s",
+    "slot_block_context_s",
+    "slot_ledger_state_s",
+    "slot_ledger_view_s",
+    "slot_leadership_s",
+)
+# Metrics that hold from the slot on in which the host first told them, by what tells it.
+TOLD_BY: Mapping[str, pl.Expr] = {
+    "block_gap_slots": pl.col("block_contexts") > 0,
+    "mempool_transactions": pl.col("mempool_told"),
+    "mempool_rejected_transactions": pl.col("mempool_told"),
+}
+# Metrics that are known in every slot, and 0 in most, if the host tells any of what they count.
+COUNTED_BY: Mapping[str, pl.Expr] = {
+    "transactions_collected": pl.col("transactions_collected") != 0,
+    "transactions_accepted": (pl.col("transactions_accepted") != 0) | (pl.col("transactions_rejected") != 0),
+    "transactions_rejected": (pl.col("transactions_accepted") != 0) | (pl.col("transactions_rejected") != 0),
+}
+COUNTED_COLUMNS = {"mempool_rejected_transactions": "rejected_transactions"}
+
+
+@dataclass(frozen=True)
+class HostSlots:
+    """A host's slot records in short.
+
+    Attributes:
+        records, kept: before and after the conditions.
+        first, last: the kept slots' ends; None without any.
+        told_from: by metric the first slot from which it is known; absent where it never is.
+        counted: the metrics that count something the host tells of.
+        without: the metrics without a single value in a kept slot.
+    """
+
+    name: str
+    path: Path
+    records: int
+    kept: int
+    first: int | None
+    last: int | None
+    told_from: Mapping[str, int]
+    counted: frozenset[str]
+    without: frozenset[str]
+
+
+def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
+    """Read what must be known of a whole host before its slots are taken piece by piece."""
+    kept = slot_test(conditions)
+    slot = pl.col("slot")
+    found = (
+        pl.scan_parquet(path)
+        .select(
+            records=pl.len(),
+            kept=slot.filter(kept).len(),
+            first=slot.filter(kept).min(),
+            last=slot.filter(kept).max(),
+            **{f"from_{metric}": slot.filter(told).min() for metric, told in TOLD_BY.items()},
+            **{f"any_{metric}": told.any() for metric, told in COUNTED_BY.items()},
+            **{f"none_{metric}": pl.col(COPIED[metric]).filter(kept).count() == 0 for metric in ZERO_WITHOUT},
+        )
+        .collect()
+        .row(0, named=True)
+    )
+    return HostSlots(
+        name=name,
+        path=path,
+        records=found["records"],
+        kept=found["kept"],
+        first=found["first"],
+        last=found["last"],
+        told_from={metric: start for metric in TOLD_BY if (start := found[f"from_{metric}"]) is not None},
+        counted=frozenset(metric for metric in COUNTED_BY if found[f"any_{metric}"]),
+        without=frozenset(metric for metric in ZERO_WITHOUT if found[f"none_{metric}"]),
+    )
+
+
+def metrics_of(host: HostSlots, rules: Rules) -> dict[str, pl.Expr]:
+    """Every slot metric of one host, f64.
+
+    The right rules leave empty what is not known; the published ones take 0 for it, save for resources, which are left
+    out.
+    """
+    found = {metric: pl.col(column) for metric, column in COPIED.items()}
+    found |= {metric: pl.col(COUNTED_COLUMNS.get(metric, metric)) for metric in (*TOLD_BY, *COUNTED_BY)}
+    found |= {metric: pl.col(column) for metric, column in LEDGER.items()}
+    if rules.published:
+        for metric in LEDGER:
+            found[metric] = found[metric].fill_null(0.0)
+        for metric in host.without if host.first is not None else ():
+            # One sample stands for the 0 that an empty distribution has as its mean.
+            found[metric] = pl.when(pl.col("slot") == host.first).then(0.0)
+    else:
+        for metric in TOLD_BY:
+            start = host.told_from.get(metric)
+            told = pl.lit(value=False) if start is None else pl.col("slot") >= start
+            found[metric] = pl.when(told).then(found[metric])
+        for metric in COUNTED_BY.keys() - host.counted:
+            found[metric] = pl.lit(None)
+    return {metric: expression.cast(pl.Float64) for metric, expression in sorted(found.items())}
+
+
+def write_slot_samples(
+    hosts: Sequence[HostSlots],
+    conditions: Sequence[Condition],
+    genesis: Genesis,
+    rules: Rules,
+    *,
+    path: Path,
+    progress: Progress,
+) -> int:
+    """Write the kept slots of all hosts as one Parquet file, by slot, then host; returns the number of rows.
+
+    Args:
+        hosts: in their order.
+        path: of the file.
+    """
+    names = pl.Enum([host.name for host in hosts])
+    parts = path.with_name(f"{path.name}.parts")
+    with storage_errors(path):
+        parts.mkdir(parents=True)
+        rows = 0
+        for number, (done, chunk) in enumerate(_chunks(hosts, conditions, genesis, rules, names)):
+            chunk.write_parquet(parts / f"{number:06}.parquet", compression="lz4")
+            rows += chunk.height
+            progress.update(done, f"{rows:,} slots of hosts")
+        pl.scan_parquet(sorted(parts.iterdir())).sink_parquet(
+            path, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS, maintain_order=True
+        )
+        shutil.rmtree(parts)
+    return rows
+
+
+def _chunks(
+    hosts: Sequence[HostSlots], conditions: Sequence[Condition], genesis: Genesis, rules: Rules, names: pl.Enum
+) -> Iterator[tuple[float, pl.DataFrame]]:
+    """The share done, and the rows of some thousand slots of all hosts; at least one frame, if an empty one."""
+    first = min((host.first for host in hosts if host.first is not None), default=0)
+    end = max((host.last for host in hosts if host.last is not None), default=-1) + 1
+    selections = [(host, _selection(host, genesis, rules, names)) for host in hosts]
+    test = slot_test(conditions)
+    for chunk in range(max(1, math.ceil((end - first) / CHUNK_SLOTS))):
+        low = first + chunk * CHUNK_SLOTS
+        within = pl.col("slot").is_between(low, low + CHUNK_SLOTS, closed="left")
+        frames = [pl.scan_parquet(host.path).filter(within & test).select(columns) for host, columns in selections]
+        joined = pl.concat([_no_rows(names), *pl.collect_all(frames)]).sort("slot", "host")
+        yield (low + CHUNK_SLOTS - first) / max(1, end - first), joined
+
+
+def _no_rows(names: pl.Enum) -> pl.DataFrame:
+    metrics = sorted([*COPIED, *TOLD_BY, *COUNTED_BY, *LEDGER])
+    return pl.DataFrame(
+        schema={"slot": pl.Int64, "host": names, "time_s": pl.Float64, **dict.fromkeys(metrics, pl.Float64)}
+    )
+
+
+def _selection(host: HostSlots, genesis: Genesis, rules: Rules, names: pl.Enum) -> list[pl.Expr]:
+    return [
+        pl.col("slot"),
+        pl.lit(host.name, dtype=names).alias("host"),
+        (pl.col("slot") * genesis.slot_length_s).alias("time_s"),
+        *(expression.alias(metric) for metric, expression in metrics_of(host, rules).items()),
+    ]

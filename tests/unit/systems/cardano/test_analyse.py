@@ -1,0 +1,263 @@
+"""The whole analysis of a small cluster: what it writes into the run, and what it says of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark.core.progress import Silent
+from chainmark.store.files import hash_file
+from chainmark.store.runs import Store, UnfinishedRun
+from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.analyse import Analysis, HostTrace, analyse, catalogue_for
+from chainmark.systems.cardano.filters import parse_conditions
+from chainmark.systems.cardano.rules import Rules
+
+from tests.unit.systems.cardano.traces import (
+    GENESIS,
+    MS,
+    STAGES,
+    Row,
+    forger,
+    key,
+    observer,
+    slot_ns,
+    slot_row,
+    troubled_cluster,
+    troubled_slots,
+    write_host,
+)
+
+RIGHT, PUBLISHED = Rules(), Rules(published=True)
+ADDRESSES = {"node-0": ["10.0.0.1:3001"], "node-1": ["10.0.1.1:3001"], "node-2": ["10.0.2.1:3001", "10.0.2.1:3002"]}
+REGIONS = {"node-0": "EU", "node-1": "US", "node-2": "EU"}
+
+
+def _cluster(folder: Path, blocks: int = 6) -> list[HostTrace]:
+    """Three hosts; block n in slot 10 n, forged by host n mod 3; node-1 fetches from node-2, the others from node-0."""
+    traces = []
+    for place, name in enumerate(ADDRESSES):
+        rows: list[Row] = []
+        for number in range(blocks):
+            source = "10.0.2.1:54321" if place == 1 else "10.0.0.1:3001"
+            if number % 3 == place:
+                rows.append(forger(number, 10 * number))
+            else:
+                rows.append(observer(number, 10 * number, late_ms=10 * place, fetched_from=source))
+        slots = [slot_row(slot, cpu_percent=90.0 if slot % 10 < 2 else 5.0) for slot in range(10 * blocks)]
+        traces.append(write_host(folder, name, rows, slots, ADDRESSES[name]))
+    return traces
+
+
+def _run(folder: Path) -> UnfinishedRun:
+    return Store(folder / "store").create("cardano", "cardano/value", "10.6.2", {})
+
+
+def _analysed(
+    run: UnfinishedRun,
+    traces: Sequence[HostTrace],
+    filters: Sequence[str] = (),
+    rules: Rules = RIGHT,
+    regions: Mapping[str, str] | None = REGIONS,
+) -> Analysis:
+    conditions = parse_conditions(filters, [], len(traces))
+    return analyse(traces, GENESIS, conditions, rules, regions, run=run, progress=Silent())
+
+
+def _samples(run: UnfinishedRun, population: str) -> pl.DataFrame:
+    return pl.read_parquet(run.path / "samples" / f"{population}.parquet")
+
+
+def test_every_population_of_the_catalogue_is_written_with_its_keys_and_metrics(tmp_path: Path) -> None:
+    """A metric without a column would be "no data" for ever, and nobody would know why."""
+    catalogue = SYSTEM.catalogue()
+    for regions in (REGIONS, None):
+        run = _run(tmp_path)
+        found = _analysed(run, _cluster(tmp_path), regions=regions)
+        assert set(found.written) == {population.id for population in catalogue.populations}
+        for population in catalogue.populations:
+            frame = _samples(run, population.id)
+            metrics = [metric.id for metric in catalogue.metrics_of(population.id)]
+            assert sorted(frame.columns) == sorted([*population.keys, *metrics])
+            assert {frame.schema[metric] for metric in metrics} == {pl.Float64}
+            assert frame.height == found.written[population.id]
+            order = [name for name in (population.time_key, *population.keys) if name]
+            assert frame.equals(frame.sort(order, nulls_last=True, maintain_order=True))
+        assert not list((run.path / "samples").glob("*.parts"))
+
+
+def test_the_facts_of_a_healthy_cluster(tmp_path: Path) -> None:
+    found = _analysed(_run(tmp_path), _cluster(tmp_path), ["SlotGEq=10", "BMinimumAdoptions"])
+    assert found.tip is not None
+    assert (found.tip.block, found.tip.block_no) == (key(5), 5)
+    assert (found.conditions, found.chain_blocks, found.accepted, found.rejected) == (2, 5, 4, 1)
+    assert found.rejected_by == {"incomplete forging data": 0, "SlotGEq 10": 1, "BMinimumAdoptions 2": 0}
+    assert (found.forged, found.battles, found.unadopted, found.walk_ended_short) == (6, 0, [], None)
+    assert found.observations == {"valid": 8}
+    assert (found.slots_analysed, found.analysed_duration_s) == (49, 49)
+    assert [(host.forged, host.chained, host.accepted) for host in found.hosts] == [(2, 2, 1), (2, 2, 2), (2, 1, 1)]
+    assert [(host.slot_records, host.kept_slots, host.first_slot) for host in found.hosts] == [(60, 50, 10)] * 3
+
+
+def test_hosts_give_their_shares(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    _analysed(run, _cluster(tmp_path), ["SlotGEq=10"])
+    assert _samples(run, "host").rows() == [
+        ("node-0", 2.0, 0.5, 1.0),
+        ("node-1", 2.0, 1.0, 1.0),
+        ("node-2", 2.0, 1.0, 0.5),
+    ]
+
+
+def test_a_host_that_forged_nothing_has_no_share(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    traces = [*_cluster(tmp_path), write_host(tmp_path, "node-3", [])]
+    found = _analysed(run, traces)
+    assert _samples(run, "host").row(3) == ("node-3", 0.0, None, None)
+    assert found.hosts_without_slots == ["node-3"]
+
+
+def test_routes_lead_from_the_forger_and_links_from_the_peer(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    _analysed(run, _cluster(tmp_path))
+    found = _samples(run, "block_peer").select("block", "host", "region", "route", "link")
+    # Block 1 is forged by node-1 in US. A port that nobody listens on is still on the peer's address.
+    assert found.filter(pl.col("block") == key(1)).rows() == [
+        (key(1), "node-0", "EU", "US→EU", "EU→EU"),
+        (key(1), "node-2", "EU", "US→EU", "EU→EU"),
+    ]
+    assert found.filter(pl.col("block") == key(0))["link"].to_list() == ["EU→US", "EU→EU"]
+
+
+def test_without_a_topology_there_are_no_regions(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    _analysed(run, _cluster(tmp_path), regions=None)
+    assert _samples(run, "block_peer").select(pl.col("region", "route", "link").null_count()).row(0) == (10, 10, 10)
+    assert _samples(run, "block_region").height == 0
+    assert _samples(run, "block")["forger_region"].null_count() == 5
+
+
+def test_a_regions_adoption_is_that_of_its_hosts(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    _analysed(run, _cluster(tmp_path))
+    found = _samples(run, "block_region").filter(pl.col("block") == key(0))
+    # node-0 forged it and adopted after 50 ms, node-2 after 120; node-1, alone in US, after 110.
+    assert found.select("region", "region_adoption_p50_s", "region_adoption_p100_s").rows() == [
+        ("EU", 0.12, 0.12),
+        ("US", 0.11, 0.11),
+    ]
+
+
+def test_the_gap_between_blocks_is_that_of_forging_and_knows_no_filter(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    traces = _cluster(tmp_path)
+    late = pl.read_parquet(traces[1].lives).with_columns(forged_ns=pl.col("forged_ns") + 250 * MS)
+    late.write_parquet(traces[1].lives)
+    _analysed(run, traces, ["SlotGEq=20"])
+    assert _samples(run, "chained")["chained_interval_s"].to_list() == [None, 10.25, 9.75, 10.0, 10.25]
+
+
+def test_the_life_of_every_block_is_kept_with_what_became_of_it(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    traces = _cluster(tmp_path)
+    extra = pl.read_parquet(traces[0].lives)
+    unknown = extra.head(1).with_columns(
+        block=pl.lit("f" * 64), role=pl.lit("error"), error=pl.lit("e"), block_no=pl.lit(None, pl.Int64)
+    )
+    pl.concat([extra, unknown]).write_parquet(traces[0].lives)
+    found = _analysed(run, traces, ["SlotGEq=10"])
+    lives = pl.read_parquet(run.path / "events" / "lives.parquet")
+    assert lives.height == 19
+    assert found.hosts[0].errors == 1
+    assert lives["host"].to_list()[:3] == ["node-0", "node-1", "node-2"]
+    assert lives["block_no"].to_list()[-2:] == [5, None]
+    by_block = lives.group_by("block", maintain_order=True).agg(
+        pl.col("on_chain", "accepted", "rejected_because").first(), pl.col("slot_start_ns").first()
+    )
+    assert by_block.row(0) == (key(0), True, False, "SlotGEq 10", slot_ns(0))
+    assert by_block.row(1) == (key(1), True, True, None, slot_ns(10))
+    assert by_block.row(5)[1:4] == (False, False, "the tip of the chain is left out")
+    assert set(lives["region"].to_list()) == {"EU", "US"}
+
+
+def test_the_trail_names_columns_that_exist(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    _analysed(run, _cluster(tmp_path))
+    columns = pl.read_parquet_schema(run.path / "events" / "lives.parquet").keys()
+    (trail,) = SYSTEM.catalogue().trails
+    named = [trail.key, trail.number, trail.main, trail.place, trail.role, trail.base, *trail.facts]
+    named += [name for stage in trail.stages for name in (stage.time, stage.file, stage.line)]
+    assert set(named) <= set(columns)
+    assert [stage.id for stage in trail.stages] == list(STAGES)
+    populations = {population.id: population for population in SYSTEM.catalogue().populations}
+    assert all(trail.key in populations[name].keys for name in trail.populations)
+
+
+def test_clocks_that_disagree_are_named_by_the_worst_case(tmp_path: Path) -> None:
+    traces = _cluster(tmp_path)
+    lives = pl.read_parquet(traces[2].lives)
+    ahead = pl.when(pl.col("role") == "observer").then(pl.col("noticed_ns") - 35 * MS).otherwise("noticed_ns")
+    lives.with_columns(noticed_ns=ahead).write_parquet(traces[2].lives)
+    found = _analysed(_run(tmp_path), traces)
+    assert [(host.early_notices, host.earliest_notice_s) for host in found.hosts] == [(0, None), (0, None), (4, -0.003)]
+
+
+def test_an_accepted_block_that_nobody_adopted_is_named(tmp_path: Path) -> None:
+    rows = [forger(number, number, adopted_ns=None if number == 1 else slot_ns(number)) for number in range(3)]
+    assert _analysed(_run(tmp_path), [write_host(tmp_path, "a", rows)]).unadopted == [key(1)]
+
+
+@pytest.mark.parametrize("rules", [RIGHT, PUBLISHED])
+def test_nothing_at_all_gives_empty_samples_and_no_error(tmp_path: Path, rules: Rules) -> None:
+    found = _analysed(_run(tmp_path), [write_host(tmp_path, "a", []), write_host(tmp_path, "b", [], [])], rules=rules)
+    assert (found.chain_blocks, found.accepted, found.slots_analysed) == (0, 0, None)
+    assert found.written == found.written | {"block": 0, "slot_host": 0, "host": 2}
+    assert found.walk_ended_short == "no block's forger is known"
+
+
+def test_the_published_mean_over_hosts_takes_the_29_lowest() -> None:
+    catalogue = SYSTEM.catalogue()
+    for hosts, limit in ((29, None), (30, 29), (52, 29)):
+        stored = catalogue_for(catalogue, PUBLISHED, hosts)
+        limits = {population.id: population.lowest_means for population in stored.populations}
+        assert (limits["slot_host"], limits["span"], limits["block"], limits["host"]) == (limit, limit, None, None)
+        assert catalogue_for(catalogue, RIGHT, hosts) == catalogue
+
+
+_SCRIPT = """
+import sys
+from pathlib import Path
+from tests.unit.systems.cardano.test_analyse import made
+made(Path(sys.argv[1]))
+"""
+
+
+def made(folder: Path) -> UnfinishedRun:
+    """Analyse a cluster full of trouble."""
+    cluster = troubled_cluster(5)
+    traces = [
+        write_host(folder, name, rows, troubled_slots(place), [f"10.0.0.{place}:3001"])
+        for place, (name, rows) in enumerate(cluster.items())
+    ]
+    run = _run(folder)
+    _analysed(run, traces, ["EpSlotGEq=3"], regions=dict.fromkeys(cluster, "EU"))
+    return run
+
+
+def test_any_number_of_threads_gives_the_same_bytes(tmp_path: Path) -> None:
+    hashes = []
+    for threads in ("1", "8"):
+        folder = tmp_path / threads
+        folder.mkdir()
+        environment = {**os.environ, "POLARS_MAX_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)}
+        subprocess.run([sys.executable, "-c", _SCRIPT, str(folder)], env=environment, check=True)
+        (run,) = (folder / "store" / "runs").iterdir()
+        hashes.append({str(path.relative_to(run)): hash_file(path) for path in sorted(run.rglob("*.parquet"))})
+    assert len(hashes[0]) == 8
+    assert hashes[0] == hashes[1]

@@ -1,0 +1,335 @@
+"""The chain and its blocks: the walk, the ties, who adopted when, what is admitted, held against plain loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.systems.cardano.chain import (
+    Chain,
+    admitted,
+    centiles,
+    chain_blocks,
+    forgers_of,
+    main_chain,
+    observation_classes,
+    observations,
+    rejections,
+    with_adoptions,
+)
+from chainmark.systems.cardano.figures import ADOPTION, FRACTIONS
+from chainmark.systems.cardano.filters import SETS, parse_conditions
+from chainmark.systems.cardano.rules import Rules
+
+from tests.unit.systems.cardano.naive_analysis import NaiveAnalysis
+from tests.unit.systems.cardano.traces import (
+    GENESIS,
+    MS,
+    START_NS,
+    Row,
+    forger,
+    key,
+    lives_frame,
+    observer,
+    slot_ns,
+    troubled_cluster,
+)
+
+RIGHT, PUBLISHED = Rules(), Rules(published=True)
+Hosts = Mapping[str, Sequence[Row]]
+
+
+def _lives(hosts: Hosts, rules: Rules = RIGHT) -> pl.DataFrame:
+    names = pl.Enum(sorted(hosts))
+    frames = [lives_frame(hosts[host]).with_columns(host=pl.lit(host, dtype=names)) for host in sorted(hosts)]
+    starts = START_NS + pl.col("slot") * 1_000_000_000
+    return with_adoptions(pl.concat(frames).with_columns(slot_start_ns=starts, region=pl.lit(None, pl.String)), rules)
+
+
+def _chain(hosts: Hosts) -> Chain:
+    lives = _lives(hosts)
+    return main_chain(lives, forgers_of(lives))
+
+
+def _blocks(hosts: Hosts, filters: Sequence[str] = (), rules: Rules = RIGHT) -> pl.DataFrame:
+    lives = _lives(hosts, rules)
+    forgers = forgers_of(lives)
+    conditions = parse_conditions(filters, [], len(hosts))
+    return admitted(
+        chain_blocks(lives, forgers, main_chain(lives, forgers), GENESIS, rules), conditions, GENESIS, rules
+    )
+
+
+def _straight(blocks: int, hosts: int = 3) -> dict[str, list[Row]]:
+    """Block n in slot 10 n, forged by host n mod hosts; observers are 10 ms behind each other."""
+    return {
+        f"node-{host}": [
+            forger(number, 10 * number) if number % hosts == host else observer(number, 10 * number, late_ms=10 * host)
+            for number in range(blocks)
+        ]
+        for host in range(hosts)
+    }
+
+
+# --- the walk ------------------------------------------------------------------------------------------------------
+
+
+def test_the_tip_is_left_out_and_the_first_block_is_reached() -> None:
+    found = _chain(_straight(5))
+    assert found.tip is not None
+    assert (found.tip.block, found.tip.block_no, found.tip.host) == (key(4), 4, "node-1")
+    assert found.blocks == [key(number) for number in range(4)]
+    assert found.ended_short is None
+
+
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_a_chain_of_no_blocks_is_empty(blocks: int) -> None:
+    found = _chain(_straight(blocks))
+    assert found.blocks == []
+    assert (found.ended_short is None) == (blocks == 1)
+    assert _blocks(_straight(blocks)).height == 0
+
+
+def test_a_chain_whose_first_block_has_another_number_is_whole() -> None:
+    hosts = {"a": [forger(1, 5, parent="GenesisHash"), forger(2, 9), forger(3, 12)]}
+    assert _chain(hosts).blocks == [key(1), key(2)]
+    assert _chain(hosts).ended_short is None
+
+
+def test_a_lost_forger_ends_the_walk_there() -> None:
+    hosts = _straight(9)
+    hosts["node-1"] = [row for row in hosts["node-1"] if row["block_no"] != 4]
+    found = _chain(hosts)
+    assert found.blocks == [key(number) for number in range(5, 8)]
+    assert found.ended_short == f"the forger of {key(4)}, the parent of block 5 ({key(5)}), is in no log"
+
+
+def test_a_tip_without_a_known_forger_is_passed_over() -> None:
+    hosts = _straight(4)
+    hosts["node-2"].append(observer(9, 90))
+    found = _chain(hosts)
+    assert found.tip is not None
+    assert found.tip.block == key(3)
+
+
+def test_ties_of_the_tip_fall_by_role_then_host_then_hash() -> None:
+    """Two hosts stand at the same height: another choice would give another chain on every other run."""
+    base = [forger(0, 0), forger(1, 10)]
+    right, left = forger(2, 20, branch="b"), forger(2, 21, branch="a")
+    both = {"a": [*base, observer(2, 20, branch="b")], "b": [left], "c": [right]}
+    tip = _chain(both).tip
+    assert tip is not None
+    assert (tip.host, tip.block) == ("b", key(2, "a"))
+    swapped = _chain({"a": base, "b": [right, left]}).tip
+    assert swapped is not None
+    assert swapped.block == key(2, "a")
+
+
+def test_a_circle_of_parents_ends() -> None:
+    hosts = {"a": [forger(1, 1, parent=key(2)), forger(2, 2), forger(3, 3)]}
+    assert _chain(hosts).ended_short is not None
+
+
+# --- adoption ------------------------------------------------------------------------------------------------------
+
+
+def test_centiles_are_those_of_doubles() -> None:
+    """An allowance for rounding, or exact decimals, would take another host's adoption for some numbers of hosts."""
+    counts = np.arange(1, 300)
+    values = np.concatenate([np.arange(n, dtype=np.float64) for n in counts])
+    found = centiles(values, counts, FRACTIONS)
+    expected = [[min(n - 1, math.floor(n * fraction)) for fraction in FRACTIONS] for n in counts.tolist()]
+    assert found.tolist() == expected
+    assert found[51].tolist() == [26, 41, 46, 47, 48, 49, 50, 51]
+
+
+def test_a_group_without_values_has_no_centile() -> None:
+    found = centiles(np.array([1.0, 2.0]), np.array([0, 2, 0]), [0.5])
+    assert np.isnan(found[[0, 2], 0]).all()
+    assert found[1, 0] == 2.0
+
+
+def test_adoption_is_counted_from_slot_start_over_all_hosts() -> None:
+    row = _blocks(_straight(3)).row(1, named=True)  # forged by node-1 in slot 10; node-0 and node-2 observe
+    assert row["adopters"] == 3
+    # The forger after 50 ms, node-0 after 100, node-2, 20 ms behind it, after 120.
+    assert [row[name] for name in ADOPTION] == [0.1, *[0.12] * 7]
+    assert (row["peer_notice_first_s"], row["peer_fetch_first_s"]) == (0.02, 0.06)
+
+
+def test_a_switch_of_forks_is_an_adoption_unless_the_published_rules_hold() -> None:
+    hosts = _straight(3)
+    hosts["node-2"][1] |= {
+        "adopted_ns": None,
+        "adopted_delta": None,
+        "switched_ns": slot_ns(10) + 90 * MS,
+        "switched_delta": 1,
+    }
+    assert _blocks(hosts).row(1, named=True)["adopters"] == 3
+    for rules in (PUBLISHED, Rules(count_switches=False)):
+        assert _blocks(hosts, rules=rules).row(1, named=True)["adopters"] == 2
+
+
+def test_of_two_adoptions_the_first_counts_with_its_own_growth() -> None:
+    late: Row = {"switched_ns": slot_ns(10) + 150 * MS, "switched_delta": 2}
+    early: Row = {"switched_ns": slot_ns(10) + 70 * MS, "switched_delta": 2}
+    for told, delta in ((late, 1), (early, 2), (early | {"switched_ns": slot_ns(10) + 100 * MS}, 1)):
+        lives = _lives({"a": [forger(0, 0)], "b": [observer(1, 10, **told)]})
+        assert lives.filter(pl.col("role") == "observer")["chain_delta"].to_list() == [delta]
+
+
+def test_a_block_that_nobody_adopted_has_no_times() -> None:
+    rows = [forger(number, number, adopted_ns=None, adopted_delta=None) for number in range(2)]
+    row = _blocks({"a": rows}).row(0, named=True)
+    assert row["adopters"] == 0
+    assert [row[name] for name in ADOPTION] == [None] * 8
+    assert row["forge_self_adopted_s"] is None
+
+
+# --- forging -------------------------------------------------------------------------------------------------------
+
+
+def test_each_step_of_forging_is_counted_from_the_one_before() -> None:
+    row = _blocks(_straight(2)).row(0, named=True)
+    steps = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot", "forged")
+    assert [row[f"forge_{step}_s"] for step in steps] == [0.001] * 8
+    assert (row["forge_announced_s"], row["forge_sending_s"], row["forge_self_adopted_s"]) == (0.001, 0.002, 0.042)
+    assert row["slot_to_announced_s"] == 0.009
+
+
+def test_a_step_without_the_one_before_is_counted_from_further_back() -> None:
+    hosts = {"a": [forger(0, 0, ledger_view_ns=None, snapshot_ns=None), forger(1, 10)]}
+    row = _blocks(hosts).row(0, named=True)
+    assert (row["forge_ledger_view_s"], row["forge_leadership_s"]) == (None, 0.004)
+    assert (row["forge_snapshot_s"], row["forge_forged_s"]) == (None, 0.003)
+
+
+def test_what_the_forger_did_not_tell_is_empty_or_a_hundredth_by_the_published_rules() -> None:
+    hosts = {"a": [forger(0, 0, announced_ns=None, sent_ns=None, adopted_ns=None), forger(1, 10)]}
+    names = ("forge_announced_s", "slot_to_announced_s", "forge_sending_s", "forge_self_adopted_s")
+    assert [_blocks(hosts)[name][0] for name in names] == [None] * 4
+    assert [_blocks(hosts, rules=PUBLISHED)[name][0] for name in names] == [0.01] * 4
+
+
+@pytest.mark.parametrize("lacking", ["size_bytes", "started_ns", "leadership_ns"])
+def test_incomplete_forging_data_rejects_a_block_and_says_so(lacking: str) -> None:
+    hosts = {"a": [forger(0, 0) | {lacking: None}, forger(1, 10), forger(2, 20)]}
+    for rules in (RIGHT, PUBLISHED):
+        assert _blocks(hosts, rules=rules)["rejected_because"].to_list() == ["incomplete forging data", None]
+
+
+# --- battles, observations, admission -------------------------------------------------------------------------------
+
+
+def test_battles_count_every_other_known_hash_of_the_height() -> None:
+    hosts = _straight(3)
+    hosts["node-0"] += [observer(1, 10, branch="c"), {"block": key(1, "d"), "role": "error", "error": "e"}]
+    hosts["node-1"] += [forger(1, 11, branch="b"), observer(1, 10, branch="c")]
+    assert _blocks(hosts)["block_battles"].to_list() == [0, 2]
+
+
+def test_an_observation_counts_if_nothing_critical_is_missing_or_negative() -> None:
+    cases = [
+        (observer(1, 10), "valid"),
+        (observer(1, 10, announced_ns=slot_ns(10), sent_ns=None), "valid"),
+        (observer(1, 10, requested_ns=None), "without notice, request or fetch"),
+        (observer(1, 10, adopted_ns=None), "never adopted"),
+        (observer(1, 10, request_length=2), "several blocks at once"),
+        (observer(1, 10, adopted_delta=2), "several blocks at once"),
+        (observer(1, 10, request_length=None), "valid"),
+        (observer(1, 10, noticed_ns=slot_ns(10) - 1), "a negative time"),
+        (observer(1, 10, adopted_ns=slot_ns(10) + 59 * MS), "a negative time"),
+        (observer(1, 10, adopted_ns=slot_ns(10) + 60 * MS), "valid"),
+    ]
+    for row, kind in cases:
+        assert observation_classes(observations(_lives({"a": [row]}))) == {kind: 1}, row
+
+
+def test_adopting_hosts_are_counted_though_their_times_are_of_no_use() -> None:
+    """The filter asks who adopted; how long a step took is another question."""
+    hosts = _straight(3)
+    hosts["node-0"][1]["request_length"] = 2
+    hosts["node-2"][1]["noticed_ns"] = slot_ns(10) - MS
+    row = _blocks(hosts, ["BMinimumAdoptions"]).row(1, named=True)
+    assert (row["adopted_observations"], row["peer_notice_first_s"], row["accepted"]) == (2, None, True)
+    hosts["node-2"][1]["requested_ns"] = None
+    assert _blocks(hosts, ["BMinimumAdoptions"])["accepted"].to_list() == [True, False]
+
+
+def test_a_rejected_block_counts_once_for_each_reason() -> None:
+    hosts = _straight(4)
+    hosts["node-0"][0]["size_bytes"] = 10
+    filters = ["SlotGEq=10", "BSizeGEq=11", "SlotLEq=15"]
+    blocks = _blocks(hosts, filters)
+    assert blocks["rejected_because"].to_list() == ["SlotGEq 10; BSizeGEq 11", None, "SlotLEq 15"]
+    assert rejections(blocks, parse_conditions(filters, [], 3)) == {
+        "incomplete forging data": 0,
+        "SlotGEq 10": 1,
+        "BSizeGEq 11": 1,
+        "SlotLEq 15": 1,
+    }
+
+
+# --- against plain loops --------------------------------------------------------------------------------------------
+
+_STEPS = {
+    "started": "forge_started_s",
+    "block_context": "forge_block_context_s",
+    "ledger_state": "forge_ledger_state_s",
+    "ledger_view": "forge_ledger_view_s",
+    "leadership": "forge_leadership_s",
+    "ticked": "forge_ticked_s",
+    "snapshot": "forge_snapshot_s",
+    "forged": "forge_forged_s",
+    "announced": "forge_announced_s",
+    "sending": "forge_sending_s",
+    "self_adopted": "forge_self_adopted_s",
+    "slot_to_announced": "slot_to_announced_s",
+    "first_notice": "peer_notice_first_s",
+    "first_fetch": "peer_fetch_first_s",
+    **{name.split("_")[1]: name for name in ADOPTION},
+}
+_PEER = {
+    "notice": "peer_notice_s",
+    "request": "peer_request_s",
+    "fetch": "peer_fetch_s",
+    "announced": "peer_announced_s",
+    "sending": "peer_sending_s",
+    "adopted": "peer_adopted_s",
+}
+_FILTERS = [*SETS, "BMinimumAdoptions=1", "BSizeLEq=8000", "SlotHasLeaders", "EpSlotLEq=50"]
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    filters=st.lists(st.sampled_from(_FILTERS), max_size=3),
+    rules=st.sampled_from([RIGHT, PUBLISHED, Rules(count_switches=False)]),
+)
+def test_a_troubled_cluster_gives_what_plain_loops_give(seed: int, filters: list[str], rules: Rules) -> None:
+    hosts = troubled_cluster(seed)
+    lives = _lives(hosts, rules)
+    forgers = forgers_of(lives)
+    chain = main_chain(lives, forgers)
+    conditions = parse_conditions(filters, [], len(hosts))
+    expected = NaiveAnalysis(hosts, GENESIS, conditions, rules)
+    assert chain.blocks == [block.block for block in expected.blocks]
+    assert (chain.tip and (chain.tip.block, chain.tip.host)) == expected.tip
+    assert (chain.ended_short is not None) == expected.ended_short
+    blocks = admitted(chain_blocks(lives, forgers, chain, GENESIS, rules), conditions, GENESIS, rules)
+    valid = observations(lives).filter("valid")
+    for row, block in zip(blocks.iter_rows(named=True), expected.blocks, strict=True):
+        assert row["host"] == block.forger
+        assert {name: row[column] for name, column in _STEPS.items()} == {name: block.times[name] for name in _STEPS}
+        assert (row["block_battles"], row["adopters"]) == (block.battles, block.adopters)
+        assert (row["rejected_because"] or "").split("; ") == (block.reasons or [""])
+        own = valid.filter(pl.col("block") == block.block)
+        found = {
+            one["host"]: {name: one[column] for name, column in _PEER.items()} for one in own.iter_rows(named=True)
+        }
+        assert found == {host: {name: times[name] for name in _PEER} for host, times in block.observations.items()}

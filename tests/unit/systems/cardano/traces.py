@@ -1,0 +1,252 @@
+"""Made-up hosts as the decoder leaves them: frames with its exact columns, and Parquet files of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from chainmark.systems.cardano.analyse import HostTrace
+from chainmark.systems.cardano.documents import Genesis
+
+START_NS = 1_770_000_000_000_000_000
+MS = 1_000_000
+NS = 1_000_000_000
+PHASES = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot")
+STAGES = ("forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "switched")
+LIVES: Mapping[str, Any] = {
+    "block": pl.String,
+    "block_no": pl.Int64,
+    "slot": pl.Int64,
+    "role": pl.String,
+    "error": pl.String,
+    "parent": pl.String,
+    "size_bytes": pl.Int64,
+    "request_length": pl.Int64,
+    "adopted_delta": pl.Int64,
+    "switched_delta": pl.Int64,
+    **{f"{stage}_ns": pl.Int64 for stage in (*PHASES, *STAGES)},
+    "fetched_from": pl.String,
+    "noticed_from": pl.String,
+    **{f"{stage}_{part}": kind for stage in STAGES for part, kind in (("file", pl.Int32), ("line", pl.Int64))},
+}
+COUNTS = ("starts", "block_contexts", "leads", "forges", "ledger_snapshots", "rejected_transactions", "checks")
+FLOWS = ("transactions_collected", "transactions_accepted", "transactions_rejected")
+DELTAS = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot", "forged")
+FIGURES = (
+    "cpu_percent", "gc_percent", "mutator_percent", "major_gcs", "minor_gcs", "rss_mib", "heap_mib", "live_mib",
+    "alloc_mib", "net_read_kib", "net_write_kib", "file_read_kib", "file_write_kib", "block_io_percent", "threads",
+)  # fmt: skip
+SLOTS: Mapping[str, Any] = {
+    "slot": pl.Int64,
+    "epoch": pl.Int64,
+    "epoch_slot": pl.Int64,
+    "safe_interval": pl.Int64,
+    **dict.fromkeys(COUNTS, pl.Int64),
+    **{f"{delta}_s": pl.Float64 for delta in DELTAS},
+    "block_no": pl.Int64,
+    "block_gap_slots": pl.Int64,
+    "mempool_transactions": pl.Int64,
+    "mempool_told": pl.Boolean,
+    **dict.fromkeys(FLOWS, pl.Int64),
+    "utxo_entries": pl.Float64,
+    "density": pl.Float64,
+    "has_resources": pl.Boolean,
+    "sampled": pl.Boolean,
+    **dict.fromkeys(FIGURES, pl.Float64),
+    "is_gap": pl.Boolean,
+}
+GENESIS = Genesis(
+    system_start_ns=START_NS,
+    slot_length_s=1.0,
+    epoch_slots=100,
+    security_parameter=2,
+    active_slots_coefficient=0.2,
+    max_block_body_bytes=90112,
+    network_magic=42,
+)
+Row = dict[str, Any]
+
+
+def slot_ns(slot: int) -> int:
+    """When a slot began."""
+    return START_NS + slot * NS
+
+
+def key(number: int, branch: str = "a") -> str:
+    """A hash: 64 characters."""
+    return f"{branch}{number:x}".rjust(64, "0")
+
+
+def forger(number: int, slot: int, *, parent: str | None = None, branch: str = "a", **changed: Any) -> Row:
+    """The forger's row of a block: every step 1 ms after the one before, adopted after 50 ms."""
+    at = slot_ns(slot)
+    row: Row = {
+        "block": key(number, branch),
+        "block_no": number,
+        "slot": slot,
+        "role": "forger",
+        "parent": parent or (key(number - 1) if number else "GenesisHash"),
+        "size_bytes": 88_000,
+        "adopted_delta": 1,
+        **{f"{phase}_ns": at + (place + 1) * MS for place, phase in enumerate(PHASES)},
+        "forged_ns": at + 8 * MS,
+        "announced_ns": at + 9 * MS,
+        "sent_ns": at + 10 * MS,
+        "adopted_ns": at + 50 * MS,
+    }
+    return row | changed
+
+
+def observer(number: int, slot: int, *, branch: str = "a", late_ms: int = 0, **changed: Any) -> Row:
+    """An observer's row of a block: noticed after 20 ms, fetched after 60, adopted after 100."""
+    at = slot_ns(slot) + late_ms * MS
+    row: Row = {
+        "block": key(number, branch),
+        "block_no": number,
+        "slot": slot,
+        "role": "observer",
+        "request_length": 1,
+        "adopted_delta": 1,
+        "noticed_ns": at + 20 * MS,
+        "requested_ns": at + 30 * MS,
+        "fetched_ns": at + 60 * MS,
+        "announced_ns": at + 61 * MS,
+        "sent_ns": at + 70 * MS,
+        "adopted_ns": at + 100 * MS,
+    }
+    return row | changed
+
+
+def lives_frame(rows: Iterable[Row]) -> pl.DataFrame:
+    """Rows as the decoder writes them."""
+    filled = [{name: row.get(name) for name in LIVES} for row in rows]
+    return pl.DataFrame(filled, schema=dict(LIVES)).sort("block_no", "block", nulls_last=True)
+
+
+def slot_row(slot: int, **changed: Any) -> Row:
+    """A slot record of a healthy host with a sample in every slot."""
+    place = slot % GENESIS.epoch_slots
+    row: Row = dict.fromkeys((*COUNTS, *FLOWS), 0)
+    row |= {f"{delta}_s": 0.001 * (number + 1) for number, delta in enumerate(DELTAS[:5])}
+    row |= {name: 1.0 + number for number, name in enumerate(FIGURES)}
+    row |= {
+        "slot": slot,
+        "epoch": slot // GENESIS.epoch_slots,
+        "epoch_slot": place,
+        "safe_interval": int(place / GENESIS.security_parameter * GENESIS.active_slots_coefficient),
+        "starts": 1,
+        "block_contexts": 1,
+        "checks": 1,
+        "block_no": slot // 5,
+        "block_gap_slots": slot % 5,
+        "mempool_transactions": 7,
+        "mempool_told": True,
+        "utxo_entries": 100.0,
+        "density": 0.2,
+        "has_resources": True,
+        "sampled": True,
+        "is_gap": False,
+    }
+    return row | changed
+
+
+def slots_frame(rows: Iterable[Row]) -> pl.DataFrame:
+    """Rows as the decoder writes them."""
+    return pl.DataFrame([{name: row.get(name) for name in SLOTS} for row in rows], schema=dict(SLOTS)).sort("slot")
+
+
+def write_host(
+    folder: Path,
+    name: str,
+    lives: Iterable[Row],
+    slots: Iterable[Row] | None = None,
+    addresses: Sequence[str] = (),
+) -> HostTrace:
+    """A decoded host on disk."""
+    folder.mkdir(exist_ok=True)
+    lives_path, slots_path = folder / f"{name}.lives.parquet", folder / f"{name}.slots.parquet"
+    lives_frame(lives).write_parquet(lives_path)
+    if slots is not None:
+        slots_frame(slots).write_parquet(slots_path, row_group_size=8192)
+    summary = {"books": {"local_addresses": dict.fromkeys(addresses, 1)}}
+    return HostTrace(name=name, slots=slots_path if slots is not None else None, lives=lives_path, summary=summary)
+
+
+# --- clusters full of trouble --------------------------------------------------------------------------------------
+
+
+def troubled_cluster(seed: int) -> dict[str, list[Row]]:
+    """Per host its rows: forks, lost forgers, errors, switches, missing and negative times, several blocks at once."""
+    rng = random.Random(seed)
+    hosts = sorted(f"node-{number}" for number in range(rng.randint(1, 6)))
+    found: dict[str, list[Row]] = {host: [] for host in hosts}
+    slot = rng.randint(0, 3)
+    for number in range(rng.randint(0, 12)):
+        branches = ["a", *(["b"] if rng.random() < 0.3 else [])]
+        for branch in branches:
+            _tell(rng, found, number, slot, branch)
+        slot += rng.randint(1, 40)
+    return found
+
+
+def _tell(rng: random.Random, found: dict[str, list[Row]], number: int, slot: int, branch: str) -> None:
+    maker = rng.choice([*found, None] if rng.random() < 0.1 else list(found))
+    for host, rows in found.items():
+        if rng.random() < 0.08:
+            continue
+        if host == maker:
+            parent = key(number - 1, "b") if number and rng.random() < 0.08 else None
+            row = forger(number, slot, branch=branch, parent=parent, size_bytes=rng.choice([2_000, 8_000, 88_000]))
+        else:
+            row = observer(number, slot, branch=branch, late_ms=rng.randint(0, 900))
+        rows.append(_disturbed(rng, row))
+
+
+def _disturbed(rng: random.Random, row: Row) -> Row:
+    if rng.random() < 0.03:
+        return {"block": row["block"], "role": "error", "error": "made up", "adopted_ns": row["adopted_ns"]}
+    optional = [name for name in row if name.endswith("_ns") and name != "forged_ns"]
+    for name in optional:
+        if rng.random() < 0.04:
+            row[name] = None
+        elif rng.random() < 0.2:
+            row[name] += rng.randint(-120, 120) * MS + rng.randint(0, 999_999)
+    if row["adopted_ns"] is None:
+        row["adopted_delta"] = None
+    elif rng.random() < 0.05:
+        row["adopted_delta"] = 2
+    if rng.random() < 0.15:
+        row |= {"switched_ns": slot_ns(row["slot"]) + rng.randint(0, 400) * MS, "switched_delta": rng.choice([1, 1, 2])}
+    if row["role"] == "observer" and rng.random() < 0.1:
+        row["request_length"] = rng.choice([None, 2, 3])
+    if row["role"] == "forger" and rng.random() < 0.05:
+        row["size_bytes"] = None
+    return row
+
+
+def troubled_slots(seed: int) -> list[Row]:
+    """A host's slot records with gaps, slots without samples, samples without usage, busy and quiet stretches."""
+    rng = random.Random(seed)
+    first = rng.randint(0, 150)
+    rows, busy = [], rng.random() < 0.5
+    for slot in range(first, first + rng.randint(0, 260)):
+        if rng.random() < 0.1:
+            busy = not busy
+        sampled = rng.random() < 0.9
+        usage = rng.choice([85.0, 90.0, 99.5]) if busy else rng.choice([1.0, 84.9, 50.0])
+        known = sampled and rng.random() < 0.97
+        rows.append(
+            slot_row(
+                slot,
+                sampled=sampled,
+                cpu_percent=usage if known else None,
+                has_resources=slot > first + 2,
+                leads=int(rng.random() < 0.2),
+                **({"epoch": 0, "epoch_slot": 0, "safe_interval": 0} if slot == first else {}),
+            )
+        )
+    return rows
