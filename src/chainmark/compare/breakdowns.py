@@ -54,7 +54,7 @@ def breakdowns_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> list[B
 
 @dataclass(frozen=True)
 class _Coded:
-    """A key's column as numbers: ``codes`` of shape (rows,), -1 where it has no value."""
+    """A key's column as numbers: ``codes`` of shape (rows,), the number of names where it has no value."""
 
     names: list[str]
     codes: IntArray
@@ -63,7 +63,7 @@ class _Coded:
 def _coded(column: pl.Series) -> _Coded:
     texts = column.cast(pl.String)
     names = sorted(texts.unique().drop_nulls().to_list())
-    codes = texts.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    codes = texts.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(len(names)).to_numpy()
     return _Coded(names, codes)
 
 
@@ -90,10 +90,13 @@ def _side_means(
 
 def _means(column: _Coded, values: FloatArray) -> Means:
     """Sums run in the order of the rows, so that no number of threads changes their last bit."""
-    kept = np.isfinite(values) & (column.codes >= 0)
-    codes = column.codes[kept]
-    counts = np.bincount(codes, minlength=len(column.names))
-    sums = np.bincount(codes, weights=values[kept], minlength=len(column.names))
+    absent = len(column.names)  # a place of its own for what has no value: quicker than picking out the rest
+    valid = np.isfinite(values)
+    codes, filled = column.codes, values
+    if not bool(valid.all()):
+        codes, filled = np.where(valid, codes, absent), np.where(valid, values, 0.0)
+    counts = np.bincount(codes, minlength=absent + 1)[:absent]
+    sums = np.bincount(codes, weights=filled, minlength=absent + 1)[:absent]
     return {
         name: (float(total / count), int(count))
         for name, total, count in zip(column.names, sums, counts, strict=True)
