@@ -163,6 +163,7 @@ class Document:
     made_changes: list[ConfigurationRow]
     changed: list[ChangeRow]
     changed_per_node: list[ChangeRow]
+    facts: list[Pair]
     subjects: list[Pair]
     workload: list[tuple[str, str]]
     profile: list[tuple[str, str]]
@@ -221,6 +222,7 @@ def document(comparison: Comparison) -> Document:
         made_changes=_configuration(comparison, defaults=False),
         changed=_changed(comparison),
         changed_per_node=_changed_per_node(comparison),
+        facts=[_pair(label, left, right) for label, left, right in comparison.facts],
         subjects=_subjects(comparison),
         workload=[(key, units.scalar(value)) for key, value in sorted(comparison.workload.items())],
         profile=flatten(comparison.profile),

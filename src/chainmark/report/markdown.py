@@ -105,7 +105,9 @@ def _details(report: Document) -> list[str]:
     lines += folded(f"Configuration differences ({len(differences)})", configuration)
     facts = [[plain(p.label), plain(p.baseline), plain(p.candidate)] for p in report.subjects + report.machine]
     sides = ["fact", plain(report.baseline), plain(report.candidate)]
-    lines += folded("Manifest", table(sides, "lll", facts) + _workload(report))
+    told = [[plain(p.label), plain(p.baseline), plain(p.candidate)] for p in report.facts]
+    lines += folded("Manifest", table(sides, "lll", told))
+    lines += folded("Subject, machine and workload", table(sides, "lll", facts) + _workload(report))
     return lines
 
 

@@ -1,0 +1,189 @@
+"""Runs and printed reports in the published style: values, order, and what is not known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chainmark.compare import published
+from chainmark.compare.joined import compare_published, joined, restyled
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.core.published import (
+    FactRow,
+    PublishedChange,
+    PublishedColumn,
+    PublishedReport,
+    PublishedRow,
+    PublishedTable,
+    PublishedValue,
+    ReportStyle,
+    chosen,
+    find_version,
+)
+
+from tests.unit.compare.published_runs import HOSTS, run
+
+TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
+
+
+def _printed(
+    *versions: str, style: ReportStyle = TYPST, values: tuple[str, ...] = ("0.60000", "0.66000")
+) -> PublishedReport:
+    told = [PublishedChange(delta="0.060", percent="10", told=True)] * (len(versions) - 1)
+    row = PublishedRow(
+        metric_id="spread_s",
+        label="Spread",
+        unit="s",
+        width=4,
+        values=[PublishedValue(printed=text) for text in values[: len(versions)]],
+        told=told,
+    )
+    return PublishedReport(
+        tool_version="test",
+        style=style,
+        title="a report",
+        workload="value-only",
+        date="2026-01-01",
+        statement="We compare.",
+        columns=[PublishedColumn(label=version) for version in versions],
+        facts=[FactRow(label="Machines", values=["52"] * len(versions))],
+        tables=[PublishedTable(id="spreading", title="Spreading", rows=[row])],
+        figures=[],
+        dictionary=[],
+    )
+
+
+def test_tables_charts_and_dictionary_have_the_published_order_and_names() -> None:
+    """A reader of the old reports looks in the old places, under the old labels."""
+    report = compare_published([[run("1.0")], [run("1.1", factor=1.1)]], TYPST, tool_version="test")
+    assert report.title == "1.1 against 1.0"
+    assert report.statement == "We compare 1.1 (Conway) relative to 1.0 (Conway), under cometbft/demo workload."
+    assert [table.title for table in report.tables] == ["Resource Usage", "Spreading"]
+    assert [(row.label, row.unit) for table in report.tables for row in table.rows] == [
+        ("Kernel RSS", "MiB"),
+        ("Spread", "s"),
+    ]
+    assert [figure.published_id for figure in report.figures] == ["RSS", "cdfSpread"]
+    assert [len(figure.lines) for figure in report.figures] == [2, 2]
+    assert [part.title for part in report.dictionary] == ["Spreading metrics", "Machine metrics"]
+    assert [entry.published_id for entry in report.dictionary[0].entries] == ["cdfDelay", "cdfSpread"]
+
+
+def test_the_org_style_has_its_own_units_charts_and_sample_counts() -> None:
+    """Both styles come from one catalogue; what differs between them stands there."""
+    report = compare_published([[run("1.0")], [run("1.1")]], ORG, tool_version="test")
+    assert report.tables[0].rows[0].unit == "MB"
+    assert report.tables[0].sample_counts == ["(200)", "(200)"]
+    assert [figure.published_id for figure in report.figures] == ["RSS", "cdfSpread", "cdfDelay"]
+
+
+def test_values_are_full_means_and_those_of_several_runs_the_mean_of_theirs() -> None:
+    """Unweighted over runs, as the reports of several runs have it; the manifest shows the median run's figures."""
+    runs = [run("1.0", number, seed=number) for number in (1, 2, 3)]
+    report = compare_published([runs, [run("1.1")]], TYPST, tool_version="test")
+    means = [float(np.mean(one.frames["block"]["spread_s"].to_numpy())) for one in runs]
+    assert report.tables[1].rows[0].values[0].value == pytest.approx(sum(means) / 3, rel=1e-12)
+    assert next(fact for fact in report.facts if fact.label == "Run time, s").values == ["1020.5", "1010.5"]
+    assert any("3 runs" in note for note in report.notes)
+    centile = dict(zip(report.figures[1].lines[0].fractions, report.figures[1].lines[0].values, strict=True))
+    medians = [sorted(one.frames["block"]["spread_s"].to_list())[60] for one in runs]
+    assert centile[0.5] == pytest.approx(sum(medians) / 3, rel=1e-12)
+
+
+def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
+    """The reports average the lowest means in a single run and all of them in several: both can be matched."""
+    by_host = [8000.5 + 100.0 * host for host in range(HOSTS)]
+    single = published.published_column([run("1.0", lowest_means=2)], TYPST, tool_version="test")
+    several = published.published_column(
+        [run("1.0", number, seed=number, lowest_means=2) for number in (1, 2)], TYPST, tool_version="test"
+    )
+    assert several.tables[0].rows[0].values[0].value == pytest.approx(np.mean(by_host), abs=0.2)
+    assert single.tables[0].rows[0].values[0].value == pytest.approx(np.mean(by_host[:2]), abs=0.2)
+    assert any("2 lowest" in note for note in single.notes)
+
+
+def test_the_rules_behind_the_values_are_told() -> None:
+    """A figure by one rule must not be taken for one by another."""
+    own = published.published_column([run("1.0")], TYPST, tool_version="test")
+    assert any("chainmark's own rules" in note for note in own.notes)
+    strict = run("1.0")
+    strict.manifest.workload["analysis.published_rules"] = True
+    told = published.published_column([strict], TYPST, tool_version="test")
+    assert any("rules of the published reports" in note for note in told.notes)
+
+
+def test_runs_that_may_not_be_compared_are_left_out_or_marked() -> None:
+    """The style has no verdict, so what it shows must say what is wrong with it."""
+    bad = run("1.0", 2, seed=2, factor=9.0)
+    gate = Gate(id="hosts", label="no host lost", status=GateStatus.FAIL, measured="51", limit="52")
+    bad.manifest.gates.append(gate)
+    bad.manifest.status = Status.INVALID
+    mixed = published.published_column([run("1.0"), bad], TYPST, tool_version="test")
+    alone = published.published_column([run("1.0")], TYPST, tool_version="test")
+    assert mixed.tables == alone.tables
+    assert any("no host lost" in note for note in mixed.notes)
+    only = published.published_column([bad], TYPST, tool_version="test")
+    assert any("no run of this version is valid" in note for note in only.notes)
+    other = run("1.1")
+    other.manifest.workload["load.rate_tx_per_s"] = 999
+    report = compare_published([[run("1.0")], [other]], TYPST, tool_version="test")
+    assert any("load.rate_tx_per_s is 50 against 999" in note for note in report.notes)
+
+
+def test_a_system_that_publishes_nothing_is_refused() -> None:
+    """An empty report would look like one without changes."""
+    plain = run("1.0")
+    plain.catalogue = plain.catalogue.model_copy(
+        update={"metrics": [metric.model_copy(update={"published": None}) for metric in plain.catalogue.metrics]}
+    )
+    with pytest.raises(UsageError, match="no published report is known for Demo chain"):
+        compare_published([[plain], [run("1.1")]], TYPST, tool_version="test")
+
+
+def test_printed_and_measured_columns_stand_beside_each_other() -> None:
+    """A run of one's own against a published release: what one of them lacks is empty, not left out."""
+    report = compare_published([_printed("1.0"), [run("1.1")]], TYPST, tool_version="test")
+    assert [column.label for column in report.columns] == ["1.0", "1.1"]
+    rows = {row.label: row for table in report.tables for row in table.rows}
+    assert rows["Spread"].values[0] == PublishedValue(printed="0.60000")
+    assert rows["Spread"].values[1].value is not None
+    assert rows["Kernel RSS"].values[0] == PublishedValue()
+    facts = {fact.label: fact.values for fact in report.facts}
+    assert facts["Machines"] == ["52", str(HOSTS)]
+    assert facts["Era"] == ["—", "conway"]
+
+
+def test_a_version_in_two_reports_is_shown_once_and_two_of_one_name_apart() -> None:
+    """The release that one report ends with is the baseline of the next."""
+    older, newer = _printed("1.0", "1.1"), _printed("1.1", "1.2", values=("0.66000", "0.70000"))
+    assert [column.label for column in joined([older, newer]).columns] == ["1.0", "1.1", "1.2"]
+    other = _printed("1.1", "1.2", values=("0.61000", "0.70000"))
+    both = joined([older, other])
+    assert [column.label for column in both.columns] == ["1.0", "1.1", "1.1 (2)", "1.2"]
+    assert [change.told for change in both.tables[0].rows[0].told] == [True, False, False]
+
+
+def test_columns_are_chosen_by_version_and_keep_only_changes_of_their_baseline() -> None:
+    """A change against another baseline would be a wrong one."""
+    report = _printed("1.0", "1.1", "1.2", values=("0.6", "0.7", "0.8"))
+    kept = chosen(report, [0, 2])
+    assert [column.label for column in kept.columns] == ["1.0", "1.2"]
+    assert len(kept.tables[0].rows[0].told) == 1
+    assert chosen(report, [1, 2]).tables[0].rows[0].told == []
+    assert find_version(report, "1.2") == 2
+    with pytest.raises(UsageError, match=r"has no version `2\.0`"):
+        find_version(report, "2.0")
+
+
+def test_digits_that_were_cut_cannot_be_shown_in_the_other_style() -> None:
+    """The typst style needs digits that the org style has cut; the other way round the printed ones are enough."""
+    with pytest.raises(UsageError, match="org style"):
+        restyled(_printed("1.0", "1.1", style=ORG), TYPST)
+    assert restyled(_printed("1.0", "1.1"), ORG).tables[0].rows[0].told == []
+
+
+def test_one_version_alone_is_refused() -> None:
+    """There is nothing to compare it with."""
+    with pytest.raises(UsageError, match="one version alone"):
+        compare_published([[run("1.0")]], TYPST, tool_version="test")
