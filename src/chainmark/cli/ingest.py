@@ -17,6 +17,7 @@ from chainmark.systems.importing import ImportedRun, Importer
 from chainmark.systems.runner import failed_gates
 
 NOTES_SHOWN = 12
+CLASSES_SHOWN = 10
 LINES = "lines"
 
 
@@ -106,13 +107,11 @@ def print_summary(made: ImportedRun) -> None:
     table.add_row("run", made.run.run_id + ("" if made.is_new else "  (imported before: nothing changed)"))
     table.add_row("version", f"{manifest.subject.name} {manifest.subject.version}")
     table.add_row("time", f"{manifest.started_at} to {manifest.ended_at}")
-    table.add_row("sources", f"{len(manifest.sources)} files, {_gigabytes(manifest)}")
-    for name, classes in manifest.counts.items():
-        if not name.startswith(f"{LINES} of "):
-            total = sum(classes.values())
-            shown = sorted(classes.items(), key=lambda item: -item[1])[:5]
-            told = ", ".join(f"{label} {count:,}" for label, count in shown if count)
-            table.add_row(name, f"{total:,}" + (f": {told}" if told else ""))
+    table.add_row("sources", f"{len(manifest.sources)}, {_size(manifest)}")
+    for account, classes in manifest.counts.items():
+        if len(classes) <= CLASSES_SHOWN and not account.startswith(f"{LINES} of "):
+            told = ", ".join(f"{label} {count:,}" for label, count in classes.items() if count)
+            table.add_row(account, f"{sum(classes.values()):,}: {told}")
     out.print(table)
     _print_gates(manifest)
     _print_notes(manifest)
@@ -121,7 +120,7 @@ def print_summary(made: ImportedRun) -> None:
         out.print(f"      chainmark compare BASELINE {made.run.run_id} --html report.html", markup=False)
 
 
-def _gigabytes(manifest: Manifest) -> str:
+def _size(manifest: Manifest) -> str:
     size = sum(source.size_bytes for source in manifest.sources)
     return f"{size / 1e9:.2f} GB" if size >= 10**8 else f"{size / 1e6:.2f} MB"
 

@@ -93,12 +93,12 @@ class StagedRun(UnfinishedRun):
         self._lock = lock
 
     def settle(self, run_id: str) -> tuple[SealedRun, bool]:
-        """Give the sealed folder its name; whether it is new, or that very run was there already."""
+        """Give the sealed folder its name; whether it is new, or that very run was there already and is as sealed."""
         final = self.path.with_name(run_id)
         with storage_errors(final), _locked(final.parent):
-            is_new = not (final / SEAL).is_file()
+            is_new = not (final / SEAL).is_file() or bool(SealedRun(final).verify())
             if is_new:
-                # What stands there without a seal is a run whose removal was broken off.
+                # What stands there was damaged, or its removal was broken off.
                 shutil.rmtree(final, ignore_errors=True)
                 self.path.rename(final)
             self.drop()

@@ -18,7 +18,7 @@ from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, listed
 # accept each other's blocks is further off than this; but one that hung may begin its first rounds so late.
 HOST_MISFIT_S = 3600.0
 # A clock may be wrong, not all of them: a genesis that fits no host any better is another one.
-CLUSTER_MISFIT_S = 60.0
+CLUSTER_MISFIT_S = 30.0
 _FOREIGN_NETWORK_HINT = "import each network by itself: `--exclude {}` leaves a host out, and may be repeated"
 
 
@@ -31,20 +31,30 @@ def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
     for host in cluster.hosts:
         _check_not_empty(host)
     misfits = {host.name: _misfit_s(host, genesis) for host in cluster.hosts}
-    told = {name: value for name, value in misfits.items() if value is not None}
-    if not told:
+    start = implied_start(cluster, genesis.slot_length_s)
+    _check_fit({name: value for name, value in misfits.items() if value is not None}, genesis, start)
+
+
+def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None) -> None:
+    """That slots began when the genesis says.
+
+    Args:
+        misfits: per host that tells, how much later than its slot's start the forge loop begins its rounds.
+        start: when slot 0 began, by the logs.
+    """
+    if not misfits:
         return
-    best = min(told.values(), key=abs)
+    best = min(misfits.values(), key=abs)
     if abs(best) > max(CLUSTER_MISFIT_S, 2 * genesis.slot_length_s):
-        began = _text(genesis.system_start_ns)
+        stated = f"; with slots of {genesis.slot_length_s:g} s, theirs began at `--set genesis.system_start={start}`"
         raise UsageError(
-            f"these logs are not of the genesis: by it slots began at {began}, "
-            f"but the logs' slots begin {_apart(best)} than they would then",
-            _start_hint(cluster, genesis),
+            f"these logs are not of the genesis: by it slots of {genesis.slot_length_s:g} s began at "
+            f"{_text(genesis.system_start_ns)}, but the logs' slots begin {_apart(best)} than they would then",
+            "give their own with `--genesis FILE`" + (stated if start else ""),
         )
-    strangers = [name for name, value in told.items() if abs(value) > HOST_MISFIT_S]
+    strangers = [name for name, value in misfits.items() if abs(value) > HOST_MISFIT_S]
     if strangers:
-        worst = max((told[name] for name in strangers), key=abs)
+        worst = max((misfits[name] for name in strangers), key=abs)
         raise UsageError(
             f"logs of two different networks: the slots of {listed(strangers)} begin {_apart(worst)} than those "
             f"of the genesis, which the other hosts' fit",
@@ -89,14 +99,6 @@ def implied_start(cluster: ClusterLogs, slot_length_s: float) -> str | None:
     return _text(int(median(at - slot * length_ns for slot, at in starts)))
 
 
-def _start_hint(cluster: ClusterLogs, genesis: Genesis) -> str:
-    start = implied_start(cluster, genesis.slot_length_s)
-    return (
-        "give their own with `--genesis FILE`; with slots of this length theirs began at "
-        f"`--set genesis.system_start={start}`"
-    )
-
-
 def genesis_hint(cluster: ClusterLogs) -> str:
     """What to do when there is no genesis; where the logs tell when their slots began, with that."""
     start = implied_start(cluster, 1.0)
@@ -130,6 +132,8 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
             "these are a node's messages, but none of them is about slots, blocks or resources",
             "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info",
         )
+    offsets = {name: summary.loop_offsets_s[1] for name, summary in summaries.items() if summary.loop_offsets_s}
+    _check_fit(offsets, genesis, None)
     _check_magic({name: summary.books.network_magic for name, summary in summaries.items()}, genesis)
 
 

@@ -38,6 +38,7 @@ class Subjects:
     Attributes:
         summaries: per host, what was read; hosts in their order.
         node: version, revision and compiler of the node.
+        left_out: number of hosts left out on request.
     """
 
     genesis: Genesis
@@ -47,6 +48,7 @@ class Subjects:
     conditions: Sequence[Condition]
     rules: Rules
     node: Node
+    left_out: int = 0
 
     @property
     def books(self) -> list[Books]:
@@ -75,9 +77,10 @@ def cut_number(value: float | Fraction, width: int) -> str:
 
 def cut_duration(picoseconds: int, width: int) -> str:
     """Seconds with all digits and without a leading zero before the point, cut; ">" where whole seconds are cut."""
-    whole, part = divmod(picoseconds, 10**12)
+    whole, part = divmod(abs(picoseconds), 10**12)
     text = f"{whole}.{part:012d}".rstrip("0") if part else str(whole)
     text = text.removeprefix("0") if text.startswith("0.") else text
+    text = f"-{text}" if picoseconds < 0 else text
     return f"{text[: width - 1]}>" if len(text) > width and "." not in text else text[:width]
 
 
@@ -275,6 +278,7 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
         "lines": _sum([_line_classes(one) for one in books]),
         "decoded messages": dict(sorted(decoded.items())),
         "ignored messages": {**kept, **({"all others": rest} if rest else {})},
+        "hosts": {"read": len(books), "left out": known.left_out},
         "blocks of the chain": {"analysed": analysis.accepted, "rejected": analysis.rejected},
         "blocks rejected, by condition": dict(sorted(analysis.rejected_by.items())),
         "blocks that hosts told an impossible story of": dict(sorted(impossible.items())),
@@ -286,7 +290,7 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
     }
     for name, summary in known.summaries.items():
         accounts[f"lines of {name}"] = _line_classes(summary.books)
-    return {name: classes for name, classes in accounts.items() if classes}
+    return {name: classes for name, classes in accounts.items() if sum(classes.values())}
 
 
 def _line_classes(books: Books) -> dict[str, int]:

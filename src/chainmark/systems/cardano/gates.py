@@ -234,7 +234,7 @@ def _chain(judged: Judged, findings: Findings) -> None:
 
 def _blocks(judged: Judged, findings: Findings) -> None:
     analysis = judged.analysis
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in analysis.rejected_by.items())
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in analysis.rejected_by.items() if count)
     findings.gates.append(
         Gate(
             id="blocks_analysed",

@@ -86,6 +86,8 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     cluster = find_logs(order.source).without(order.exclude)
     documents = read_documents(order, settings, cluster)
     check_heads(cluster, documents.genesis)
+    # A node says its version first of all: who must say it instead should not wait for the whole logs to be read.
+    resolve_version(order.version, documents.meta, {host.name: host.node_version for host in cluster.hosts})
     conditions = resolve_conditions(order, settings, documents.meta, len(cluster.hosts))
     rules = Rules(
         published=order.published_rules or settings.analysis.published_rules,
@@ -96,13 +98,22 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         traces, summaries = decode(cluster, reading, order.threads, progress)
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
-        analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run, progress)
+        analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run=run, progress=progress)
         slots = {trace.name: trace.slots for trace in traces}
         load_stated = bool(documents.meta.profile_content.generator.tps)
         missing = missing_messages(summaries, slots, load_stated)
         findings = gates.find(gates.Judged(summaries, slots, documents.genesis, analysis, lonely, missing))
     node, node_notes = resolve_node(order.version, documents.meta, summaries)
-    known = facts.Subjects(documents.genesis, documents.meta, summaries, analysis, conditions, rules, node)
+    known = facts.Subjects(
+        genesis=documents.genesis,
+        meta=documents.meta,
+        summaries=summaries,
+        analysis=analysis,
+        conditions=conditions,
+        rules=rules,
+        node=node,
+        left_out=len(order.exclude),
+    )
     notes = [*_cluster_notes(order, cluster, documents, analysis), *documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
     measured = len(analysis.hosts) - len(analysis.hosts_without_slots)
@@ -171,29 +182,42 @@ def _scratch(run: UnfinishedRun) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def resolve_node(version: str | None, meta: Meta, summaries: Mapping[str, HostSummary]) -> tuple[facts.Node, list[str]]:
-    """The node that was measured: as ordered, else as described, else as the logs say; and where they disagree.
+def resolve_version(version: str | None, meta: Meta, told: Mapping[str, str | None]) -> str:
+    """The version that was measured: as ordered, else as described, else as the logs say.
+
+    Args:
+        version: as ordered.
+        told: per host, what its logs say.
 
     Raises:
-        UsageError: nothing tells its version, or the logs tell several.
+        UsageError: nothing tells it, or the logs tell several.
     """
-    told: dict[str, list[str]] = {}
-    for name, summary in summaries.items():
-        if summary.books.node_version is not None:
-            told.setdefault(summary.books.node_version, []).append(name)
-    chosen = version or meta.identifier or (next(iter(told)) if len(told) == 1 else None)
-    if chosen is None:
-        hint = "`--as 10.6.2` says it; a benchmark run's meta.json does, too"
-        if told:
-            hosts = "; ".join(f"{one} on {listed(names)}" for one, names in told.items())
-            raise UsageError(f"the hosts run different versions: {hosts}", hint)
+    chosen = version or meta.identifier
+    if chosen is not None:
+        return chosen
+    hosts: dict[str, list[str]] = {}
+    for name, one in told.items():
+        if one is not None:
+            hosts.setdefault(one, []).append(name)
+    hint = "`--as 10.6.2` says it; a benchmark run's meta.json does, too"
+    if len(hosts) > 1:
+        versions = "; ".join(f"{one} on {listed(names)}" for one, names in hosts.items())
+        raise UsageError(f"the hosts run different versions: {versions}", hint)
+    if not hosts:
         raise UsageError("neither the logs nor a description say which version was measured", hint)
+    return next(iter(hosts))
+
+
+def resolve_node(version: str | None, meta: Meta, summaries: Mapping[str, HostSummary]) -> tuple[facts.Node, list[str]]:
+    """The node that was measured, and a sentence wherever the logs disagree with what was said of it."""
+    told = {name: summary.books.node_version for name, summary in summaries.items()}
+    chosen = resolve_version(version, meta, told)
     expected = meta.node_version or chosen
-    notes = [
-        f"the logs of {listed(names)} are of version {one}, not {expected}"
-        for one, names in told.items()
-        if one != expected
-    ]
+    others: dict[str, list[str]] = {}
+    for name, one in told.items():
+        if one not in {None, expected}:
+            others.setdefault(str(one), []).append(name)
+    notes = [f"the logs of {listed(names)} are of version {one}, not {expected}" for one, names in others.items()]
     described = meta.package(PACKAGES[0]).commit
     books = [summary.books for summary in summaries.values()]
     revision = next((one.node_revision for one in books if one.node_revision), None)

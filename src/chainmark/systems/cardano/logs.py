@@ -48,10 +48,11 @@ class Head:
     Attributes:
         objects: lines that are trace messages.
         loop_starts: (slot, ns since 1970-01-01 UTC) of the forge loop's first rounds.
+        node_version: where the node tells it.
     """
 
     objects: int
-    first_ns: int | None
+    node_version: str | None
     loop_starts: tuple[tuple[int, int], ...]
 
 
@@ -85,7 +86,7 @@ class LogFile:
             message, _, hint = str(error).partition("\nhint: ")
             raise UsageError(message, hint or None) from error
         starts = tuple((int(slot), int(at)) for slot, at in told["starts"])
-        return Head(objects=told["objects"], first_ns=told["first_ns"], loop_starts=starts)
+        return Head(objects=told["objects"], node_version=told["node_version"], loop_starts=starts)
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ class HostLogs:
     def stored_bytes(self) -> int:
         """The size of its files."""
         return sum(file.stored_bytes for file in self.files)
+
+    @property
+    def node_version(self) -> str | None:
+        """What a node tells of itself when it starts."""
+        return next((file.head.node_version for file in self.files if file.head.node_version), None)
 
     @property
     def loop_starts(self) -> list[tuple[int, int]]:

@@ -92,26 +92,26 @@ def _any(host: Emitted) -> bool:
 
 
 NEEDS = (
-    Need("Resources", "resource usage", "Info", lambda _: True),
-    Need(LEDGER_METRICS, "the chain's density and the UTxO set's size", "Info", lambda host: not host.tells_density),
-    Need(LOOP_START, "the start of the forge loop, missed slots and forging", "Info", _loop),
-    Need("Forge.Loop.BlockContext", "the block context's acquisition and the block gap", "Debug", _loop),
-    Need("Forge.Loop.LedgerState", "the ledger state's acquisition", "Debug", _loop),
-    Need("Forge.Loop.LedgerView", "the ledger view's acquisition", "Debug", _loop),
-    Need(LEADS_NOT, "the duration of leadership checks", "Info", _loop, (LEADS,)),
-    Need("Forge.Loop.TickedLedgerState", "the duration of ledger ticking", "Debug", _leader),
-    Need("Forge.Loop.MempoolSnapshot", "the duration of mempool snapshots", "Debug", _leader),
-    Need(FORGED, "its blocks' forging, and the chain through them", "Info", _leader),
-    Need(ADOPTED, "its blocks' sizes", "Info", _leader),
-    Need(NOTICED, "notice and all that peers do with a block", "Info", lambda host: host.has(REQUESTED, FETCHED)),
+    Need("Resources", "resource metrics", "Info", lambda _: True),
+    Need(LEDGER_METRICS, "density metrics", "Info", lambda host: not host.tells_density),
+    Need(LOOP_START, "forge loop and forging metrics", "Info", _loop),
+    Need("Forge.Loop.BlockContext", "block context and block gap metrics", "Debug", _loop),
+    Need("Forge.Loop.LedgerState", "ledger state metrics", "Debug", _loop),
+    Need("Forge.Loop.LedgerView", "ledger view metrics", "Debug", _loop),
+    Need(LEADS_NOT, "leadership metrics", "Info", _loop, (LEADS,)),
+    Need("Forge.Loop.TickedLedgerState", "ledger ticking metrics", "Debug", _leader),
+    Need("Forge.Loop.MempoolSnapshot", "mempool snapshot metrics", "Debug", _leader),
+    Need(FORGED, "forging metrics and the chain", "Info", _leader),
+    Need(ADOPTED, "block sizes and forging metrics", "Info", _leader),
+    Need(NOTICED, "all peer metrics", "Info", lambda host: host.has(REQUESTED, FETCHED)),
     Need(REQUESTED, "request metrics", "Info", _peer),
     Need(FETCHED, "fetch metrics", "Info", _peer),
     Need("ChainDB.AddBlockEvent.AddedToCurrentChain", "adoption metrics", "Notice", _peer),
     Need("ChainSync.ServerHeader.Update", "announcement metrics", "Info", _any),
     Need("BlockFetch.Server.SendBlock", "sending metrics", "Info", _any),
-    Need(MEMPOOL[0], "the mempool's size", "Info", lambda host: host.under_load, MEMPOOL[1:]),
-    Need(COLLECTED, "collected transactions", "Debug", lambda host: host.under_load),
-    Need(PROCESSED, "accepted and rejected transactions", "Debug", lambda host: host.under_load),
+    Need(MEMPOOL[0], "mempool metrics", "Info", lambda host: host.under_load, MEMPOOL[1:]),
+    Need(COLLECTED, "metrics of collected transactions", "Debug", lambda host: host.under_load),
+    Need(PROCESSED, "metrics of accepted and rejected transactions", "Debug", lambda host: host.under_load),
 )
 
 
@@ -151,7 +151,7 @@ def _sentence(need: Need, lacking: list[str], asked: list[str], hosts: int) -> s
     enable = f"enable {need.message} at {need.severity}"
     if lacking == asked and len(asked) > 1:
         who = "no host" if len(asked) == hosts else "no host that should"
-        return f"{who} emits {need.message}: nothing tells {need.feeds}; {enable}"
+        return f"{who} emits {need.message}: {need.feeds} have no data; {enable}"
     if len(lacking) == 1:
         return f"{lacking[0]} emits no {need.message}: {need.feeds} lack this host; {enable}"
     return f"{listed(lacking)} emit no {need.message}: {need.feeds} lack these hosts; {enable}"

@@ -1,0 +1,63 @@
+"""Small clusters for tests of the import: made once, changed at will, imported in this process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from chainmark.core.progress import Silent
+from chainmark.store.runs import Store
+from chainmark.systems.base import ImportOrder, importable, load_system
+from chainmark.systems.cardano.synth import synthesise
+from chainmark.systems.importing import ImportedRun, Importer
+from chainmark.systems.synthetic import SyntheticOrder
+
+SETTINGS = ("chain.active_slots_coefficient=0.1", "workload.tps=2.0")
+
+
+def make_cluster(
+    folder: Path, *, hosts: int = 4, slots: int = 160, seed: int = 1, faults: tuple[str, ...] = (), **more: Any
+) -> Path:
+    """Write a cluster's logs: a block every ten slots, few transactions."""
+    order = SyntheticOrder(
+        folder=folder, slots=slots, seed=seed, hosts=hosts, settings=SETTINGS, faults=faults, threads=2, **more
+    )
+    synthesise(order, Silent())
+    return folder
+
+
+def ingest(store: Path, source: Path, **options: Any) -> ImportedRun:
+    """Import logs into a store."""
+    return Importer(Store(store), importable(load_system("cardano"))).make(ImportOrder(source, **options), Silent())
+
+
+def changed(source: Path, target: Path, *changes: Callable[[Path], None]) -> Path:
+    """A copy of a cluster's folder, changed."""
+    shutil.copytree(source, target)
+    for change in changes:
+        change(target)
+    return target
+
+
+def edit_json(name: str, **values: Any) -> Callable[[Path], None]:
+    """Set keys of a JSON document."""
+
+    def change(folder: Path) -> None:
+        path = folder / name
+        path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
+
+    return change
+
+
+def edit_lines(name: str, keep: Callable[[str], str | None]) -> Callable[[Path], None]:
+    """Rewrite a log line by line; None drops a line."""
+
+    def change(folder: Path) -> None:
+        path = folder / name
+        lines = [keep(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        path.write_text("".join(f"{line}\n" for line in lines if line is not None), encoding="utf-8")
+
+    return change

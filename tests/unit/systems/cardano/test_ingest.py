@@ -1,0 +1,348 @@
+"""A cluster's logs into a sealed run: the same bytes each time, what is missing named, what is wrong refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import GateStatus, Manifest, Status
+from chainmark.store.runs import Store
+
+from tests.unit.systems.cardano.clusters import changed, edit_json, edit_lines, ingest, make_cluster
+
+HOSTS = ("node-0", "node-1", "node-2", "node-3")
+FETCHED = "BlockFetch.Client.CompletedBlockFetch"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster without faults."""
+    return make_cluster(tmp_path_factory.mktemp("cluster") / "logs")
+
+
+@pytest.fixture(scope="module")
+def imported(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """The manifest of its run."""
+    return ingest(tmp_path_factory.mktemp("store"), cluster).run.manifest
+
+
+def gate(manifest: Manifest, gate_id: str) -> tuple[GateStatus, str]:
+    found = next(one for one in manifest.gates if one.id == gate_id)
+    return found.status, f"{found.measured} {found.detail}"
+
+
+def everything(store: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(store)): path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()}
+
+
+def test_every_line_is_counted_and_every_source_named(cluster: Path, imported: Manifest) -> None:
+    lines = sum(path.read_bytes().count(b"\n") for path in cluster.glob("node-*/stdout"))
+    assert sum(imported.counts["lines"].values()) == lines
+    assert sum(sum(imported.counts[f"lines of {host}"].values()) for host in HOSTS) == lines
+    assert sum(imported.counts["decoded messages"].values()) == imported.counts["lines"]["decoded"]
+    paths = [source.path for source in imported.sources]
+    assert paths == [f"{host}/stdout" for host in HOSTS] + [
+        "genesis/genesis.shelley.json",
+        "meta.json",
+        "topology.json",
+    ]
+    assert all((cluster / source.path).stat().st_size == source.size_bytes for source in imported.sources)
+    assert str(cluster) not in imported.model_dump_json()
+
+
+def test_a_run_without_faults_is_valid_and_has_nothing_to_say(imported: Manifest) -> None:
+    assert imported.status is Status.VALID
+    assert {one.id: one.status for one in imported.gates if one.status is not GateStatus.PASS} == {}
+    assert (imported.warnings, imported.incidents) == ([], [])
+    assert imported.subject.version == "10.5.4"
+    assert imported.workload["network.hosts"] == 4
+    assert imported.workload["analysis.filters"] == ["BFullnessGEq 0.9", "BMinimumAdoptions 3"]
+    assert imported.profile["name"] == "cardano/value"
+
+
+def test_blocks_analysed_are_those_of_the_truth(cluster: Path, imported: Manifest) -> None:
+    """Every block of the chain but its tip was full and reached all hosts."""
+    truth = pl.read_parquet(cluster / "truth.parquet").filter(pl.col("record") == "block")
+    chain = truth.filter(pl.col("on_chain")).get_column("block").n_unique()
+    counted = imported.counts["blocks of the chain"]
+    assert counted["analysed"] + counted["rejected"] == chain - 1
+    assert counted["analysed"] > 0
+
+
+@pytest.mark.shared_data
+def test_the_published_rows_stand_in_their_order(shared_data: Path, imported: Manifest) -> None:
+    """A reader of the published reports finds every row where it always was."""
+    path = shared_data / "cardano" / "reports" / "release-10.6.2.value-only.json"
+    published = list(json.loads(path.read_text(encoding="utf-8"))["manifest"])
+    assert [fact.label for fact in imported.facts] == published
+
+
+def test_the_published_rows_say_what_was_written(cluster: Path, imported: Manifest) -> None:
+    told = {fact.label: fact.value for fact in imported.facts}
+    assert (told["Cluster system start time"], told["Machines"], told["TPS"]) == ("18:52:16", "4", "2.0")
+    assert (told["Plutus script"], told["Era"], told["Number of filters applied"]) == ("—", "conway", "2")
+    assert told["Total log objects analysed"] == str(imported.counts["lines"]["decoded"])
+    # 160 slots from the network's start; a host's analysed range is a difference.
+    assert told["Slots analysed"] == "159"
+    truth = pl.read_parquet(cluster / "truth.parquet").filter(pl.col("record") == "slot")
+    assert truth.get_column("slot").max() == 159
+
+
+def test_threads_and_repetition_change_no_byte(cluster: Path, tmp_path: Path) -> None:
+    """Two people who import the same logs, wherever they keep them, must hold the same run."""
+    moved = changed(cluster, tmp_path / "elsewhere")
+    for threads, source in ((1, cluster), (2, cluster), (8, moved)):
+        assert ingest(tmp_path / f"{threads}", source, threads=threads, keep_events=True).is_new
+    first = everything(tmp_path / "1")
+    assert len([name for name in first if "/events/" in name]) == len(HOSTS) + 1
+    assert all(everything(tmp_path / f"{threads}") == first for threads in (2, 8))
+    again = ingest(tmp_path / "1", cluster, keep_events=True)
+    assert not again.is_new
+    assert everything(tmp_path / "1") == first
+
+
+def test_other_options_are_another_run(cluster: Path, tmp_path: Path) -> None:
+    runs = [
+        ingest(tmp_path, cluster, **options).run
+        for options in (
+            {},
+            {"published_rules": True},
+            {"filters": ()},
+            {"version": "10.6.2", "exclude": ("node-3",)},
+        )
+    ]
+    assert len({run.run_id for run in runs}) == len(runs)
+    assert runs[1].manifest.workload["analysis.rules"] == "published"
+    assert runs[2].manifest.warnings == ["no filters: the warm-up is analysed too"]
+    assert runs[3].manifest.subject.version == "10.6.2"
+    assert runs[3].manifest.workload["network.hosts"] == 3
+    assert "left out on request: node-3" in runs[3].manifest.warnings
+    assert sorted(run.run_id for run in Store(tmp_path).sealed()) == sorted(run.run_id for run in runs)
+
+
+def test_a_damaged_run_is_made_again(cluster: Path, tmp_path: Path) -> None:
+    first = ingest(tmp_path, cluster)
+    before = everything(tmp_path)
+    (first.run.path / "metrics.json").write_text("{}", encoding="utf-8")
+    assert ingest(tmp_path, cluster).is_new
+    assert everything(tmp_path) == before
+
+
+def test_what_a_host_never_says_is_named_with_what_lacks(cluster: Path, tmp_path: Path) -> None:
+    def silence(line: str) -> str | None:
+        return None if FETCHED in line else line
+
+    logs = changed(cluster, tmp_path / "logs", edit_lines("node-1/stdout", silence))
+    manifest = ingest(tmp_path, logs, filters=()).run.manifest
+    assert f"node-1 emits no {FETCHED}: fetch metrics lack this host; enable {FETCHED} at Info" in manifest.warnings
+    assert gate(manifest, "messages_complete")[0] is GateStatus.WARN
+    both = changed(logs, tmp_path / "both", edit_lines("node-2/stdout", silence))
+    warnings = ingest(tmp_path, both, filters=()).run.manifest.warnings
+    assert any(one.startswith(f"node-1 and node-2 emit no {FETCHED}: fetch metrics lack these") for one in warnings)
+
+
+def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Path) -> None:
+    """A reader of the report must see which host was lost, restarted or silent, and since when."""
+    faults = ("crash:node-3@240", "restart:node-1@100-120", "gap:node-2@150-180", "corrupt:node-0=1%")
+    logs = make_cluster(tmp_path / "logs", hosts=5, slots=400, faults=faults)
+    manifest = ingest(tmp_path, logs, filters=()).run.manifest
+    assert manifest.status is Status.VALID
+    told = [(incident.time_ns, incident.what) for incident in manifest.incidents]
+    start_ns = 1_770_317_536 * 10**9
+    for host, at_s, part in (
+        ("node-3", 240, "falls silent"),
+        ("node-1", 120, "was restarted"),
+        ("node-2", 150, "tells nothing of slots 150 to 179"),
+    ):
+        found = [time_ns for time_ns, what in told if what.startswith(host) and part in what]
+        assert len(found) == 1, (host, told)
+        assert abs(found[0] - start_ns - at_s * 10**9) < 12 * 10**9, (host, found)
+    assert gate(manifest, "hosts_complete") == (GateStatus.WARN, "4 of 5 hosts not so node-3")
+    assert gate(manifest, "no_restarts")[0] is GateStatus.WARN
+    assert gate(manifest, "lines_readable")[0] is GateStatus.WARN
+    assert any(one.startswith("node-0 has ") and "malformed lines, such as line" in one for one in manifest.warnings)
+    assert manifest.counts["blocks of the chain"]["analysed"] > 0
+
+
+def test_a_wrong_clock_is_seen_by_headers_that_come_before_their_blocks(tmp_path: Path) -> None:
+    logs = make_cluster(tmp_path / "logs", faults=("clock-offset:node-2=-2s",))
+    status, told = gate(ingest(tmp_path, logs, filters=()).run.manifest, "clocks")
+    assert status is GateStatus.WARN
+    assert "node-2" in told
+
+
+def test_nothing_to_analyse_is_an_invalid_run(cluster: Path, tmp_path: Path) -> None:
+    manifest = ingest(tmp_path, cluster, filters=("epoch3+",)).run.manifest
+    assert manifest.status is Status.INVALID
+    status, told = gate(manifest, "blocks_analysed")
+    assert status is GateStatus.FAIL
+    assert "EpochGEq 2" in told
+
+
+def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, tmp_path: Path) -> None:
+    """A log that was cut into files and packed tells what it told before."""
+
+    def cut_and_pack(folder: Path) -> None:
+        path = folder / "node-1" / "stdout"
+        lines = path.read_bytes().splitlines(keepends=True)
+        middle = len(lines) // 2
+        # Named so that the order of names is not that of time.
+        (folder / "node-1" / "stdout.1.gz").write_bytes(gzip.compress(b"".join(lines[:middle])))
+        path.write_bytes(b"".join(lines[middle:]))
+
+    logs = changed(cluster, tmp_path / "logs", cut_and_pack)
+    runs = [ingest(tmp_path, source).run for source in (cluster, logs)]
+    assert runs[0].run_id != runs[1].run_id
+    metrics = [(run.path / "metrics.json").read_bytes() for run in runs]
+    assert metrics[0] == metrics[1]
+
+
+def _empty(folder: Path) -> None:
+    (folder / "node-2" / "stdout").write_bytes(b"")
+
+
+def _gone(folder: Path) -> None:
+    (folder / "node-2" / "stdout").unlink()
+
+
+def _malformed(folder: Path) -> None:
+    path = folder / "node-2" / "stdout"
+    path.write_bytes(b"".join(line[: len(line) // 2] + b"\n" for line in path.read_bytes().splitlines()[1:300]))
+
+
+def _no_genesis(folder: Path) -> None:
+    shutil.rmtree(folder / "genesis")
+
+
+def _another_year(folder: Path) -> None:
+    path = folder / "node-2" / "stdout"
+    path.write_bytes(path.read_bytes().replace(b'"at":"2026-', b'"at":"2025-'))
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "hint"),
+    [
+        (_empty, "node-2 has not one log line: node-2/stdout is empty", "--exclude node-2"),
+        (_gone, "node-2 has not one log line: its folder has no log in it", "--exclude node-2"),
+        (_malformed, r"none of the 299 lines of node-2 can be read", "--exclude node-2"),
+        (_no_genesis, "there is no genesis in", "--set genesis.system_start=2026-02-05T18:52:16Z"),
+        (
+            _another_year,
+            "logs of two different networks: the slots of node-2 begin 365.0 days earlier",
+            "--exclude node-2",
+        ),
+        (
+            edit_json("genesis/genesis.shelley.json", systemStart="2026-02-12T10:38:55Z"),
+            "these logs are not of the genesis: by it slots of 1 s began at 2026-02-12T10:38:55Z",
+            "--set genesis.system_start=2026-02-05T18:52:16Z",
+        ),
+        (
+            edit_json("genesis/genesis.shelley.json", slotLength=0.2),
+            "these logs are not of the genesis",
+            "--genesis FILE",
+        ),
+        (
+            edit_json("genesis/genesis.shelley.json", epochLength="x"),
+            "`epochLength` is missing or not",
+            "--genesis FILE",
+        ),
+        (edit_json("meta.json", meta=[]), "is not the description of a benchmark run", "--meta FILE"),
+    ],
+)
+def test_what_cannot_be_a_run_is_one_sentence_with_a_way_out(
+    cluster: Path, tmp_path: Path, change: Callable[[Path], None], said: str, hint: str
+) -> None:
+    logs = changed(cluster, tmp_path / "logs", change)
+    with pytest.raises(UsageError, match=said) as refused:
+        ingest(tmp_path / "store", logs)
+    assert hint in (refused.value.hint or "")
+    assert "\n" not in refused.value.message
+    assert list((tmp_path / "store" / "runs").iterdir()) == []
+
+
+def test_what_the_way_out_says_leads_out(cluster: Path, tmp_path: Path) -> None:
+    no_genesis = changed(cluster, tmp_path / "a", _no_genesis)
+    stated = ("genesis.system_start=2026-02-05T18:52:16Z", "genesis.active_slots_coefficient=0.1")
+    manifest = ingest(tmp_path, no_genesis, settings=stated).run.manifest
+    assert any("assumed as on the benchmark clusters" in one for one in manifest.warnings)
+    genesis = cluster / "genesis" / "genesis.shelley.json"
+    run = ingest(tmp_path, no_genesis, genesis=genesis).run
+    assert "genesis.shelley.json" in [source.path for source in run.manifest.sources]
+    lost = changed(cluster, tmp_path / "b", _empty)
+    assert ingest(tmp_path, lost, exclude=("node-2",), filters=()).run.manifest.status is Status.VALID
+
+
+def test_two_networks_of_the_same_start_are_told_apart_by_their_blocks(cluster: Path, tmp_path: Path) -> None:
+    """Their slots fit one genesis; a chain of both would be nonsense."""
+    other = make_cluster(tmp_path / "other", seed=2)
+
+    def mix(folder: Path) -> None:
+        for name in ("node-2", "node-3"):
+            shutil.copy(other / name / "stdout", folder / name / "stdout")
+
+    logs = changed(cluster, tmp_path / "logs", mix)
+    with pytest.raises(UsageError, match="node-0 and node-1 and node-2 and node-3 share no block") as refused:
+        ingest(tmp_path / "store", logs)
+    assert "--exclude node-2" in (refused.value.hint or "")
+
+
+def test_without_a_description_the_logs_or_the_user_say_the_version(cluster: Path, tmp_path: Path) -> None:
+    logs = changed(cluster, tmp_path / "logs", lambda folder: (folder / "meta.json").unlink())
+    run = ingest(tmp_path, logs, filters=("value",)).run
+    assert run.manifest.subject.version == "10.5.4"
+    assert run.run_id.startswith("cardano-import-10.5.4-20260205T1852")
+    facts = {fact.label: fact.value for fact in run.manifest.facts}
+    assert (facts["cardano-node version"], facts["Run batch"], facts["TPS"]) == ("10.5.4", "unknown", "unknown")
+
+    def nameless(line: str) -> str | None:
+        return None if "NodeVersion" in line else line
+
+    silent = changed(logs, tmp_path / "silent", *(edit_lines(f"{host}/stdout", nameless) for host in HOSTS))
+    with pytest.raises(UsageError, match="neither the logs nor a description say which version") as refused:
+        ingest(tmp_path / "store", silent)
+    assert "--as" in (refused.value.hint or "")
+    assert ingest(tmp_path, silent, version="11.0").run.manifest.subject.version == "11.0"
+
+
+def test_an_unreadable_log_names_itself(cluster: Path, tmp_path: Path) -> None:
+    """A log that vanishes between being found and being read is a sentence, too."""
+    logs = changed(cluster, tmp_path / "logs")
+    path = logs / "node-1" / "stdout"
+    path.unlink()
+    path.symlink_to("/proc/self/mem")
+    with pytest.raises((EnvironmentFailure, UsageError), match="node-1"):
+        ingest(tmp_path / "store", logs)
+    assert list((tmp_path / "store" / "runs").iterdir()) == []
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("name", "start", "blocks"),
+    [
+        ("node-1-10.5.0-benchmark.json", "2025-10-27T16:24:29Z", 5),
+        ("producer-10.4-tracer.jsonl", "2025-06-04T13:08:00Z", None),
+        ("legacy-8.1.1-relay.jsonl", "2020-06-07T21:44:51Z", 0),
+        ("replay-node-0.log", "2025-10-20T19:00:00Z", 0),
+    ],
+)
+def test_real_logs_are_read_to_the_last_line(
+    shared_data: Path, tmp_path: Path, name: str, start: str, blocks: int | None
+) -> None:
+    source = shared_data / "cardano" / "logs" / name
+    (tmp_path / "logs" / "node-1").mkdir(parents=True)
+    shutil.copy(source, tmp_path / "logs" / "node-1")
+    run = ingest(tmp_path, tmp_path / "logs", settings=(f"genesis.system_start={start}",), filters=(), version="x").run
+    counts = run.manifest.counts
+    assert sum(counts["lines"].values()) == len(source.read_bytes().splitlines())
+    assert counts["lines"]["decoded"] > 0
+    assert json.dumps(run.manifest.model_dump(mode="json"))
+    assert run.verify() == []
+    if blocks is not None:
+        assert sum(counts.get("blocks of the chain", {"none": 0}).values()) == blocks
