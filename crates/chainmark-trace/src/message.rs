@@ -76,6 +76,8 @@ impl Message {
             .or_else(|| matching(ns, |names| names.2))
             .or_else(|| matching(short_kind, |names| names.2))
             .or_else(|| matching(kind, |names| names.3))
+            // The oldest nodes have two kinds for one message.
+            .or_else(|| (kind == b"ResourceStats").then_some(Self::Resources))
     }
 }
 
@@ -209,6 +211,7 @@ mod tests {
             Some(Message::LedgerSnapshotRenamed)
         );
         assert_eq!(find("ChainDB.LedgerEvent.Snapshot", "TookSnapshot"), None);
+        assert_eq!(find("cardano.node.resources", "ResourceStats"), Some(Message::Resources));
         assert_eq!(find("", ""), None);
     }
 
