@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,12 @@ class Cluster:
     conditions: list[tuple[str, float | None]]
     logs: dict[str, HostLog]
     lives: dict[str, dict[str, Life]]
-    switched: dict[str, dict[str, int]]
+    region_of: dict[str, str]
     records: dict[str, list[Slot]]
     kept: dict[str, list[Slot]]
     main: MainChain
 
+    @cached_property
     def samples(self) -> dict[str, dict[Key, float | None]]:
         """Per metric, by its published short name, every sample by its key.
 
@@ -90,7 +92,10 @@ class Cluster:
         for host, slots in self.kept.items():
             add(found, (host,), host_samples(host, self.main))
             for slot in slots:
-                add(found, (slot.slot, host), slot_samples(slot, self.chain))
+                add(found, (slot.slot, host), slot_samples(slot, self.chain, published=self.published))
+        for key, values in [*self.regions().items(), *self.chained().items()]:
+            add(found, key, values)
+        for host, slots in self.kept.items():
             for first, values in self.spans(slots).items():
                 add(found, (first, host), values)
         return found
@@ -98,19 +103,52 @@ class Cluster:
     def spans(self, slots: list[Slot]) -> dict[int, dict[str, float | None]]:
         """Runs of slots in which the processor was busy, by their first slot."""
         found: dict[int, dict[str, float | None]] = {}
-        for span in runs(slots, busy_published if self.published else busy):
+        for span in runs(slots, busy_published) if self.published else busy_spans(slots):
             first, last = span[0], span[-1]
-            border = first.epoch_slot < EPOCH_BORDER_SLOT < last.epoch_slot
+            if self.published:
+                length, records = last.slot - first.slot, len(span)
+                border = first.epoch_slot < EPOCH_BORDER_SLOT < last.epoch_slot
+            else:
+                length = records = last.slot - first.slot + 1
+                border = any(slot.epoch_slot == EPOCH_BORDER_SLOT for slot in span[1:-1])
             found[first.slot] = {
-                "cdfSpanLensCpu": float(last.slot - first.slot),
-                "cdfSpanLensCpuEpoch": float(len(span)) if border else None,
+                "cdfSpanLensCpu": float(length),
+                "cdfSpanLensCpuEpoch": float(records) if border else None,
+            }
+        return found
+
+    def regions(self) -> dict[Key, dict[str, float | None]]:
+        """When each region had an accepted block, by block and region."""
+        found: dict[Key, dict[str, float | None]] = {}
+        for block in self.main.accepted():
+            by_region: dict[str, list[float]] = {}
+            for host, life in block.lives.items():
+                if "adoption" in life.times:
+                    since_s = (life.times["adoption"] - block.slot_start_ns) / NS_PER_S
+                    by_region.setdefault(self.region_of[host], []).append(since_s)
+            for region, times in by_region.items():
+                one = distribution(times)
+                half = one.centiles[CENTILES.index(0.5)]
+                found[block.hash, region] = {"region_adoption_p50_s": half, "region_adoption_p100_s": one.high}
+        return found
+
+    def chained(self) -> dict[Key, dict[str, float | None]]:
+        """What is told of every block of the main chain, by block."""
+        forged = {block.hash: block.life.times["forged"] for block in self.main.blocks}
+        found: dict[Key, dict[str, float | None]] = {}
+        for block in self.main.blocks:
+            before = forged.get(block.life.parent)
+            found[(block.hash,)] = {
+                "chained_interval_s": None if before is None else (forged[block.hash] - before) / NS_PER_S,
+                "chained_size_bytes": None if block.life.size is None else float(block.life.size),
+                "chained_battles": float(block.battles),
             }
         return found
 
     def per_host(self, metric: str) -> dict[str, Distribution]:
         """A slot metric's distribution on every host of which slots were kept."""
         values: dict[str, list[float]] = {host: [] for host, slots in self.kept.items() if slots}
-        for (_, host), value in self.samples().get(metric, {}).items():
+        for (_, host), value in self.samples.get(metric, {}).items():
             if value is not None:
                 values[host].append(value)
         return {host: distribution(found) for host, found in values.items()}
@@ -127,10 +165,26 @@ def busy_published(slot: Slot) -> bool:
     return slot.resources is None or (slot.resources["CentiCpu"] or 0) >= BUSY_PERCENT
 
 
-def busy(slot: Slot) -> bool:
-    """At least 85 % of a core, as sampled in this slot."""
-    percent = (slot.resources or {}).get("CentiCpu")
-    return percent is not None and percent >= BUSY_PERCENT
+def busy_spans(slots: list[Slot]) -> list[list[Slot]]:
+    """Stretches of neighbouring slots that begin and end with at least 85 % of a core and never fall below.
+
+    A slot without a rate of its own counts where it lies within one.
+    """
+    found: list[list[Slot]] = []
+    pending: list[Slot] = []
+    before: Slot | None = None
+    for slot in slots:
+        percent = (slot.resources or {}).get("CentiCpu")
+        neighbours = before is not None and before.slot == slot.slot - 1
+        if not neighbours or (percent is not None and percent < BUSY_PERCENT):
+            found, pending = ([*found, []], [])
+        if percent is None and found and found[-1]:
+            pending.append(slot)
+        elif percent is not None and percent >= BUSY_PERCENT:
+            found[-1] += [*pending, slot]
+            pending = []
+        before = slot
+    return [span for span in found if span]
 
 
 def runs(slots: list[Slot], test: Any) -> list[list[Slot]]:
@@ -162,13 +216,24 @@ def read_chain(folder: Path) -> Chain:
     )
 
 
-def read_cluster(folder: Path, *, published: bool, count_switches: bool = True) -> Cluster:
-    """Read and analyse a benchmark run's folder."""
-    chain = read_chain(folder)
+def read_regions(folder: Path) -> dict[str, str]:
+    """The region of every host, from the topology beside the logs."""
+    topology = json.loads((folder / "topology.json").read_text(encoding="utf-8"))
+    return {f"node-{node['nodeId']}": node["region"] for node in topology["coreNodes"]}
+
+
+def read_logs(folder: Path) -> dict[str, HostLog]:
+    """The logs of a benchmark run's hosts, in the order of their names."""
     names = sorted(path.name for path in folder.glob("node-*") if path.is_dir())
+    return {name: read_host(folder / name) for name in names}
+
+
+def analyse(folder: Path, read: dict[str, HostLog], *, published: bool, count_switches: bool = True) -> Cluster:
+    """Analyse the logs of a benchmark run's folder."""
+    chain = read_chain(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     conditions = conditions_of(meta)
-    logs = {name: read_host(folder / name, published=published) for name in names}
+    logs = {name: log.as_published() if published else log for name, log in read.items()}
     lives = {name: Lives(published, count_switches and not published).read(log) for name, log in logs.items()}
     records = {name: slots_of(log, chain, published=published) for name, log in logs.items()}
     tests = [(SLOT_CONDITIONS[name], value or 0) for name, value in conditions if name in SLOT_CONDITIONS]
@@ -182,7 +247,7 @@ def read_cluster(folder: Path, *, published: bool, count_switches: bool = True) 
         conditions=conditions,
         logs=logs,
         lives=lives,
-        switched={},
+        region_of=read_regions(folder),
         records=records,
         kept=kept,
         main=rebuild(lives, chain, conditions),

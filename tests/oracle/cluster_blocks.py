@@ -370,7 +370,9 @@ def peer_samples(block: Block) -> dict[str, dict[str, float | None]]:
     found = {}
     for host, life in block.valid().items():
         stages = block.stages_s(life)
+        adoption_s = seconds(life.times.get("adoption"), block.slot_start_ns)
         found[host] = {name: stages[stage] for name, stage in PEER.items()}
+        found[host] |= {"peer_notice_s": stages["noticed"], "slot_to_adopted_s": adoption_s}
     return found
 
 

@@ -11,7 +11,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -29,6 +29,8 @@ SWITCHED = "Switched"
 # What is told, its namespace since 10.5, its namespace before, its kind in the oldest nodes.
 INTERPRETERS = (
     ("Resources", "Resources", "Resources", "Resources"),
+    # Not among the names that the published analysis is described by, but what the oldest nodes print.
+    ("Resources", None, None, "ResourceStats"),
     (
         "LoopStart",
         "Forge.Loop.StartLeadershipCheck",
@@ -95,7 +97,6 @@ UNPUBLISHED = (
         "TraceAddBlockEvent.SwitchedToAFork",
     ),
     ("Snapshot", "ChainDB.LedgerEvent.Snapshot.TookSnapshot", None, None),
-    ("Resources", None, None, "ResourceStats"),
 )
 RESOURCES = {
     "CentiCpu": True, "CentiGC": True, "CentiMut": True, "GcsMajor": True, "GcsMinor": True, "Alloc": True,
@@ -105,11 +106,7 @@ RESOURCES = {
 
 
 class Malformed(Exception):  # noqa: N818 - a class of lines, not an error of the reader
-    """The line is none that the analysis could use; ``envelope`` says whether not even as a log object."""
-
-    def __init__(self, reason: str, *, envelope: bool) -> None:
-        super().__init__(reason)
-        self.envelope = envelope
+    """The line is none that the analysis could use."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +130,16 @@ class HostLog:
     events: list[Event] = field(default_factory=list)
     first_ns: int | None = None
     last_ns: int | None = None
+    # Of both the part that the published analysis does not see: it ignores those lines.
+    unseen_classes: Counter[str] = field(default_factory=Counter)
+    unseen_events: set[int] = field(default_factory=set)
+
+    def as_published(self) -> HostLog:
+        """The same log as the published analysis sees it."""
+        classes = self.classes - self.unseen_classes
+        classes["ignored"] += self.unseen_classes.total()
+        events = [event for place, event in enumerate(self.events) if place not in self.unseen_events]
+        return HostLog(self.name, classes, events, self.first_ns, self.last_ns)
 
     @property
     def raw_lines(self) -> int:
@@ -164,7 +171,7 @@ def unsigned(data: dict[str, Any], key: str, default: int | None = None, *, sign
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or (value < 0 and not signed):
-        raise Malformed(f"{key} is no number of that kind", envelope=False)
+        raise Malformed(f"{key} is no number of that kind")
     return value
 
 
@@ -174,7 +181,7 @@ def number(data: dict[str, Any], key: str, default: float | None = None) -> floa
     if value is None and default is not None:
         return default
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise Malformed(f"{key} is no number", envelope=False)
+        raise Malformed(f"{key} is no number")
     return float(value)
 
 
@@ -183,7 +190,7 @@ def hash_of(data: dict[str, Any], key: str, *, prefix: bool = False) -> str:
     value = data.get(key)
     text = value[:64] if isinstance(value, str) and prefix else value
     if not isinstance(text, str) or not HASH.fullmatch(text):
-        raise Malformed(f"{key} is no hash", envelope=False)
+        raise Malformed(f"{key} is no hash")
     return text.lower()
 
 
@@ -192,15 +199,15 @@ def envelope_of(line: bytes) -> dict[str, Any]:
     try:
         content = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
         if not isinstance(content, dict) or any(key not in content for key in ENVELOPE):
-            raise Malformed("keys are missing", envelope=True)
+            raise Malformed("keys are missing")
         content["at"] = time_ns(content["at"])
     except ValueError as error:
-        raise Malformed(str(error), envelope=True) from error
+        raise Malformed(str(error)) from error
     spaces = content["ns"]
     if isinstance(spaces, list) and spaces and all(isinstance(part, str) for part in spaces):
         content["ns"] = ".".join(spaces)
     if not isinstance(content["ns"], str):
-        raise Malformed("ns is no namespace", envelope=True)
+        raise Malformed("ns is no namespace")
     return content
 
 
@@ -218,9 +225,16 @@ def unwrap(data: Any) -> tuple[dict[str, Any], str]:
     return data, kind if isinstance(kind, str) else ""
 
 
-def interpreter_of(namespace: str, kind: str, *, published: bool) -> str | None:
-    """Which interpreter reads it: the first whose namespace or kind fits, in the order of the four columns."""
-    table = INTERPRETERS if published else INTERPRETERS + UNPUBLISHED
+def interpreter_of(namespace: str, kind: str) -> tuple[str | None, bool]:
+    """Which interpreter reads it, and whether the published analysis has it, too.
+
+    It is the first whose namespace or kind fits, in the order of the columns.
+    """
+    name = _interpreter_of(namespace, kind, INTERPRETERS)
+    return (name, True) if name else (_interpreter_of(namespace, kind, UNPUBLISHED), False)
+
+
+def _interpreter_of(namespace: str, kind: str, table: Sequence[tuple[str | None, ...]]) -> str | None:
     short = kind.removeprefix("Cardano.Node.")
     for column, text in ((1, namespace), (2, namespace), (2, short), (3, kind)):
         for row in table:
@@ -318,7 +332,7 @@ def announcement(kind: str, at_ns: int, data: dict[str, Any]) -> Event | None:
     return Event("Announce", at_ns, block=hash_of(data, key, prefix=True))
 
 
-def read_line(log: HostLog, line: bytes, *, published: bool) -> None:
+def read_line(log: HostLog, line: bytes) -> None:
     """Count one line in its class and keep what it tells."""
     if not line.startswith(b"{"):
         log.classes["not_object"] += 1
@@ -328,21 +342,32 @@ def read_line(log: HostLog, line: bytes, *, published: bool) -> None:
         log.last_ns = time_ns(told[1] if told else None)
     try:
         content = envelope_of(line)
-        if log.first_ns is None:
-            log.first_ns = content["at"]
-        data, kind = unwrap(content["data"])
-        interpreter = interpreter_of(content["ns"], kind, published=published)
-        event = interpret(interpreter, content["at"], data) if interpreter else None
-    except Malformed as reason:
-        log.classes["malformed_envelope" if reason.envelope else "malformed_body"] += 1
+    except Malformed:
+        log.classes["malformed_envelope"] += 1
         return
-    if interpreter is None:
-        log.classes["ignored"] += 1
-    elif event is None:
-        log.classes["skipped"] += 1
-    else:
-        log.classes["decoded"] += 1
+    if log.first_ns is None:
+        log.first_ns = content["at"]
+    data, kind = unwrap(content["data"])
+    interpreter, published = interpreter_of(content["ns"], kind)
+    class_, event = class_and_event(interpreter, content["at"], data)
+    log.classes[class_] += 1
+    if event is not None:
         log.events.append(event)
+    if interpreter and not published:
+        log.unseen_classes[class_] += 1
+        if event is not None:
+            log.unseen_events.add(len(log.events) - 1)
+
+
+def class_and_event(interpreter: str | None, at_ns: int, data: dict[str, Any]) -> tuple[str, Event | None]:
+    """The class of a readable line, and what it tells."""
+    if interpreter is None:
+        return "ignored", None
+    try:
+        event = interpret(interpreter, at_ns, data)
+    except Malformed:
+        return "malformed_body", None
+    return ("skipped" if event is None else "decoded"), event
 
 
 def text_of(path: Path) -> bytes:
@@ -372,11 +397,11 @@ def first_time_ns(text: bytes) -> int:
     return 0
 
 
-def read_host(folder: Path, *, published: bool) -> HostLog:
+def read_host(folder: Path) -> HostLog:
     """Read the files of one host, oldest first."""
     log = HostLog(folder.name)
     texts = [text_of(path) for path in sorted(folder.iterdir()) if path.name.startswith("stdout")]
     for text in sorted(texts, key=first_time_ns):
         for line in lines_of(text):
-            read_line(log, line, published=published)
+            read_line(log, line)
     return log

@@ -28,6 +28,8 @@ KEYS = {
     "host": ("host",),
     "slot_host": ("slot", "host"),
     "span": ("slot", "host"),
+    "block_region": ("block", "region"),
+    "chained": ("block",),
 }
 Samples = dict[str, dict[Key, float]]
 
@@ -46,15 +48,15 @@ def ingest(source: Path, store: Path, *, published: bool = False, **changes: Any
 
 
 def metric_ids(run: SealedRun) -> dict[str, str]:
-    """The metrics' ids by the short names of the published reports."""
-    return {metric.published_id: metric.id for metric in run.catalogue.metrics if metric.published_id}
+    """The metrics' ids by the short names of the published reports, or where those have none by themselves."""
+    return {metric.published_id or metric.id: metric.id for metric in run.catalogue.metrics}
 
 
 def samples_of(run: SealedRun) -> Samples:
-    """Every sample of every metric that the published reports have a name for, by that name and its key."""
+    """Every sample of every metric by its short name and its key."""
     found: Samples = {}
     for population, keys in KEYS.items():
-        metrics = {m.published_id: m.id for m in run.catalogue.metrics if m.population == population and m.published_id}
+        metrics = {m.published_id or m.id: m.id for m in run.catalogue.metrics if m.population == population}
         frame = run.samples(population)
         rows = list(zip(*(frame[key].to_list() for key in keys), strict=True))
         assert len(set(rows)) == len(rows), f"samples of {population} have the same key"

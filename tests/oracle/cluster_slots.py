@@ -69,7 +69,7 @@ class Chain:
 
 @dataclass
 class Slot:
-    """One slot of one host. ``told`` holds what a line told in this very slot."""
+    """One slot of one host. ``…_known``: whether any line so far told the block built on, or the mempool."""
 
     slot: int
     epoch: int = 0
@@ -89,8 +89,8 @@ class Slot:
     density: float | None = None
     times: dict[str, int] = field(default_factory=dict)
     resources: Resources | None = None
-    sampled: bool = False
-    mempool_told: bool = False
+    block_known: bool = False
+    mempool_known: bool = False
 
     def deltas_s(self, chain: Chain) -> dict[str, float | None]:
         """How long each stage took; None where one of its ends is missing."""
@@ -230,6 +230,8 @@ class Timeline:
                 block_no=self.block_no,
                 block_gap=missing - self.last_block_slot,
                 mempool=self.mempool,
+                block_known=last.block_known,
+                mempool_known=last.mempool_known,
                 resources=self.counters.carried(),
             )
             if self.published:
@@ -258,7 +260,7 @@ class Timeline:
         values = self.counters.sample(event.at_ns, event.values)
         record = self.record(slot)
         if record is not None:
-            record.resources, record.sampled = values, True
+            record.resources = values
 
     def start(self, event: Event) -> None:
         """A round of the forge loop begins."""
@@ -284,6 +286,7 @@ class Timeline:
         record.times["block_context"] = event.at_ns
         record.block_gap = 0 if changed else self.head.block_gap
         self.head.block_no = event.number
+        self.head.block_known = record.block_known = True
         self.last_block_slot = self.head.slot if changed else self.last_block_slot
         self.block_no = event.number
 
@@ -303,7 +306,7 @@ class Timeline:
         match event.kind:
             case "MempoolTxs":
                 head.mempool = self.mempool = event.number
-                head.mempool_told = True
+                head.mempool_known = True
             case "RejectedTx":
                 head.rejected_tx += 1
             case "TxsCollected":
@@ -343,12 +346,26 @@ SLOT_STAGES = {
 }
 
 
-def slot_samples(slot: Slot, chain: Chain) -> dict[str, float | None]:
-    """One sample of every slot metric, by the published short names; None: no sample."""
+def slot_samples(slot: Slot, chain: Chain, *, published: bool) -> dict[str, float | None]:
+    """One sample of every slot metric, by the published short names; None: no sample.
+
+    What is carried from slot to slot is 0 by the published rules before any line tells it; rightly it is not known.
+    """
     deltas = slot.deltas_s(chain)
+    block_known = published or slot.block_known
+    mempool_known = published or slot.mempool_known
     found = {name: deltas[stage] for name, stage in SLOT_STAGES.items()}
-    found |= {"cdfStarts": float(slot.starts), "cdfLeads": float(slot.leads), "cdfBlockGap": float(slot.block_gap)}
-    found |= {"cdfDensity": plain(slot.density), "cdfUtxo": plain(slot.utxo)}
+    found |= {"cdfStarts": float(slot.starts), "cdfLeads": float(slot.leads)}
+    found["cdfBlockGap"] = float(slot.block_gap) if block_known else None
+    found |= {"cdfDensity": plain(slot.density), "utxo_entries": plain(slot.utxo)}
+    found |= {
+        "mempool_transactions": float(slot.mempool) if mempool_known else None,
+        "transactions_collected": float(slot.collected),
+        "transactions_accepted": float(slot.accepted),
+        "transactions_rejected": float(slot.rejected),
+        "mempool_rejected_transactions": float(slot.rejected_tx) if mempool_known else None,
+    }
     resources: Resources = slot.resources or {}
+    found["block_io_percent"] = plain(resources.get("CentiBlkIO"))
     names = (*(name for name in COUNTERS if name != "CentiBlkIO"), *GAUGES)
     return found | {name: plain(resources.get(name)) for name in names}

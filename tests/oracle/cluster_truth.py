@@ -90,7 +90,7 @@ class Truth:
                 values = self._slot_values(slot)
                 # Without a start the next slot's figures of the ledger are taken for this slot's.
                 if (slot.slot + 1, row["host"]) in unstarted:
-                    values = {name: x for name, x in values.items() if name not in ("cdfDensity", "cdfUtxo")}
+                    values = {name: x for name, x in values.items() if name not in ("cdfDensity", "utxo_entries")}
                 add(found, (slot.slot, row["host"]), values)
         for (number, host), values in self.resources().items():
             place = self._place(number)
@@ -106,8 +106,8 @@ class Truth:
         """
         if not slot.starts:
             return {"cdfStarts": 0.0}
-        values = slot_samples(slot, self.chain)
-        return {name: values[name] for name in (*SLOT_STAGES, "cdfStarts", "cdfDensity", "cdfUtxo")}
+        values = slot_samples(slot, self.chain, published=False)
+        return {name: values[name] for name in (*SLOT_STAGES, "cdfStarts", "cdfDensity", "utxo_entries")}
 
     def _place(self, number: int) -> Slot:
         chain = self.chain

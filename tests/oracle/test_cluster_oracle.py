@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.cluster_analysis import distribution, read_cluster, runs
+from tests.oracle.cluster_analysis import analyse, distribution, read_logs, runs
 from tests.oracle.cluster_blocks import Lives, block_samples, peer_samples, rebuild
 from tests.oracle.cluster_lines import HostLog, read_line, time_ns
 from tests.oracle.cluster_runs import differences, generate, told
@@ -48,10 +48,10 @@ def sample(seconds: float, cpu: int, allocated: int) -> bytes:
     return line(seconds, "Resources", CentiCpu=cpu, Alloc=allocated, **dict.fromkeys(keys, 0))
 
 
-def log_of(*lines: bytes, published: bool = False, name: str = "node-0") -> HostLog:
+def log_of(*lines: bytes, name: str = "node-0") -> HostLog:
     log = HostLog(name)
     for one in lines:
-        read_line(log, one, published=published)
+        read_line(log, one)
     return log
 
 
@@ -115,7 +115,7 @@ def timeline(*, published: bool) -> list[Slot]:
         line(4.0025, "Forge.Loop.StartLeadershipCheck", slot=4),
         sample(4.3, 10, 2**20),
     ]
-    return slots_of(log_of(*lines, published=published), CHAIN, published=published)
+    return slots_of(log_of(*lines), CHAIN, published=published)
 
 
 def test_slots_by_the_published_rules() -> None:
@@ -147,7 +147,7 @@ def test_slots_as_they_are() -> None:
     assert deltas["ledger_view"] is None
 
 
-def story(*, published: bool) -> dict[str, HostLog]:
+def story() -> dict[str, HostLog]:
     """Two blocks, the second forged without an announcement, on three hosts."""
 
     def forging(slot: int, block: str, number: int, parent: str) -> list[bytes]:
@@ -178,12 +178,12 @@ def story(*, published: bool) -> dict[str, HostLog]:
         "node-1": [*receiving(2, one, 0, 0.1), *forging(5, two, 1, one), *receiving(9, three, 2, 0.1)],
         "node-2": [*receiving(2, one, 0, 0.2), *receiving(5, two, 1, 0.3)[1:]],
     }
-    return {name: log_of(*sorted(found), published=published, name=name) for name, found in lines.items()}
+    return {name: log_of(*sorted(found), name=name) for name, found in lines.items()}
 
 
 @pytest.mark.parametrize("published", [False, True])
 def test_a_story_of_three_blocks(published: bool) -> None:
-    logs = story(published=published)
+    logs = story()
     lives = {name: Lives(published, not published).read(log) for name, log in logs.items()}
     main = rebuild(lives, CHAIN, [("BMinimumAdoptions", 1)])
     assert lives["node-2"][HASHES["second"]].error == "Request of an unknown block"
@@ -214,7 +214,7 @@ def test_the_oracle_finds_the_truth(tmp_path: Path, faults: tuple[str, ...]) -> 
     """The oracle reads lines, the truth was there before them: what they say of every sample is the same."""
     folder = generate(tmp_path / "cluster", faults=faults)
     expected = told(Truth(folder).samples())
-    got = told(read_cluster(folder, published=False).samples())
+    got = told(analyse(folder, read_logs(folder), published=False).samples)
     assert len(expected["cdf1.00"]) >= 5, "too few blocks to say anything"
     for metric, values in expected.items():
         # The truth has no row for slots in which a process starts and its forge loop does not yet run.
