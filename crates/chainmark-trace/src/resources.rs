@@ -101,27 +101,31 @@ fn has_fallen(old: &Resources, new: &Resources) -> bool {
 
 /// Rates are known from a process's second sample on, and only where time went on; gauges always.
 fn exact(last: Option<(i64, Resources)>, new: &Resources) -> Figures {
-    let mut figures = NO_FIGURES;
-    figures[5] = new.rss_bytes as f64 / MIB as f64;
-    figures[6] = new.heap_bytes as f64 / MIB as f64;
-    figures[7] = new.live_bytes as f64 / MIB as f64;
-    figures[14] = new.threads as f64;
-    let Some((passed_ns, old)) = last.filter(|&(passed_ns, _)| passed_ns > 0) else { return figures };
-    let passed_s = passed_ns as f64 / 1e9;
+    let last = last.filter(|&(passed_ns, _)| passed_ns > 0);
+    let counted = counters(new);
     // No counter fell, or the old sample would be another process's.
-    let (old, new) = (counters(&old), counters(new));
-    let grown = |place: usize| (new[place] - old[place]) as f64;
-    figures[0] = grown(0) / passed_s;
-    figures[1] = grown(1) / passed_s;
-    figures[2] = grown(2) / passed_s;
-    figures[3] = grown(3);
-    figures[4] = grown(4);
-    figures[8] = grown(5) / MIB as f64 / passed_s;
-    for place in 9..=12 {
-        figures[place] = grown(place - 3) / KIB as f64 / passed_s;
-    }
-    figures[13] = grown(10) / passed_s;
-    figures
+    let grown = |place: usize| last.map_or(f64::NAN, |(_, old)| (counted[place] - counters(&old)[place]) as f64);
+    let passed_s = last.map_or(f64::NAN, |(passed_ns, _)| passed_ns as f64 / 1e9);
+    let percent = |place: usize| grown(place) / passed_s;
+    let rate = |place: usize, unit: u64| grown(place) / unit as f64 / passed_s;
+    let gauge = |bytes: u64| bytes as f64 / MIB as f64;
+    [
+        percent(0),
+        percent(1),
+        percent(2),
+        grown(3),
+        grown(4),
+        gauge(new.rss_bytes),
+        gauge(new.heap_bytes),
+        gauge(new.live_bytes),
+        rate(5, MIB),
+        rate(6, KIB),
+        rate(7, KIB),
+        rate(8, KIB),
+        rate(9, KIB),
+        percent(10),
+        new.threads as f64,
+    ]
 }
 
 /// Whole per cents rounded up in single precision, whole MiB and KiB rounded down, nothing divided by the time but the

@@ -18,6 +18,7 @@ pub enum Value {
     Number(f64),
     Flag(bool),
     Text(String),
+    Bytes(Vec<u8>),
 }
 
 impl From<Option<f64>> for Value {
@@ -57,6 +58,7 @@ fn value(field: &Field) -> Value {
         Field::Long(number) => Value::Integer(*number),
         Field::Double(number) => Value::Number(*number),
         Field::Str(text) => Value::Text(text.clone()),
+        Field::Bytes(bytes) => Value::Bytes(bytes.data().to_vec()),
         other => panic!("no column holds {other}"),
     }
 }

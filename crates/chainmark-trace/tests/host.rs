@@ -1,0 +1,157 @@
+//! One host's logs read whole: what stands in its tables, and what is left when the reading ends early.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chainmark_trace::error::ReadError;
+use chainmark_trace::host::{HostOrder, HostSummary, decode_host};
+use chainmark_trace::reader::Control;
+use common::{Row, Value, fresh_path, hash, read};
+
+fn line(at: &str, ns: &str, data: &str) -> String {
+    format!(
+        "{{\"at\":\"2026-02-05T18:52:{at}Z\",\"ns\":\"{ns}\",\"data\":{{{data}}},\"sev\":\"Info\",\"thread\":\"1\",\
+         \"host\":\"node-7\"}}\n"
+    )
+}
+
+fn early_log() -> String {
+    let (block, parent) = (hash(0xab), hash(7));
+    [
+        "starting …\n".to_owned(),
+        line("16.25", "Forge.Loop.StartLeadershipCheck", "\"slot\":0"),
+        line("16.5", "Startup.Something", "\"kind\":\"Other\""),
+        line("17.125", "Forge.Loop.StartLeadershipCheck", "\"slot\":1"),
+        line("17.25", "Forge.Loop.NodeIsLeader", "\"slot\":1"),
+        line(
+            "17.5",
+            "Forge.Loop.ForgedBlock",
+            &format!("\"slot\":1,\"blockNo\":4,\"block\":\"{block}\",\"blockPrev\":\"{parent}\""),
+        ),
+        line("17.75", "Forge.Loop.AdoptedBlock", &format!("\"blockHash\":\"{block}\",\"blockSize\":1234")),
+    ]
+    .concat()
+}
+
+fn late_log() -> String {
+    [
+        line("18.0625", "Forge.Loop.StartLeadershipCheck", "\"slot\":2"),
+        line("18.5", "BlockFetch.Server.SendBlock", &format!("\"block\":\"{}\"", hash(0xab))),
+        line("18.75", "LedgerMetrics", "\"slot\":2,\"utxoSize\":400,\"chainDensity\":0.0481"),
+    ]
+    .concat()
+}
+
+/// A folder with the two logs, and the order to read them: the later one is named first.
+fn order() -> (PathBuf, HostOrder) {
+    let folder = fresh_path();
+    fs::create_dir(&folder).unwrap();
+    let files = vec![folder.join("1-late"), folder.join("2-early")];
+    fs::write(&files[0], late_log()).unwrap();
+    fs::write(&files[1], early_log()).unwrap();
+    let out = |name: &str| Some(folder.join(name));
+    let order = HostOrder {
+        host: "node-7".to_owned(),
+        files,
+        published_rules: false,
+        system_start_ns: 1_770_317_536_000_000_000,
+        slot_length_s: 1.0,
+        epoch_slots: 8000,
+        security_parameter: 40,
+        active_slots_coefficient: 0.05,
+        slots_out: out("slots.parquet"),
+        lives_out: out("lives.parquet"),
+        events_out: out("events.parquet"),
+    };
+    (folder, order)
+}
+
+fn run(order: &HostOrder, control: &Control) -> Result<HostSummary, ReadError> {
+    decode_host(order, order.clock().unwrap(), control)
+}
+
+fn column(rows: &[Row], name: &str) -> Vec<Value> {
+    rows.iter().map(|row| row[name].clone()).collect()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn one_reading_fills_all_tables_in_the_order_of_time() {
+    let (folder, order) = order();
+    let summary = run(&order, &Control::default()).unwrap();
+    assert_eq!((summary.books.raw_lines, summary.books.decoded, summary.books.ignored), (10, 8, 1));
+    assert_eq!((summary.timeline.records, summary.lives.forged), (3, 1));
+    assert_eq!(summary.loop_offsets_s, Some([0.0625, 0.125, 0.25]));
+    assert_eq!(summary.bytes as usize, early_log().len() + late_log().len());
+
+    let slots = read(&order.slots_out.unwrap());
+    assert_eq!(column(&slots, "started_s"), [0.25, 0.125, 0.0625].map(Value::Number));
+    assert_eq!(column(&slots, "density"), [Value::Null, Value::Null, Value::Number(0.0481)]);
+
+    let lives = read(&order.lives_out.unwrap());
+    let places: Vec<&Value> =
+        ["forged_file", "forged_line", "sent_file", "sent_line"].map(|name| &lives[0][name]).to_vec();
+    assert_eq!(places, [0, 6, 1, 2].map(Value::Integer).iter().collect::<Vec<_>>());
+    assert_eq!(lives[0]["size_bytes"], Value::Integer(1234));
+
+    let events = read(&order.events_out.unwrap());
+    let messages =
+        ["loop_start", "loop_start", "leader", "forged", "self_adopted", "loop_start", "sent", "ledger_metrics"];
+    assert_eq!(column(&events, "message"), messages.map(|name| Value::Text(name.to_owned())));
+    assert_eq!(column(&events, "line"), [2, 4, 5, 6, 7, 1, 2, 3].map(Value::Integer));
+    let none = Value::Null;
+    let block = Value::Bytes(hash(0xab).0.to_vec());
+    assert_eq!(events[3]["block"], block);
+    assert_eq!(events[3]["parent"], Value::Bytes(vec![7; 32]));
+    assert_eq!((&events[6]["block"], &events[6]["parent"], &events[5]["block"]), (&block, &none, &none));
+    assert_eq!(events[7]["utxo_entries"], Value::Integer(400));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_cancelled_reading_leaves_no_tables() {
+    let (folder, order) = order();
+    let control = Control::default();
+    control.cancel();
+    assert!(matches!(run(&order, &control), Err(ReadError::Cancelled)));
+    assert_eq!(names(&folder), ["1-late", "2-early"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_missing_log_and_a_missing_folder_are_named_and_leave_no_tables() {
+    let (folder, mut order) = order();
+    order.files.push(folder.join("3-missing"));
+    let error = run(&order, &Control::default()).unwrap_err().to_string();
+    assert!(error.contains("3-missing"), "{error}");
+    order.files.pop();
+    order.slots_out = Some(folder.join("nowhere").join("slots.parquet"));
+    order.lives_out = None;
+    order.events_out = None;
+    let error = run(&order, &Control::default()).unwrap_err().to_string();
+    assert!(error.contains("nowhere"), "{error}");
+    assert_eq!(names(&folder), ["1-late", "2-early"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A device that takes nothing: the failure to write must not be told as an interruption, nor as success.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_as_such() {
+    let (folder, mut order) = order();
+    let full = folder.join("events.parquet");
+    std::os::unix::fs::symlink("/dev/full", folder.join("events.parquet.part")).unwrap();
+    order.events_out = Some(full);
+    let error = run(&order, &Control::default()).unwrap_err();
+    assert!(matches!(&error, ReadError::Storage { source, .. } if source.raw_os_error() == Some(28)), "{error:?}");
+    assert_eq!(names(&folder), ["1-late", "2-early"]);
+    fs::remove_dir_all(folder).unwrap();
+}
