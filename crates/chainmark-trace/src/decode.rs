@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use crate::books::{self, HostBooks, MAX_ADDRESSES, MAX_NAMES};
 use crate::event::{Event, Fact, Hash, Peer, Resources};
-use crate::json::{Fault, Members, Scanner, Span, integer, string, unescape};
+use crate::json::{Fault, Key, Members, Scanner, Span, integer, string, unescape};
+use crate::key;
 use crate::message::{Message, Note, Route, Routed, Routes};
 use crate::text::{Text, TextBuffer};
 use crate::time::{self, Clock};
@@ -61,59 +62,7 @@ pub enum Line<'a> {
     Piece,
 }
 
-/// Members of `data` that somebody asks for; of objects with very many members no others are kept.
-const ASKED: &[&str] = &[
-    "kind",
-    "credentials",
-    "val",
-    "slot",
-    "utxoSize",
-    "chainDensity",
-    "current slot",
-    "tipBlockNo",
-    "blockNo",
-    "block",
-    "blockPrev",
-    "head",
-    "length",
-    "peer",
-    "risingEdge",
-    "blockingRead",
-    "rollBackTo",
-    "addBlock",
-    "newtip",
-    "chainLengthDelta",
-    "blockHash",
-    "blockSize",
-    "txIds",
-    "count",
-    "accepted",
-    "rejected",
-    "mempoolSize",
-    "summary",
-    "enclosedTime",
-    "CentiCpu",
-    "CentiGC",
-    "CentiMut",
-    "GcsMajor",
-    "GcsMinor",
-    "Alloc",
-    "Live",
-    "Heap",
-    "RSS",
-    "CentiBlkIO",
-    "NetRd",
-    "NetWr",
-    "FsRd",
-    "FsWr",
-    "Threads",
-    "applicationVersion",
-    "gitRevision",
-    "compilerVersion",
-    "networkMagic",
-];
-
-/// The members of a log object, or of what it is wrapped in.
+/// The members of a log object.
 #[derive(Clone, Copy, Default)]
 struct Envelope {
     at: Span,
@@ -122,6 +71,11 @@ struct Envelope {
     host: Span,
     thread: Span,
     env: Span,
+}
+
+/// The members of what a log object is wrapped in.
+#[derive(Clone, Copy, Default)]
+struct Wrapping {
     journald: Span,
     docker: Span,
     devnet: Span,
@@ -160,7 +114,7 @@ impl Default for Decoder {
 impl Decoder {
     /// The line from `start` to before `end` of `text`, without its newline.
     #[inline]
-    pub fn line(&mut self, text: Text<'_>, start: usize, end: usize) -> Line<'_> {
+    pub fn line(&mut self, text: &Text<'_>, start: usize, end: usize) -> Line<'_> {
         match self.core.open(text, start, end) {
             Opened::Trace => {
                 self.wrappers[Wrapper::None as usize] += 1;
@@ -173,7 +127,7 @@ impl Decoder {
     }
 
     /// A line that was too long to be kept; `text` is how it begins.
-    pub fn too_long(&mut self, text: Text<'_>) -> Line<'_> {
+    pub fn too_long(&mut self, text: &Text<'_>) -> Line<'_> {
         if text.bytes[0] == b'{' {
             self.core.bad_envelope(Problem::TooLong, text, 0, text.len)
         } else {
@@ -181,11 +135,11 @@ impl Decoder {
         }
     }
 
-    fn wrapped(&mut self, text: Text<'_>, start: usize, end: usize, wrapper: Wrapper) -> Line<'_> {
+    fn wrapped(&mut self, text: &Text<'_>, start: usize, end: usize, wrapper: Wrapper) -> Line<'_> {
         self.wrappers[wrapper as usize] += 1;
         let Self { core, payloads: [outer, inner], pending, .. } = self;
         let (payload, line_break) = core.payload(wrapper);
-        let stream = usize::from(core.envelope.stream.of(text) == b"\"stderr\"");
+        let stream = usize::from(core.wrapping.stream.of(text) == b"\"stderr\"");
         let pending = &mut pending[stream];
         let goes_on = match wrapper::unwrap(Scanner { text, end }, wrapper, payload, line_break, outer) {
             Ok(goes_on) => goes_on,
@@ -254,6 +208,7 @@ struct Core {
     clock: Clock,
     routes: Routes,
     envelope: Envelope,
+    wrapping: Wrapping,
     members: Members,
     /// A namespace that is told in segments, joined.
     ns: Vec<u8>,
@@ -272,6 +227,7 @@ impl Default for Core {
             clock: Clock::default(),
             routes: Routes::default(),
             envelope: Envelope::default(),
+            wrapping: Wrapping::default(),
             members: Members::default(),
             ns: Vec::new(),
             peers: Peers::default(),
@@ -287,10 +243,30 @@ impl Default for Core {
 impl Core {
     /// Validates the line and notes where its members are.
     #[inline(always)]
-    fn open(&mut self, text: Text<'_>, start: usize, end: usize) -> Opened {
+    fn open(&mut self, text: &Text<'_>, start: usize, end: usize) -> Opened {
         if start == end || text.bytes[start] != b'{' {
             return Opened::NotObject;
         }
+        if let Some([at, ns, data, thread, host]) =
+            (Scanner { text, end }).usual(start, &mut self.members, key::OF_DATA)
+        {
+            self.envelope = Envelope { at, ns, data, host, thread, env: Span::default() };
+            return self.checked(Opened::Trace, text, start, end);
+        }
+        self.open_any(text, start, end)
+    }
+
+    /// `opened`, if the line is valid UTF-8.
+    #[inline(always)]
+    fn checked(&self, opened: Opened, text: &Text<'_>, start: usize, end: usize) -> Opened {
+        if !text.ascii && std::str::from_utf8(&text.bytes[start..end]).is_err() {
+            return Opened::Bad(Problem::Utf8);
+        }
+        opened
+    }
+
+    #[inline(never)]
+    fn open_any(&mut self, text: &Text<'_>, start: usize, end: usize) -> Opened {
         let scanned = self.scan(text, start, end);
         if !text.ascii && std::str::from_utf8(&text.bytes[start..end]).is_err() {
             return Opened::Bad(Problem::Utf8);
@@ -298,41 +274,35 @@ impl Core {
         if let Err(fault) = scanned {
             return Opened::Bad(Problem::Json(fault));
         }
-        let envelope = &self.envelope;
+        let (envelope, wrapping) = (&self.envelope, &self.wrapping);
         if envelope.at.present() || envelope.ns.present() || envelope.data.present() {
             return Opened::Trace;
         }
-        if envelope.journald.present() {
+        if wrapping.journald.present() {
             Opened::Wrapped(Wrapper::Journald)
-        } else if envelope.docker.present() {
+        } else if wrapping.docker.present() {
             Opened::Wrapped(Wrapper::Docker)
-        } else if envelope.devnet.present() {
+        } else if wrapping.devnet.present() {
             Opened::Wrapped(Wrapper::Devnet)
         } else {
             Opened::Trace
         }
     }
 
-    #[inline(always)]
-    fn scan(&mut self, text: Text<'_>, start: usize, end: usize) -> Result<(), Fault> {
+    fn scan(&mut self, text: &Text<'_>, start: usize, end: usize) -> Result<(), Fault> {
         self.members.clear();
-        let mut envelope = Envelope::default();
+        let (mut envelope, mut wrapping) = (Envelope::default(), Wrapping::default());
         let members = &mut self.members;
         let result = Scanner { text, end }.whole(start, |scanner, member, at| {
             let key = if member.escaped { unescape(member.key.of(text)) } else { Cow::Borrowed(member.key.of(text)) };
             let place = match key.as_ref() {
                 b"data" => {
-                    members.clear();
                     let end = if text.bytes[at] == b'{' {
-                        scanner.object(at, |scanner, member, at| {
-                            let member = scanner.member_value(member, at, 2)?;
-                            members.push(text, member, ASKED);
-                            Ok(member.value.end as usize)
-                        })?
+                        scanner.members(at, 1, members, key::OF_DATA)?
                     } else {
                         scanner.value(at, 1)?
                     };
-                    envelope.data = Span { start: at as u32, end: end as u32 };
+                    envelope.data = Span::new(at, end);
                     return Ok(end);
                 }
                 b"at" => Some(&mut envelope.at),
@@ -340,38 +310,38 @@ impl Core {
                 b"host" => Some(&mut envelope.host),
                 b"thread" => Some(&mut envelope.thread),
                 b"env" => Some(&mut envelope.env),
-                b"MESSAGE" => Some(&mut envelope.journald),
-                b"log" => Some(&mut envelope.docker),
-                b"message" => Some(&mut envelope.devnet),
-                b"_LINE_BREAK" => Some(&mut envelope.line_break),
-                b"stream" => Some(&mut envelope.stream),
+                b"MESSAGE" => Some(&mut wrapping.journald),
+                b"log" => Some(&mut wrapping.docker),
+                b"message" => Some(&mut wrapping.devnet),
+                b"_LINE_BREAK" => Some(&mut wrapping.line_break),
+                b"stream" => Some(&mut wrapping.stream),
                 _ => None,
             };
             let end = scanner.value(at, 1)?;
             if let Some(place) = place {
-                *place = Span { start: at as u32, end: end as u32 };
+                *place = Span::new(at, end);
             }
             Ok(end)
         });
-        self.envelope = envelope;
+        (self.envelope, self.wrapping) = (envelope, wrapping);
         result
     }
 
     fn payload(&self, wrapper: Wrapper) -> (Span, Span) {
-        let envelope = &self.envelope;
+        let wrapping = &self.wrapping;
         let payload = match wrapper {
-            Wrapper::Journald => envelope.journald,
-            Wrapper::Docker => envelope.docker,
-            Wrapper::Devnet => envelope.devnet,
+            Wrapper::Journald => wrapping.journald,
+            Wrapper::Docker => wrapping.docker,
+            Wrapper::Devnet => wrapping.devnet,
             Wrapper::None => Span::default(),
         };
-        (payload, envelope.line_break)
+        (payload, wrapping.line_break)
     }
 
     /// The class of the line in `outer`, which may be wrapped once more.
     fn payload_line(&mut self, outer: &mut TextBuffer, inner: &mut TextBuffer) -> Line<'_> {
         outer.index();
-        let (text, end) = (outer.text(), without_newline(outer));
+        let (text, end) = (&outer.text(), without_newline(outer));
         match self.open(text, 0, end) {
             Opened::Trace => self.trace(text, 0, end),
             Opened::NotObject => self.not_object(),
@@ -382,7 +352,7 @@ impl Core {
                     return self.bad_envelope(Problem::Wrapper(reason), text, 0, end);
                 }
                 inner.index();
-                let (text, end) = (inner.text(), without_newline(inner));
+                let (text, end) = (&inner.text(), without_newline(inner));
                 match self.open(text, 0, end) {
                     Opened::Trace => self.trace(text, 0, end),
                     Opened::NotObject => self.not_object(),
@@ -413,7 +383,7 @@ impl Core {
     }
 
     #[cold]
-    fn bad_envelope(&mut self, problem: Problem, text: Text<'_>, start: usize, end: usize) -> Line<'_> {
+    fn bad_envelope(&mut self, problem: Problem, text: &Text<'_>, start: usize, end: usize) -> Line<'_> {
         self.tally.raw_lines += 1;
         self.tally.malformed_envelope += 1;
         if let Some(at_ns) = time::textual(&mut self.clock, text, start, end) {
@@ -424,7 +394,7 @@ impl Core {
 
     /// A valid object that is not wrapped.
     #[inline(always)]
-    fn trace(&mut self, text: Text<'_>, start: usize, end: usize) -> Line<'_> {
+    fn trace(&mut self, text: &Text<'_>, start: usize, end: usize) -> Line<'_> {
         let (at_ns, routed) = match self.envelope(text, end) {
             Ok(found) => found,
             Err(problem) => return self.bad_envelope(problem, text, start, end),
@@ -471,7 +441,7 @@ impl Core {
 
     /// Reads what every log object has: its time, and what is to be done with it.
     #[inline(always)]
-    fn envelope(&mut self, text: Text<'_>, end: usize) -> Result<(i64, Routed), Problem> {
+    fn envelope(&mut self, text: &Text<'_>, end: usize) -> Result<(i64, Routed), Problem> {
         let wanted = |key, wanted| Problem::Envelope { key, wanted };
         let Envelope { at, ns, data, host, thread, env, .. } = self.envelope;
         let at_ns = self.time(text, at).ok_or(wanted("at", "a time"))?;
@@ -489,13 +459,14 @@ impl Core {
         if thread.lead(text) != b'"' {
             return Err(wanted("thread", "a string"));
         }
-        let mut kind = string(text, self.members.get(text, "kind")).unwrap_or_default();
+        let mut kind = string(text, self.members.get(text, key::KIND)).unwrap_or_default();
         if kind.is_empty() {
-            let credentials = self.members.get(text, "credentials");
-            let value = self.members.get(text, "val");
+            let credentials = self.members.get(text, key::CREDENTIALS);
+            let value = self.members.get(text, key::VAL);
             if credentials.lead(text) == b'"' && value.lead(text) == b'{' {
-                unwrap_value(Scanner { text, end }, value, &mut self.members);
-                kind = string(text, self.members.get(text, "kind")).unwrap_or_default();
+                // The members of `data.val` stand for those of `data`; it was scanned before and has no fault.
+                let _ = Scanner { text, end }.members(value.start(), 2, &mut self.members, key::OF_DATA);
+                kind = string(text, self.members.get(text, key::KIND)).unwrap_or_default();
             }
         }
         let routed = self.routes.find(&ns, &kind);
@@ -511,14 +482,14 @@ impl Core {
     }
 
     #[inline(always)]
-    fn time(&mut self, text: Text<'_>, at: Span) -> Option<i64> {
+    fn time(&mut self, text: &Text<'_>, at: Span) -> Option<i64> {
         match string(text, at)? {
-            Cow::Borrowed(_) => self.clock.read(text, at.start as usize + 1, at.end as usize - 1),
+            Cow::Borrowed(_) => self.clock.read(text, at.start() + 1, at.end() - 1),
             Cow::Owned(stamp) => {
                 let mut buffer = TextBuffer::new(stamp.len());
                 buffer.append(&stamp);
                 buffer.index();
-                self.clock.read(buffer.text(), 0, stamp.len())
+                self.clock.read(&buffer.text(), 0, stamp.len())
             }
         }
     }
@@ -526,18 +497,6 @@ impl Core {
 
 fn without_newline(buffer: &TextBuffer) -> usize {
     buffer.len() - usize::from(buffer.as_bytes().ends_with(b"\n"))
-}
-
-/// The members of `data.val` stand for those of `data`.
-#[cold]
-fn unwrap_value(scanner: Scanner<'_>, value: Span, members: &mut Members) {
-    members.clear();
-    // It was scanned before and has no fault.
-    let _ = scanner.object(value.start as usize, |scanner, member, at| {
-        let member = scanner.member_value(member, at, 3)?;
-        members.push(scanner.text, member, ASKED);
-        Ok(member.value.end as usize)
-    });
 }
 
 /// Joins the segments of a namespace; none if there is none, or one is no string.
@@ -574,7 +533,7 @@ fn count_address(addresses: &mut BTreeMap<String, u64>, address: &str) {
 impl HostBooks {
     #[cold]
     fn note(&mut self, note: Note, fields: Fields<'_>) {
-        let told = |key: &str| {
+        let told = |key: Key| {
             let value = fields.members.get(fields.scanner.text, key);
             let told = string(fields.scanner.text, value).or_else(|| {
                 let number = matches!(value.lead(fields.scanner.text), b'0'..=b'9');
@@ -584,11 +543,11 @@ impl HostBooks {
         };
         match note {
             Note::Version => {
-                self.node_version = told("applicationVersion").or(self.node_version.take());
-                self.node_revision = told("gitRevision").or(self.node_revision.take());
-                self.compiler_version = told("compilerVersion").or(self.compiler_version.take());
+                self.node_version = told(key::APPLICATION_VERSION).or(self.node_version.take());
+                self.node_revision = told(key::GIT_REVISION).or(self.node_revision.take());
+                self.compiler_version = told(key::COMPILER_VERSION).or(self.compiler_version.take());
             }
-            Note::Startup => self.network_magic = told("networkMagic").or(self.network_magic.take()),
+            Note::Startup => self.network_magic = told(key::NETWORK_MAGIC).or(self.network_magic.take()),
         }
     }
 
@@ -617,20 +576,20 @@ const UNSIGNED: &str = "an unsigned integer";
 
 impl<'a> Fields<'a> {
     #[inline(always)]
-    fn text(self) -> Text<'a> {
+    fn text(self) -> &'a Text<'a> {
         self.scanner.text
     }
 
     /// The value, absent if it is null.
     #[inline(always)]
-    fn get(self, key: &str) -> Span {
+    fn get(self, key: Key) -> Span {
         let value = self.members.get(self.text(), key);
         if value.lead(self.text()) == b'n' { Span::default() } else { value }
     }
 
     #[inline(always)]
     fn integer(self, value: Span) -> Option<i128> {
-        if matches!(value.lead(self.text()), b'-' | b'0'..=b'9') { integer(value.of(self.text())) } else { None }
+        if matches!(value.lead(self.text()), b'-' | b'0'..=b'9') { integer(self.text(), value) } else { None }
     }
 
     #[inline(always)]
@@ -640,18 +599,18 @@ impl<'a> Fields<'a> {
     }
 
     #[inline(always)]
-    fn unsigned(self, key: &'static str) -> Body<u64> {
-        self.unsigned_value(key, self.get(key))
+    fn unsigned(self, key: Key) -> Body<u64> {
+        self.unsigned_value(key.name, self.get(key))
     }
 
-    fn unsigned_or(self, key: &'static str, default: u64) -> Body<u64> {
+    fn unsigned_or(self, key: Key, default: u64) -> Body<u64> {
         let value = self.get(key);
-        if value.present() { self.unsigned_value(key, value) } else { Ok(default) }
+        if value.present() { self.unsigned_value(key.name, value) } else { Ok(default) }
     }
 
-    fn signed(self, key: &'static str) -> Body<i64> {
+    fn signed(self, key: Key) -> Body<i64> {
         let value = self.integer(self.get(key)).and_then(|value| i64::try_from(value).ok());
-        value.ok_or(Problem::Body { key, wanted: "an integer" })
+        value.ok_or(Problem::Body { key: key.name, wanted: "an integer" })
     }
 
     fn double_value(self, key: &'static str, value: Span) -> Body<f64> {
@@ -660,34 +619,34 @@ impl<'a> Fields<'a> {
         parsed.filter(|value: &f64| value.is_finite()).ok_or(Problem::Body { key, wanted: "a number" })
     }
 
-    fn double(self, key: &'static str) -> Body<f64> {
-        self.double_value(key, self.get(key))
+    fn double(self, key: Key) -> Body<f64> {
+        self.double_value(key.name, self.get(key))
     }
 
-    fn double_or(self, key: &'static str, default: f64) -> Body<f64> {
+    fn double_or(self, key: Key, default: f64) -> Body<f64> {
         let value = self.get(key);
-        if value.present() { self.double_value(key, value) } else { Ok(default) }
+        if value.present() { self.double_value(key.name, value) } else { Ok(default) }
     }
 
-    fn is_false(self, key: &'static str) -> Body<bool> {
+    fn is_false(self, key: Key) -> Body<bool> {
         let value = self.get(key);
         match value.lead(self.text()) {
             0 | b't' => Ok(false),
             b'f' => Ok(true),
-            _ => Err(Problem::Body { key, wanted: "true or false" }),
+            _ => Err(Problem::Body { key: key.name, wanted: "true or false" }),
         }
     }
 
     /// A hash, which is all of the string.
-    fn hash(self, key: &'static str) -> Body<Hash> {
+    fn hash(self, key: Key) -> Body<Hash> {
         let told = string(self.text(), self.get(key));
-        told.and_then(|told| hash(&told)).ok_or(Problem::Body { key, wanted: "a hash" })
+        told.and_then(|told| hash(&told)).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 
     /// A hash, which is how the string begins.
-    fn leading_hash(self, key: &'static str) -> Body<Hash> {
+    fn leading_hash(self, key: Key) -> Body<Hash> {
         let told = string(self.text(), self.get(key));
-        told.and_then(|told| hash(told.get(..64)?)).ok_or(Problem::Body { key, wanted: "a hash" })
+        told.and_then(|told| hash(told.get(..64)?)).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 }
 
@@ -726,11 +685,11 @@ impl Peers {
     /// Reads `peer`: an object with `connectionId` "local remote", or with the two ends as objects.
     fn read(&mut self, fields: Fields<'_>) -> Peer<'_> {
         let Fields { scanner, .. } = fields;
-        let peer = fields.get("peer");
+        let peer = fields.get(key::PEER);
         self.text.clear();
         (self.local, self.remote) = (None, None);
         let connection = match peer.lead(scanner.text) {
-            b'{' => scanner.member(peer, "connectionId"),
+            b'{' => scanner.member(peer, key::CONNECTION_ID),
             _ => peer,
         };
         if let Some(connection) = string(scanner.text, connection).and_then(|told| String::from_utf8(told.into()).ok())
@@ -740,8 +699,8 @@ impl Peers {
                 self.remote = Some(self.put(remote));
             }
         } else if peer.lead(scanner.text) == b'{' {
-            self.local = self.end(scanner, scanner.member(peer, "local"));
-            self.remote = self.end(scanner, scanner.member(peer, "remote"));
+            self.local = self.end(scanner, scanner.member(peer, key::LOCAL));
+            self.remote = self.end(scanner, scanner.member(peer, key::REMOTE));
         }
         let told = |range: &Option<Range<usize>>| range.clone().map(|range| &self.text[range]);
         Peer { local: told(&self.local), remote: told(&self.remote) }
@@ -756,7 +715,7 @@ impl Peers {
     fn end(&mut self, scanner: Scanner<'_>, end: Span) -> Option<Range<usize>> {
         let told =
             |key| string(scanner.text, scanner.member(end, key)).and_then(|it| String::from_utf8(it.into()).ok());
-        let (address, port) = (told("addr")?, told("port")?);
+        let (address, port) = (told(key::ADDR)?, told(key::PORT)?);
         Some(self.put(&format!("{address}:{port}")))
     }
 }
@@ -771,7 +730,7 @@ enum Told<'a> {
 /// What a line of `message` tells.
 #[inline(always)]
 fn fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Told<'a>> {
-    let slot = || fields.unsigned("slot");
+    let slot = || fields.unsigned(key::SLOT);
     Ok(Told::Fact(match message {
         Message::LedgerState => Fact::LedgerState { slot: slot()? },
         Message::LedgerView => Fact::LedgerView { slot: slot()? },
@@ -780,22 +739,23 @@ fn fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> Body<
         Message::Ticked => Fact::Ticked { slot: slot()? },
         Message::MempoolSnapshot => Fact::MempoolSnapshot { slot: slot()? },
         Message::BlockContext => Fact::BlockContext {
-            slot: fields.unsigned("current slot")?,
-            block_no: fields.signed("tipBlockNo")?.saturating_sub(1),
+            slot: fields.unsigned(key::CURRENT_SLOT)?,
+            block_no: fields.signed(key::TIP_BLOCK_NO)?.saturating_sub(1),
         },
         Message::LoopStart => Fact::LoopStart {
             slot: slot()?,
-            utxo_entries: fields.unsigned_or("utxoSize", 0)?,
-            density: fields.double_or("chainDensity", 0.0)?,
+            utxo_entries: fields.unsigned_or(key::UTXO_SIZE, 0)?,
+            density: fields.double_or(key::CHAIN_DENSITY, 0.0)?,
         },
         Message::MempoolAdded | Message::MempoolRemoved => {
-            let size = fields.scanner.member(fields.get("mempoolSize"), "numTxs");
+            let size = fields.scanner.member(fields.get(key::MEMPOOL_SIZE), key::NUM_TXS);
             Fact::MempoolSize { transactions: fields.unsigned_value("mempoolSize.numTxs", size)? }
         }
-        Message::Collected => Fact::TransactionsCollected { count: fields.unsigned("count")? },
-        Message::Processed => {
-            Fact::TransactionsProcessed { accepted: fields.unsigned("accepted")?, rejected: fields.signed("rejected")? }
-        }
+        Message::Collected => Fact::TransactionsCollected { count: fields.unsigned(key::COUNT)? },
+        Message::Processed => Fact::TransactionsProcessed {
+            accepted: fields.unsigned(key::ACCEPTED)?,
+            rejected: fields.signed(key::REJECTED)?,
+        },
         Message::MempoolRejected => Fact::TransactionRejected,
         _ => return rare_fact(message, fields, peers),
     }))
@@ -806,47 +766,49 @@ fn rare_fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> 
     Ok(Told::Fact(match message {
         Message::Resources => Fact::Resources(resources(fields)?),
         Message::LedgerMetrics => Fact::LedgerMetrics {
-            slot: fields.unsigned("slot")?,
-            utxo_entries: fields.unsigned("utxoSize")?,
-            density: fields.double("chainDensity")?,
+            slot: fields.unsigned(key::SLOT)?,
+            utxo_entries: fields.unsigned(key::UTXO_SIZE)?,
+            density: fields.double(key::CHAIN_DENSITY)?,
         },
         Message::Forged => Fact::Forged {
-            slot: fields.unsigned("slot")?,
-            block_no: fields.unsigned("blockNo")?,
-            block: fields.hash("block")?,
+            slot: fields.unsigned(key::SLOT)?,
+            block_no: fields.unsigned(key::BLOCK_NO)?,
+            block: fields.hash(key::BLOCK)?,
             parent: parent(fields)?,
         },
         Message::Noticed => Fact::Noticed {
-            slot: fields.unsigned("slot")?,
+            slot: fields.unsigned(key::SLOT)?,
             block_no: block_number(fields)?,
-            block: fields.hash("block")?,
+            block: fields.hash(key::BLOCK)?,
             peer: peers.read(fields),
         },
-        Message::Requested => Fact::Requested { head: fields.hash("head")?, length: fields.unsigned("length")? },
-        Message::Fetched => Fact::Fetched { block: fields.hash("block")?, peer: peers.read(fields) },
-        Message::AnnouncedLegacy => Fact::Announced { block: fields.hash("block")? },
+        Message::Requested => Fact::Requested { head: fields.hash(key::HEAD)?, length: fields.unsigned(key::LENGTH)? },
+        Message::Fetched => Fact::Fetched { block: fields.hash(key::BLOCK)?, peer: peers.read(fields) },
+        Message::AnnouncedLegacy => Fact::Announced { block: fields.hash(key::BLOCK)? },
         Message::Announced => return announced(fields),
-        Message::Sent => Fact::Sent { block: fields.hash("block")? },
-        Message::Added => {
-            Fact::Added { block: fields.leading_hash("newtip")?, delta: fields.unsigned_or("chainLengthDelta", 1)? }
-        }
-        Message::Switched => {
-            Fact::Switched { block: fields.leading_hash("newtip")?, delta: fields.unsigned_or("chainLengthDelta", 1)? }
-        }
+        Message::Sent => Fact::Sent { block: fields.hash(key::BLOCK)? },
+        Message::Added => Fact::Added {
+            block: fields.leading_hash(key::NEWTIP)?,
+            delta: fields.unsigned_or(key::CHAIN_LENGTH_DELTA, 1)?,
+        },
+        Message::Switched => Fact::Switched {
+            block: fields.leading_hash(key::NEWTIP)?,
+            delta: fields.unsigned_or(key::CHAIN_LENGTH_DELTA, 1)?,
+        },
         Message::Adopted => {
-            Fact::SelfAdopted { block: fields.hash("blockHash")?, size_bytes: fields.unsigned("blockSize")? }
+            Fact::SelfAdopted { block: fields.hash(key::BLOCK_HASH)?, size_bytes: fields.unsigned(key::BLOCK_SIZE)? }
         }
         Message::LedgerSnapshot => Fact::LedgerSnapshot { renamed: false },
         Message::LedgerSnapshotRenamed => {
             // The line comes when the snapshot begins and again when it is done, which is the one that counts.
-            let edge = fields.scanner.member(fields.get("enclosedTime"), "tag");
+            let edge = fields.scanner.member(fields.get(key::ENCLOSED_TIME), key::TAG);
             if string(fields.text(), edge).as_deref() == Some(b"RisingEdge") {
                 return Ok(Told::Nothing);
             }
             Fact::LedgerSnapshot { renamed: true }
         }
         Message::Acknowledged => {
-            strings(fields, "txIds")?;
+            strings(fields, key::TX_IDS)?;
             Fact::TransactionsAcknowledged
         }
         Message::GeneratorSummary => {
@@ -859,67 +821,68 @@ fn rare_fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> 
 
 fn resources(fields: Fields<'_>) -> Body<Resources> {
     Ok(Resources {
-        cpu_centiseconds: fields.unsigned("CentiCpu")?,
-        gc_centiseconds: fields.unsigned("CentiGC")?,
-        mutator_centiseconds: fields.unsigned("CentiMut")?,
-        major_collections: fields.unsigned("GcsMajor")?,
-        minor_collections: fields.unsigned("GcsMinor")?,
-        allocated_bytes: fields.unsigned("Alloc")?,
-        live_bytes: fields.unsigned("Live")?,
-        heap_bytes: fields.unsigned_or("Heap", 0)?,
-        rss_bytes: fields.unsigned("RSS")?,
-        block_io_centiseconds: fields.unsigned("CentiBlkIO")?,
-        net_read_bytes: fields.unsigned_or("NetRd", 0)?,
-        net_written_bytes: fields.unsigned_or("NetWr", 0)?,
-        file_read_bytes: fields.unsigned_or("FsRd", 0)?,
-        file_written_bytes: fields.unsigned_or("FsWr", 0)?,
-        threads: fields.unsigned("Threads")?,
+        cpu_centiseconds: fields.unsigned(key::CENTI_CPU)?,
+        gc_centiseconds: fields.unsigned(key::CENTI_GC)?,
+        mutator_centiseconds: fields.unsigned(key::CENTI_MUT)?,
+        major_collections: fields.unsigned(key::GCS_MAJOR)?,
+        minor_collections: fields.unsigned(key::GCS_MINOR)?,
+        allocated_bytes: fields.unsigned(key::ALLOC)?,
+        live_bytes: fields.unsigned(key::LIVE)?,
+        heap_bytes: fields.unsigned_or(key::HEAP, 0)?,
+        rss_bytes: fields.unsigned(key::RSS)?,
+        block_io_centiseconds: fields.unsigned(key::CENTI_BLK_IO)?,
+        net_read_bytes: fields.unsigned_or(key::NET_RD, 0)?,
+        net_written_bytes: fields.unsigned_or(key::NET_WR, 0)?,
+        file_read_bytes: fields.unsigned_or(key::FS_RD, 0)?,
+        file_written_bytes: fields.unsigned_or(key::FS_WR, 0)?,
+        threads: fields.unsigned(key::THREADS)?,
     })
 }
 
 /// The block before; none before the first one.
 fn parent(fields: Fields<'_>) -> Body<Option<Hash>> {
-    let told = string(fields.text(), fields.get("blockPrev"));
+    let told = string(fields.text(), fields.get(key::BLOCK_PREV));
     if told.as_deref().is_some_and(|told| told.len() != 64 && told.to_ascii_lowercase().starts_with(b"genesis")) {
         return Ok(None);
     }
-    fields.hash("blockPrev").map(Some)
+    fields.hash(key::BLOCK_PREV).map(Some)
 }
 
 /// A number, or in the oldest nodes an object around it.
 fn block_number(fields: Fields<'_>) -> Body<u64> {
-    let told = fields.get("blockNo");
+    let told = fields.get(key::BLOCK_NO);
     let number = match told.lead(fields.text()) {
-        b'{' => fields.scanner.member(told, "unBlockNo"),
+        b'{' => fields.scanner.member(told, key::UN_BLOCK_NO),
         _ => told,
     };
     fields.unsigned_value("blockNo", number)
 }
 
 fn announced<'a>(fields: Fields<'_>) -> Body<Told<'a>> {
-    let skipped =
-        fields.is_false("risingEdge")? || fields.is_false("blockingRead")? || fields.get("rollBackTo").present();
+    let skipped = fields.is_false(key::RISING_EDGE)?
+        || fields.is_false(key::BLOCKING_READ)?
+        || fields.get(key::ROLL_BACK_TO).present();
     if skipped {
         return Ok(Told::NoAnnouncement);
     }
-    let key = if fields.get("addBlock").present() { "addBlock" } else { "block" };
+    let key = if fields.get(key::ADD_BLOCK).present() { key::ADD_BLOCK } else { key::BLOCK };
     Ok(Told::Fact(Fact::Announced { block: fields.leading_hash(key)? }))
 }
 
-fn strings(fields: Fields<'_>, key: &'static str) -> Body<()> {
+fn strings(fields: Fields<'_>, key: Key) -> Body<()> {
     let list = fields.get(key);
     let all =
         list.lead(fields.text()) == b'[' && fields.scanner.items(list).all(|item| item.lead(fields.text()) == b'"');
-    if all { Ok(()) } else { Err(Problem::Body { key, wanted: "a list of strings" }) }
+    if all { Ok(()) } else { Err(Problem::Body { key: key.name, wanted: "a list of strings" }) }
 }
 
 fn generator_summary(fields: Fields<'_>) -> Body<()> {
-    let summary = fields.get("summary");
+    let summary = fields.get(key::SUMMARY);
     let member = |key| fields.scanner.member(summary, key);
-    fields.unsigned_value("summary.ssTxSent", member("ssTxSent"))?;
-    fields.unsigned_value("summary.ssFailures", member("ssFailures"))?;
-    fields.double_value("summary.ssElapsed", member("ssElapsed"))?;
-    if member("ssThreadwiseTps").lead(fields.text()) == b'[' {
+    fields.unsigned_value("summary.ssTxSent", member(key::SS_TX_SENT))?;
+    fields.unsigned_value("summary.ssFailures", member(key::SS_FAILURES))?;
+    fields.double_value("summary.ssElapsed", member(key::SS_ELAPSED))?;
+    if member(key::SS_THREADWISE_TPS).lead(fields.text()) == b'[' {
         Ok(())
     } else {
         Err(Problem::Body { key: "summary.ssThreadwiseTps", wanted: "a list" })

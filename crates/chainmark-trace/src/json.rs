@@ -35,48 +35,110 @@ impl fmt::Display for Fault {
 }
 
 /// Bytes from `start` to before `end`. The default stands for an absent value, as no value begins a text.
+///
+/// One word, as copies of what was just stored in parts make the processor wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Span {
-    pub start: u32,
-    pub end: u32,
-}
+pub struct Span(u64);
 
 impl Span {
     #[inline(always)]
-    fn new(start: usize, end: usize) -> Self {
-        Self { start: start as u32, end: end as u32 }
+    pub fn new(start: usize, end: usize) -> Self {
+        Self((end as u64) << 32 | start as u64)
+    }
+
+    #[inline(always)]
+    pub fn start(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    #[inline(always)]
+    pub fn end(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.end() - self.start()
     }
 
     #[inline(always)]
     pub fn present(self) -> bool {
-        self.end != 0
+        self.0 != 0
     }
 
     #[inline(always)]
-    pub fn of(self, text: Text<'_>) -> &[u8] {
-        &text.bytes[self.start as usize..self.end as usize]
+    pub fn of<'a>(self, text: &Text<'a>) -> &'a [u8] {
+        &text.bytes[self.start()..self.end()]
     }
 
     /// First byte of the value, which tells its type; 0 for none.
     #[inline(always)]
-    pub fn lead(self, text: Text<'_>) -> u8 {
-        if self.present() { text.bytes[self.start as usize] } else { 0 }
+    pub fn lead(self, text: &Text<'_>) -> u8 {
+        if self.present() { text.bytes[self.start()] } else { 0 }
     }
 }
 
 /// A member of an object: its key without the quotes, its value with them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Member {
     pub key: Span,
     pub value: Span,
+    /// The key's first eight bytes.
+    head: u64,
     /// Whether the key is written with escapes.
     pub escaped: bool,
 }
 
+impl Member {
+    #[inline(always)]
+    fn new(text: &Text<'_>, start: usize, quote: usize, escaped: bool) -> Self {
+        let head = low_bytes(text.word(start), quote - start);
+        Self { key: Span::new(start, quote), value: Span::default(), head, escaped }
+    }
+}
+
+/// A key that is asked for, prepared to be compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    pub name: &'static str,
+    head: u64,
+}
+
+impl Key {
+    pub const fn new(name: &'static str) -> Self {
+        let bytes = name.as_bytes();
+        let (mut head, mut index) = (0, 0);
+        while index < bytes.len() && index < 8 {
+            head |= (bytes[index] as u64) << (8 * index);
+            index += 1;
+        }
+        Self { name, head }
+    }
+}
+
+/// The lowest `count` bytes of a word; all of them if there are more.
+#[inline(always)]
+fn low_bytes(word: u64, count: usize) -> u64 {
+    if count < 8 { word & ((1 << (8 * count)) - 1) } else { word }
+}
+
+/// Bytes as they stand in the lowest part of a word.
+const fn word_of(bytes: &[u8]) -> u64 {
+    let (mut word, mut index) = (0, 0);
+    while index < bytes.len() {
+        word |= (bytes[index] as u64) << (8 * index);
+        index += 1;
+    }
+    word
+}
+
+/// A comma and the quote of a key.
+const NEXT_KEY: u16 = word_of(b",\"") as u16;
+
 /// A cursor's view of text that ends at `end`.
 #[derive(Clone, Copy)]
 pub struct Scanner<'a> {
-    pub text: Text<'a>,
+    pub text: &'a Text<'a>,
     pub end: usize,
 }
 
@@ -107,12 +169,16 @@ impl<'a> Scanner<'a> {
                 return Err(Fault::Character);
             }
             let (quote, escaped) = self.string(at + 1)?;
-            let key = Member { key: Span::new(at + 1, quote), value: Span::default(), escaped };
-            at = self.space(quote + 1);
-            if bytes[at] != b':' {
-                return Err(Fault::Character);
+            let key = Member::new(self.text, at + 1, quote, escaped);
+            at = member(self, key, self.colon(quote)?)?;
+            let next = self.text.word(at);
+            if next as u16 == NEXT_KEY {
+                at += 1;
+                continue;
             }
-            at = member(self, key, self.space(at + 1))?;
+            if next as u8 == b'}' {
+                return Ok(at + 1);
+            }
             at = self.space(at);
             match bytes[at] {
                 b',' => at = self.space(at + 1),
@@ -122,11 +188,83 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Scans a log object of today's nodes: the members `at`, `ns`, `data`, `sev`, `thread`, `host`, without white
+    /// space or escapes outside of `data`. None if it is no such object, or none at all.
+    #[inline(always)]
+    pub fn usual(self, start: usize, members: &mut Members, asked: &[Key]) -> Option<[Span; 5]> {
+        let text = self.text;
+        if text.word(start) & (u64::MAX >> 8) != const { word_of(b"{\"at\":\"") } {
+            return None;
+        }
+        let at_end = text.next_special(start + 7);
+        if text.word(at_end) != const { word_of(b"\",\"ns\":\"") } {
+            return None;
+        }
+        let ns_end = text.next_special(at_end + 8);
+        if text.word(ns_end) != const { word_of(b"\",\"data\"") }
+            || text.word(ns_end + 8) as u16 != const { word_of(b":{") } as u16
+        {
+            return None;
+        }
+        let data = ns_end + 9;
+        let data_end = self.members(data, 1, members, asked).ok()?;
+        if text.word(data_end) != const { word_of(b",\"sev\":\"") } {
+            return None;
+        }
+        let sev_end = text.next_special(data_end + 8);
+        if text.word(sev_end) != const { word_of(b"\",\"threa") }
+            || text.word(sev_end + 8) as u32 != const { word_of(b"d\":\"") } as u32
+        {
+            return None;
+        }
+        let thread_end = text.next_special(sev_end + 12);
+        if text.word(thread_end) != const { word_of(b"\",\"host\"") }
+            || text.word(thread_end + 8) as u16 != const { word_of(b":\"") } as u16
+        {
+            return None;
+        }
+        let host_end = text.next_special(thread_end + 10);
+        if text.word(host_end) as u16 != const { word_of(b"\"}") } as u16 || host_end + 2 != self.end {
+            return None;
+        }
+        Some([
+            Span::new(start + 6, at_end + 1),
+            Span::new(at_end + 7, ns_end + 1),
+            Span::new(data, data_end),
+            Span::new(sev_end + 11, thread_end + 1),
+            Span::new(thread_end + 9, host_end + 1),
+        ])
+    }
+
+    /// Scans the object that begins at `start` inside `depth` others, and notes its members. Returns the position
+    /// after it.
+    #[inline(never)]
+    pub fn members(self, start: usize, depth: u32, members: &mut Members, asked: &[Key]) -> Scan<usize> {
+        members.clear();
+        self.object(start, |scanner, member, at| {
+            let end = scanner.value(at, depth + 1)?;
+            if let Some(place) = members.first.get_mut(members.count) {
+                place.key = member.key;
+                place.value = Span::new(at, end);
+                place.head = member.head;
+                place.escaped = member.escaped;
+                members.count += 1;
+            } else {
+                members.replace(scanner.text, Member { value: Span::new(at, end), ..member }, asked);
+            }
+            Ok(end)
+        })
+    }
+
     /// Scans a value of any type inside `depth` others and returns the position after it.
     #[inline(always)]
     pub fn value(self, at: usize, depth: u32) -> Scan<usize> {
         match self.text.bytes[at] {
-            b'{' | b'[' => self.nested(at, depth),
+            b'{' => match self.flat(at) {
+                Some(end) if depth < MAX_DEPTH => Ok(end),
+                _ => self.nested(at, depth),
+            },
+            b'[' => self.nested(at, depth),
             _ => self.scalar(at),
         }
     }
@@ -151,6 +289,17 @@ impl<'a> Scanner<'a> {
         } else {
             Err(Fault::Character)
         }
+    }
+
+    /// Where the value begins behind the key that ends with the quote at `quote`.
+    #[inline(always)]
+    fn colon(self, quote: usize) -> Scan<usize> {
+        let word = self.text.word(quote);
+        if word as u16 == const { word_of(b"\":") as u16 } && (word >> 16) as u8 > b' ' {
+            return Ok(quote + 2);
+        }
+        let colon = self.space(quote + 1);
+        if self.text.bytes[colon] == b':' { Ok(self.space(colon + 1)) } else { Err(Fault::Character) }
     }
 
     /// The closing quote of the string whose first character is at `at`, and whether it holds escapes.
@@ -232,6 +381,27 @@ impl<'a> Scanner<'a> {
         at
     }
 
+    /// The position after an object without white space whose members are no objects or arrays; none if it is another
+    /// one, or none at all.
+    #[inline(never)]
+    fn flat(self, start: usize) -> Option<usize> {
+        let mut at = start + 1;
+        if self.text.bytes[at] != b'"' {
+            return None;
+        }
+        loop {
+            let (quote, _) = self.string(at + 1).ok()?;
+            let value = self.colon(quote).ok()?;
+            at = self.scalar(value).ok()?;
+            let next = self.text.word(at);
+            if next as u16 == NEXT_KEY {
+                at += 1;
+            } else {
+                return (next as u8 == b'}').then_some(at + 1);
+            }
+        }
+    }
+
     /// An object or array inside `depth` others.
     #[inline(never)]
     fn nested(self, mut at: usize, depth: u32) -> Scan<usize> {
@@ -291,13 +461,12 @@ impl<'a> Scanner<'a> {
         if self.text.bytes[at] != b'"' {
             return Err(Fault::Character);
         }
-        let colon = self.space(self.string(at + 1)?.0 + 1);
-        if self.text.bytes[colon] == b':' { Ok(self.space(colon + 1)) } else { Err(Fault::Character) }
+        self.colon(self.string(at + 1)?.0)
     }
 
     /// The items of the array `array`, which was scanned before.
     pub fn items(self, array: Span) -> impl Iterator<Item = Span> + use<'a> {
-        let mut at = self.space(array.start as usize + 1);
+        let mut at = self.space(array.start() + 1);
         std::iter::from_fn(move || {
             if self.text.bytes[at] == b']' {
                 return None;
@@ -313,11 +482,11 @@ impl<'a> Scanner<'a> {
     }
 
     /// The value of the last member called `key` of the object `object`, which was scanned before.
-    pub fn member(self, object: Span, key: &str) -> Span {
+    pub fn member(self, object: Span, key: Key) -> Span {
         let mut found = Span::default();
         if object.lead(self.text) == b'{' {
             // What was scanned before has no fault.
-            let _ = self.object(object.start as usize, |scanner, member, at| {
+            let _ = self.object(object.start(), |scanner, member, at| {
                 let end = scanner.value(at, 1)?;
                 if is_key(scanner.text, member, key) {
                     found = Span::new(at, end);
@@ -327,22 +496,21 @@ impl<'a> Scanner<'a> {
         }
         found
     }
-
-    /// A member whose value begins at `at`, scanned.
-    #[inline(always)]
-    pub fn member_value(self, member: Member, at: usize, depth: u32) -> Scan<Member> {
-        let end = self.value(at, depth)?;
-        Ok(Member { value: Span::new(at, end), ..member })
-    }
 }
 
 #[inline(always)]
-fn is_key(text: Text<'_>, member: Member, key: &str) -> bool {
+fn is_key(text: &Text<'_>, member: Member, key: Key) -> bool {
     if member.escaped {
-        unescape(member.key.of(text)).as_ref() == key.as_bytes()
-    } else {
-        member.key.of(text) == key.as_bytes()
+        return is_escaped_key(text, member, key);
     }
+    let length = member.key.len();
+    let same = member.head == key.head && length == key.name.len();
+    same && (length <= 8 || member.key.of(text) == key.name.as_bytes())
+}
+
+#[cold]
+fn is_escaped_key(text: &Text<'_>, member: Member, key: Key) -> bool {
+    unescape(member.key.of(text)).as_ref() == key.name.as_bytes()
 }
 
 /// The highest bit of the first byte that is no ASCII digit, and perhaps of bytes after it.
@@ -353,49 +521,64 @@ pub fn not_digits(word: u64) -> u64 {
     (digits.wrapping_add(ONES * 0x76) | digits) & (ONES * 0x80)
 }
 
-/// Members of one object. Later ones stand for earlier ones of the same key.
-#[derive(Default)]
-pub struct Members {
-    list: Vec<Member>,
-}
-
 /// Objects with more members than this keep those that somebody may ask for.
 const MANY: usize = 64;
+
+/// Members of one object. Later ones stand for earlier ones of the same key.
+pub struct Members {
+    first: [Member; MANY],
+    count: usize,
+    more: Vec<Member>,
+}
+
+impl Default for Members {
+    fn default() -> Self {
+        Self { first: [Member::default(); MANY], count: 0, more: Vec::new() }
+    }
+}
 
 impl Members {
     #[inline(always)]
     pub fn clear(&mut self) {
-        self.list.clear();
-    }
-
-    #[inline(always)]
-    pub fn push(&mut self, text: Text<'_>, member: Member, asked: &[&str]) {
-        if self.list.len() < MANY { self.list.push(member) } else { self.replace(text, member, asked) }
+        self.count = 0;
     }
 
     #[cold]
-    fn replace(&mut self, text: Text<'_>, member: Member, asked: &[&str]) {
-        let Some(key) = asked.iter().find(|key| is_key(text, member, key)) else { return };
-        match self.list.iter_mut().rfind(|other| is_key(text, **other, key)) {
+    fn replace(&mut self, text: &Text<'_>, member: Member, asked: &[Key]) {
+        if self.count == MANY {
+            self.more.clear();
+            self.count += 1;
+        }
+        let Some(key) = asked.iter().find(|key| is_key(text, member, **key)) else { return };
+        match self.more.iter_mut().find(|other| is_key(text, **other, *key)) {
             Some(other) => *other = member,
-            None => self.list.push(member),
+            None => self.more.push(member),
         }
     }
 
     #[inline(always)]
-    pub fn get(&self, text: Text<'_>, key: &str) -> Span {
-        let found = self.list.iter().rev().find(|member| is_key(text, **member, key));
+    pub fn get(&self, text: &Text<'_>, key: Key) -> Span {
+        if self.count > MANY {
+            return self.get_of_many(text, key);
+        }
+        let found = self.first[..self.count].iter().rev().find(|member| is_key(text, **member, key));
+        found.map_or_else(Span::default, |member| member.value)
+    }
+
+    #[cold]
+    fn get_of_many(&self, text: &Text<'_>, key: Key) -> Span {
+        let found = self.more.iter().chain(self.first.iter().rev()).find(|member| is_key(text, **member, key));
         found.map_or_else(Span::default, |member| member.value)
     }
 }
 
 /// A string's text, given its value with the quotes; none if the value is no string.
 #[inline(always)]
-pub fn string<'a>(text: Text<'a>, value: Span) -> Option<Cow<'a, [u8]>> {
+pub fn string<'a>(text: &'a Text<'a>, value: Span) -> Option<Cow<'a, [u8]>> {
     if value.lead(text) != b'"' {
         return None;
     }
-    let (start, end) = (value.start as usize + 1, value.end as usize - 1);
+    let (start, end) = (value.start() + 1, value.end() - 1);
     let inside = &text.bytes[start..end];
     Some(if text.next_special(start) == end { Cow::Borrowed(inside) } else { unescape(inside) })
 }
@@ -451,10 +634,35 @@ fn unicode(escape: &[u8]) -> (char, usize) {
     (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
 }
 
-/// The integer that a number's text says, however it is written: 464, 464.0, 4.64e2. None if it is no integer, or one
-/// beyond 64 bits.
+/// The integer that a number says, however it is written: 464, 464.0, 4.64e2. None if it is no integer, or one beyond 64
+/// bits.
 #[inline(always)]
-pub fn integer(number: &[u8]) -> Option<i128> {
+pub fn integer(text: &Text<'_>, number: Span) -> Option<i128> {
+    let length = number.len();
+    if length <= 8 {
+        // Zeros before it do not change a number.
+        let word = text.word(number.start());
+        let missing = 8 * (8 - length as u32);
+        let digits = if missing < 64 { (word << missing) | (ZEROS & ((1 << missing) - 1)) } else { ZEROS };
+        if not_digits(digits) == 0 {
+            return Some(i128::from(eight_digits(digits)));
+        }
+    }
+    integer_of(number.of(text))
+}
+
+const ZEROS: u64 = word_of(b"00000000");
+
+/// The number that eight digits say, the first one in the lowest byte.
+#[inline(always)]
+pub fn eight_digits(word: u64) -> u32 {
+    let digits = word & 0x0f0f_0f0f_0f0f_0f0f;
+    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    (fours.wrapping_mul(10_000) + (fours >> 32)) as u32
+}
+
+fn integer_of(number: &[u8]) -> Option<i128> {
     if number.len() <= 18 && number.iter().all(u8::is_ascii_digit) {
         return Some(i128::from(number.iter().fold(0_u64, |value, digit| value * 10 + u64::from(digit - b'0'))));
     }
@@ -506,7 +714,7 @@ mod tests {
         let mut buffer = TextBuffer::new(64);
         buffer.append(text);
         buffer.index();
-        let scanner = Scanner { text: buffer.text(), end: text.len() };
+        let scanner = Scanner { text: &buffer.text(), end: text.len() };
         scanner.whole(0, |scanner, _, at| scanner.value(at, 1)).is_ok()
     }
 
@@ -580,11 +788,11 @@ mod tests {
             ("1010.0100e2", 101_001),
             ("-9223372036854775808", i128::from(i64::MIN)),
         ] {
-            assert_eq!(integer(text.as_bytes()), Some(value), "{text}");
+            assert_eq!(integer_of(text.as_bytes()), Some(value), "{text}");
         }
         for text in ["0.5", "464.01", "1e-1", "1e400", "1e99999999999", "18446744073709551616", "-9223372036854775809"]
         {
-            assert_eq!(integer(text.as_bytes()), None, "{text}");
+            assert_eq!(integer_of(text.as_bytes()), None, "{text}");
         }
     }
 

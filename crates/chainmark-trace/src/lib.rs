@@ -9,6 +9,7 @@ pub mod events_out;
 pub mod host;
 pub mod input;
 pub mod json;
+pub mod key;
 pub mod lives;
 pub mod message;
 pub mod reader;

@@ -140,8 +140,8 @@ fn malformed(file: &str, place: Place, problem: Problem, text: &[u8]) -> Malform
 
 /// A line without its newline, or the beginning of one that is too long.
 enum Piece<'a> {
-    Line { text: Text<'a>, start: usize, end: usize },
-    TooLong { text: Text<'a> },
+    Line { text: &'a Text<'a>, start: usize, end: usize },
+    TooLong { text: &'a Text<'a> },
 }
 
 impl<'a> Piece<'a> {
@@ -185,7 +185,7 @@ impl<'a> Lines<'a> {
             self.text_bytes += added as u64;
             self.buffer.extend(added);
             self.buffer.index();
-            let text = self.buffer.text();
+            let text = &self.buffer.text();
             let last = self.buffer.len() < self.buffer.capacity();
             let (mut start, mut count) = (0, 0);
             loop {
@@ -220,7 +220,7 @@ impl<'a> Lines<'a> {
             self.buffer.grow(2 * self.buffer.capacity());
         } else {
             // Nobody breaks off at a line that cannot be read.
-            let _ = tell(Piece::TooLong { text: self.buffer.text() });
+            let _ = tell(Piece::TooLong { text: &self.buffer.text() });
             *skipping = true;
             self.buffer.clear();
         }

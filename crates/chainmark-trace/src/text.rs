@@ -16,29 +16,41 @@ pub struct Text<'a> {
     pub len: usize,
     /// Whether all of it is ASCII.
     pub ascii: bool,
-    special: &'a [u8],
-    newline: &'a [u8],
+    words: Words<'a>,
+    special: Words<'a>,
+    newline: Words<'a>,
 }
 
 impl Text<'_> {
     /// The first quote, backslash or control character at or after `from`; the text's end is one.
     #[inline(always)]
     pub fn next_special(&self, from: usize) -> usize {
-        let word = word_at(self.special, from >> 3) >> (from & 7);
-        if word != 0 { from + word.trailing_zeros() as usize } else { next_set(self.special, (from & !7) + BLOCK) }
+        let word = self.special.at(from >> 3) >> (from & 7);
+        if word != 0 { from + word.trailing_zeros() as usize } else { self.later_special((from & !7) + BLOCK) }
+    }
+
+    #[inline(always)]
+    fn later_special(&self, mut from: usize) -> usize {
+        loop {
+            let word = self.special.at(from >> 3);
+            if word != 0 {
+                return from + word.trailing_zeros() as usize;
+            }
+            from += BLOCK;
+        }
     }
 
     /// The first newline at or after `from`; none before the text's end gives `len` or more.
     #[inline(always)]
     pub fn next_newline(&self, from: usize) -> usize {
-        let word = word_at(self.newline, from >> 3) >> (from & 7);
+        let word = self.newline.at(from >> 3) >> (from & 7);
         if word != 0 { from + word.trailing_zeros() as usize } else { self.later_newline((from & !7) + BLOCK) }
     }
 
     #[inline(always)]
     fn later_newline(&self, mut from: usize) -> usize {
         while from < self.len {
-            let word = word_at(self.newline, from >> 3);
+            let word = self.newline.at(from >> 3);
             if word != 0 {
                 return from + word.trailing_zeros() as usize;
             }
@@ -50,25 +62,31 @@ impl Text<'_> {
     /// Eight bytes from `at`, the first one lowest.
     #[inline(always)]
     pub fn word(&self, at: usize) -> u64 {
-        word_at(self.bytes, at)
+        self.words.at(at)
     }
 }
 
-#[inline(always)]
-fn next_set(bits: &[u8], mut from: usize) -> usize {
-    loop {
-        let word = word_at(bits, from >> 3);
-        if word != 0 {
-            return from + word.trailing_zeros() as usize;
-        }
-        from += BLOCK;
-    }
+/// Bytes that are read eight at a time, from any position.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    bytes: &'a [u8],
+    /// Where the last eight bytes begin.
+    last: usize,
 }
 
-#[inline(always)]
-fn word_at(bytes: &[u8], at: usize) -> u64 {
-    let word: [u8; 8] = bytes[at..at + 8].try_into().expect("eight bytes are eight bytes");
-    u64::from_le_bytes(word)
+impl<'a> Words<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, last: bytes.len().checked_sub(8).expect("padded text is longer than a word") }
+    }
+
+    /// The eight bytes from `at` as a number, the first one lowest. A slice would be asked for its bounds twice, which
+    /// is felt here.
+    #[inline(always)]
+    fn at(self, at: usize) -> u64 {
+        assert!(at <= self.last);
+        // SAFETY: at + 8 <= bytes.len(), by the line above and the constructor; the read needs no alignment.
+        u64::from_le(unsafe { self.bytes.as_ptr().add(at).cast::<u64>().read_unaligned() })
+    }
 }
 
 /// Owns text and its bitmaps. Grows when asked, never shrinks by itself.
@@ -146,7 +164,14 @@ impl TextBuffer {
     }
 
     pub fn text(&self) -> Text<'_> {
-        Text { bytes: &self.bytes, len: self.len, ascii: self.ascii, special: &self.special, newline: &self.newline }
+        Text {
+            bytes: &self.bytes,
+            len: self.len,
+            ascii: self.ascii,
+            words: Words::new(&self.bytes),
+            special: Words::new(&self.special),
+            newline: Words::new(&self.newline),
+        }
     }
 }
 
@@ -165,7 +190,7 @@ const ONES: u64 = u64::MAX / 255;
 fn mark_portable(bytes: &[u8], special: &mut [u8], newline: &mut [u8]) -> bool {
     let mut all = 0;
     for ((bytes, special), newline) in bytes.chunks_exact(8).zip(special).zip(newline) {
-        let word = word_at(bytes, 0);
+        let word = Words::new(bytes).at(0);
         all |= word;
         let control = zeros(word & (ONES * 0xe0));
         *special = gather(zeros(word ^ (ONES * 0x22)) | zeros(word ^ (ONES * 0x5c)) | control);

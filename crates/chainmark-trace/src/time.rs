@@ -1,6 +1,6 @@
 //! Time stamps of log lines.
 
-use crate::json::not_digits;
+use crate::json::{eight_digits, not_digits};
 use crate::text::Text;
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -11,28 +11,29 @@ const MAX_FRACTION: usize = 12;
 
 /// Reads time stamps; remembers the last second, as most lines tell the same one.
 pub struct Clock {
-    last: [u64; 3],
+    last: (u64, u64, u64),
     seconds: i64,
 }
 
 impl Default for Clock {
     fn default() -> Self {
         let word = |part: &[u8; 8]| u64::from_le_bytes(*part);
-        Self { last: [word(b"1970-01-"), word(b"01T00:00"), word(b"00:00:00")], seconds: 0 }
+        Self { last: (word(b"1970-01-"), word(b"01T00:00"), word(b"00:00:00")), seconds: 0 }
     }
 }
 
 impl Clock {
     /// Nanoseconds since 1970 of the time stamp from `start` to before `end`; digits beyond the ninth are cut off.
     #[inline(always)]
-    pub fn read(&mut self, text: Text<'_>, start: usize, end: usize) -> Option<i64> {
+    pub fn read(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<i64> {
         if end < start + TO_SECONDS + 1 {
             return None;
         }
-        let second = [text.word(start), text.word(start + 8), text.word(start + TO_SECONDS - 8)];
-        if second != self.last {
+        let (day, minute, second) = (text.word(start), text.word(start + 8), text.word(start + TO_SECONDS - 8));
+        // Words in registers: an array would be stored, and waited for.
+        if second != self.last.2 || minute != self.last.1 || day != self.last.0 {
             self.seconds = seconds(&text.bytes[start..start + TO_SECONDS])?;
-            self.last = second;
+            self.last = (day, minute, second);
         }
         let rest = start + TO_SECONDS;
         if text.bytes[rest] == b'.' && text.bytes[end - 1] == b'Z' && end - 1 - (rest + 1) <= 9 {
@@ -63,7 +64,7 @@ impl Clock {
 
 /// Up to nine digits after the point, as nanoseconds.
 #[inline(always)]
-fn fraction(text: Text<'_>, start: usize, end: usize) -> Option<i64> {
+fn fraction(text: &Text<'_>, start: usize, end: usize) -> Option<i64> {
     const SCALE: [i64; 10] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
     let count = end - start;
     if count == 0 {
@@ -80,15 +81,6 @@ fn fraction(text: Text<'_>, start: usize, end: usize) -> Option<i64> {
     }
     let digits = i64::from(eight_digits(word));
     Some(if count == 9 { digits * 10 + i64::from(ninth) } else { digits * SCALE[count] })
-}
-
-/// The number that eight digits say, the first one in the lowest byte.
-#[inline(always)]
-fn eight_digits(word: u64) -> u32 {
-    let digits = word & 0x0f0f_0f0f_0f0f_0f0f;
-    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    (fours.wrapping_mul(10_000) + (fours >> 32)) as u32
 }
 
 /// Seconds east of Greenwich.
@@ -145,7 +137,7 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The time in a line that is no JSON, for instance because it was cut off.
-pub fn textual(clock: &mut Clock, text: Text<'_>, start: usize, end: usize) -> Option<i64> {
+pub fn textual(clock: &mut Clock, text: &Text<'_>, start: usize, end: usize) -> Option<i64> {
     let line = &text.bytes[start..end];
     [&b"\"at\":\""[..], b"\\\"at\\\":\\\""].iter().find_map(|lead| {
         let from = start + memchr::memmem::find(line, lead)? + lead.len();
@@ -165,7 +157,7 @@ mod tests {
         let mut buffer = TextBuffer::new(64);
         buffer.append(stamp.as_bytes());
         buffer.index();
-        Clock::default().read(buffer.text(), 0, stamp.len())
+        Clock::default().read(&buffer.text(), 0, stamp.len())
     }
 
     #[test]

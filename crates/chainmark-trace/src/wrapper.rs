@@ -40,7 +40,7 @@ pub fn unwrap(
         }
         b'[' => {
             for item in scanner.items(payload) {
-                let byte = integer(item.of(scanner.text)).and_then(|value| u8::try_from(value).ok());
+                let byte = integer(scanner.text, item).and_then(|value| u8::try_from(value).ok());
                 out.append(&[byte.ok_or("the wrapped line is an array of what are no bytes")?]);
             }
         }
