@@ -217,12 +217,12 @@ class _Blocks:
     def _observations(self) -> pl.DataFrame:
         """Every observer's part in the blocks of the chain."""
         chained = self.table.select("block", "accepted", "time_s", forger_region="region")
-        return observations(self.lives.filter(pl.col("role") == "observer")).join(chained, on="block", how="inner")
+        return observations(self.lives).join(chained, on="block", how="inner")
 
     def samples(self) -> dict[str, pl.DataFrame]:
         """The samples of every population of blocks."""
         owners = propagation.peer_hosts(self._addresses)
-        forged = _count(self.lives.filter(pl.col("role") == "forger"))
+        forged = self._roles("forger")
         chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
         return {
             "block": propagation.block_samples(self.table),
@@ -232,10 +232,14 @@ class _Blocks:
             "host": propagation.host_samples(self.names, forged, chained, accepted),
         }
 
+    def _roles(self, role: str) -> Counter[str]:
+        """How many blocks each host has that role for."""
+        return _count(self.lives.select("host", "role").filter(pl.col("role") == role))
+
     def _adoptions(self) -> pl.DataFrame:
         starts = self.table.filter("accepted").select("block", "time_s", start_ns="slot_start_ns")
-        adopted = self.lives.filter(pl.col("adoption_ns").is_not_null() & pl.col("region").is_not_null())
-        return adopted.join(starts, on="block", how="inner").select(
+        told = self.lives.select("block", "region", "adoption_ns").drop_nulls(["region", "adoption_ns"])
+        return told.join(starts, on="block", how="inner").select(
             "block", "region", "time_s", slot_to_adopted_s=seconds("adoption_ns", "start_ns")
         )
 
@@ -272,9 +276,9 @@ class _Blocks:
 
     def host_results(self, slots: Sequence[HostSlots]) -> list[HostResult]:
         """Host by host."""
-        forged = _count(self.lives.filter(pl.col("role") == "forger"))
+        forged = self._roles("forger")
         chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
-        errors = _count(self.lives.filter(pl.col("role") == "error"))
+        errors = self._roles("error")
         early = self._early_notices()
         of_host = {host.name: host for host in slots}
         found = []
@@ -302,7 +306,8 @@ class _Blocks:
     def _early_notices(self) -> dict[str, tuple[int, float | None]]:
         """Per host, how many headers it had before the blocks were forged, and the worst case: clocks that disagree."""
         forged = self.forgers.select("block", by_forger_ns="forged_ns")
-        noticed = self.lives.filter(pl.col("role") == "observer").join(forged, on="block", how="inner")
+        told = self.lives.select("block", "host", "role", "noticed_ns").filter(pl.col("role") == "observer")
+        noticed = told.join(forged, on="block", how="inner")
         early = noticed.select("host", early_s=seconds("noticed_ns", "by_forger_ns")).filter(pl.col("early_s") < 0)
         worst = early.group_by("host").agg(count=pl.len(), worst=pl.col("early_s").min())
         return {row["host"]: (row["count"], row["worst"]) for row in worst.iter_rows(named=True)}

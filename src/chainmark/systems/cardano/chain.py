@@ -38,6 +38,11 @@ FORGE_TIMINGS = (
 # Without one of these four an observation is of no use, nor with a negative one.
 CRITICAL = ("peer_notice_s", "peer_request_s", "peer_fetch_s", "peer_adopted_s")
 PEER_TIMINGS = (*CRITICAL, "peer_announced_s", "peer_sending_s")
+# What the observers' rows are needed for; there are many, and they are wide.
+OBSERVED = (
+    *("block", "host", "region", "role", "fetched_from", "slot_start_ns", "adoption_ns", "chain_delta"),
+    *(f"{stage}_ns" for stage in ("noticed", "requested", "fetched", "announced", "sent")),
+)
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,8 @@ def main_chain(lives: pl.DataFrame, forgers: pl.DataFrame) -> Chain:
     The tip is the entry with the highest block number, among equals the forger's, then the first host's, then that of
     the smallest hash; entries of blocks without a known forger are passed over.
     """
-    candidates = lives.filter(pl.col("role") != "error").join(forgers, on="block", how="semi")
+    told = lives.select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
+    candidates = told.join(forgers, on="block", how="semi")
     if candidates.is_empty():
         return Chain(None, [], "no block's forger is known")
     highest = candidates.filter(pl.col("block_no") == pl.col("block_no").max())
@@ -149,7 +155,7 @@ def chain_blocks(
     """
     order = pl.DataFrame({"block": chain.blocks}, schema={"block": pl.String}).with_row_index("place")
     blocks = order.join(forgers, on="block", how="left", maintain_order="left").with_columns(*forge_timings(rules))
-    known = lives.filter(pl.col("role") != "error")
+    known = lives.select("block", "block_no", "role").filter(pl.col("role") != "error")
     beside = known.group_by("block_no").agg(block_battles=pl.col("block").n_unique().cast(pl.Int64) - 1)
     blocks = blocks.join(beside, on="block_no", how="left", maintain_order="left")
     blocks = blocks.join(_observed(lives, order), on="place", how="left", maintain_order="left").with_columns(
@@ -193,16 +199,20 @@ def observations(lives: pl.DataFrame) -> pl.DataFrame:
     Args:
         lives: with adoptions.
     """
-    found = lives.filter(pl.col("role") == "observer").with_columns(
-        peer_notice_s=seconds("noticed_ns", "slot_start_ns"),
-        peer_request_s=seconds("requested_ns", "noticed_ns"),
-        peer_fetch_s=seconds("fetched_ns", "requested_ns"),
-        peer_announced_s=seconds("announced_ns", "fetched_ns"),
-        peer_sending_s=seconds("sent_ns", "fetched_ns"),
-        peer_adopted_s=seconds("adoption_ns", "fetched_ns"),
-        slot_to_fetched_s=seconds("fetched_ns", "slot_start_ns"),
-        slot_to_adopted_s=seconds("adoption_ns", "slot_start_ns"),
-        seen=pl.all_horizontal(pl.col("noticed_ns", "requested_ns", "fetched_ns").is_not_null()),
+    found = (
+        lives.select(OBSERVED)
+        .filter(pl.col("role") == "observer")
+        .with_columns(
+            peer_notice_s=seconds("noticed_ns", "slot_start_ns"),
+            peer_request_s=seconds("requested_ns", "noticed_ns"),
+            peer_fetch_s=seconds("fetched_ns", "requested_ns"),
+            peer_announced_s=seconds("announced_ns", "fetched_ns"),
+            peer_sending_s=seconds("sent_ns", "fetched_ns"),
+            peer_adopted_s=seconds("adoption_ns", "fetched_ns"),
+            slot_to_fetched_s=seconds("fetched_ns", "slot_start_ns"),
+            slot_to_adopted_s=seconds("adoption_ns", "slot_start_ns"),
+            seen=pl.all_horizontal(pl.col("noticed_ns", "requested_ns", "fetched_ns").is_not_null()),
+        )
     )
     critical = pl.all_horizontal((pl.col(*CRITICAL) >= 0).fill_null(value=False))
     return found.with_columns(valid=critical & (pl.col("chain_delta") == 1))
@@ -247,7 +257,8 @@ def _with_adoption(lives: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
     """Add `adopters` and, from slot start, the times at which the shares of them had adopted."""
     starts = blocks.select("block", "place", start_ns="slot_start_ns")
     adopted = (
-        lives.filter(pl.col("adoption_ns").is_not_null())
+        lives.select("block", "adoption_ns")
+        .filter(pl.col("adoption_ns").is_not_null())
         .join(starts, on="block", how="inner")
         .select("place", adopted_s=seconds("adoption_ns", "start_ns"))
         .sort("place", "adopted_s")
