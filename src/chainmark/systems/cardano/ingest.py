@@ -36,7 +36,7 @@ from chainmark.systems.cardano.documents import (
     read_regions,
     resolve_genesis,
 )
-from chainmark.systems.cardano.filters import CONDITIONS, Condition, parse_conditions
+from chainmark.systems.cardano.filters import Condition, parse_conditions
 from chainmark.systems.cardano.logs import ClusterLogs, find_logs, listed
 from chainmark.systems.cardano.messages import missing_messages
 from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
@@ -164,12 +164,7 @@ def resolve_conditions(order: ImportOrder, settings: Settings, meta: Meta, hosts
     if asked is None:
         described = meta.profile_content.analysis
         return parse_conditions(described.filters, described.filter_exprs, hosts)
-    names = [text for text in asked if not _is_expression(text)]
-    return parse_conditions(names, [text for text in asked if _is_expression(text)], hosts)
-
-
-def _is_expression(text: str) -> bool:
-    return text.lstrip().startswith(("{", "[")) or "=" in text or text in CONDITIONS
+    return parse_conditions(asked, [], hosts)
 
 
 @contextmanager

@@ -1,0 +1,71 @@
+"""`chainmark ingest` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import Lab
+from tests.unit.systems.cardano.clusters import make_cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cluster(tmp_path_factory.mktemp("cluster") / "logs", hosts=3, slots=100)
+
+
+@pytest.fixture
+def folders(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory: one folder of logs, one without."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "logs").symlink_to(cluster)
+
+
+def test_logs_become_a_run_that_other_commands_take(lab: Lab, cluster: Path) -> None:
+    told = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
+    run_id = lab.store.sealed()[0].run_id
+    for part in (run_id, "Cardano 10.6.2", "blocks of the chain", "hosts log to the end", "pass", "next"):
+        assert part in told
+    assert run_id in lab.run("runs", "list").stdout
+    assert "as it was sealed" in lab.run("runs", "verify", run_id).stdout
+    again = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
+    assert "imported before" in again
+    assert [run.run_id for run in lab.store.sealed()] == [run_id]
+
+
+def test_a_run_without_blocks_is_told_and_exits_4(lab: Lab, cluster: Path) -> None:
+    ended = lab.run("ingest", "cardano", str(cluster), "--filter", "epoch5+", "--json", code=4)
+    told = json.loads(ended.stdout)
+    assert (told["status"], told["is_new"]) == ("invalid", True)
+    assert "blocks analysed: 0 of" in ended.stderr
+    assert "EpochGEq 4" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("cardano", "nowhere"), "there is no folder or file `nowhere`"),
+        (("cardano", "empty"), "holds no logs of Cardano nodes"),
+        (("cometbft", "empty"), "chainmark cannot read logs of `cometbft`"),
+        (("cardano", "logs", "--filter", "value", "--no-filters"), "contradict each other"),
+        (("cardano", "logs", "--filter", "valu"), "`valu` is neither a set of filters nor a condition"),
+        (("cardano", "logs", "--filter", "EpochGEq=x"), "needs a whole number"),
+        (("cardano", "logs", "--set", "analysis.filter=1"), "did you mean `analysis.filters`"),
+        (("cardano", "logs", "--set", "genesis.slot_length_s=0"), "`genesis.slot_length_s` is 0"),
+        (("cardano", "logs", "--exclude", "node-9"), "there is no host `node-9` to leave out"),
+        (("cardano", "logs", "--genesis", "nowhere"), "the genesis nowhere cannot be read"),
+        (("cardano", "logs", "--meta", "logs/topology.json"), "is not the description of a benchmark run"),
+        (("cardano", "logs", "--topology", "logs/meta.json"), "is not a topology"),
+    ],
+)
+@pytest.mark.usefixtures("folders")
+def test_mistakes_are_told_in_one_sentence(lab: Lab, arguments: tuple[str, ...], part: str) -> None:
+    told = lab.run("ingest", *arguments, code=2)
+    assert part in told.stderr.replace("\n", " ")
+    assert "hint: " in told.stderr
+    assert "Traceback" not in told.stderr
+    assert lab.store.sealed() == []
+    assert lab.store.unfinished() == []

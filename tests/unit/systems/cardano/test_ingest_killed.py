@@ -1,0 +1,85 @@
+"""An import that is killed at any moment leaves nothing that the next one does not clear away."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support import Lab, wait_until
+from tests.unit.systems.cardano.clusters import ingest, make_cluster
+
+STAGED = "importing-*"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs that take long enough to be read for a signal to arrive meanwhile."""
+    return make_cluster(tmp_path_factory.mktemp("cluster") / "logs", hosts=4, slots=400)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    """The run as it is when nobody disturbs it: its name, and the hashes of all its files."""
+    run = ingest(tmp_path_factory.mktemp("store"), cluster).run
+    return run.run_id, (run.path / "SEALED").read_bytes()
+
+
+def left_behind(lab: Lab) -> list[str]:
+    runs = lab.store_path / "runs"
+    return sorted(path.name for path in runs.iterdir()) if runs.is_dir() else []
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "unfinished.json",  # the folder was just made
+        "decoded/*.parquet*",  # a host is being read
+        "samples/*",  # the analysis writes
+        "manifest.json",  # it is being sealed
+    ],
+)
+def test_killed_and_made_again_it_is_the_same_run(
+    lab: Lab, cluster: Path, undisturbed: tuple[str, bytes], moment: str
+) -> None:
+    started = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
+    runs = lab.store_path / "runs"
+    wait_until(lambda: any(runs.glob(f"{STAGED}/{moment}")) or started.process.poll() is not None, moment)
+    started.process.send_signal(signal.SIGKILL)
+    started.finish()
+    if left_behind(lab) != [undisturbed[0]]:
+        assert len(left_behind(lab)) == 1
+        assert lab.store.sealed() == []
+        assert [run.run_id for run in lab.store.unfinished()] == left_behind(lab)
+    run = ingest(lab.store_path, cluster).run
+    assert left_behind(lab) == [undisturbed[0]]
+    assert (run.path / "SEALED").read_bytes() == undisturbed[1]
+    assert run.verify() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_nothing(lab: Lab, cluster: Path, number: signal.Signals) -> None:
+    started = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
+    wait_until(lambda: "reading 4 hosts" in started.errors(), "the reading")
+    started.process.send_signal(number)
+    ended = started.finish()
+    assert ended.returncode == 130
+    assert "Traceback" not in ended.stderr
+    assert left_behind(lab) == []
+
+
+def test_two_at_once_do_not_disturb_each_other(lab: Lab, cluster: Path, undisturbed: tuple[str, bytes]) -> None:
+    """The second is told that the first is at work; the first's folder is left alone."""
+    first = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
+    wait_until(lambda: "looking for logs" in first.errors(), "the first import")
+    first.process.send_signal(signal.SIGSTOP)
+    try:
+        told = lab.run("ingest", "cardano", str(cluster), code=2).stderr
+        assert f"process {first.process.pid} is importing the same logs" in told
+        ingest(lab.store_path, cluster, version="10.6.2")
+    finally:
+        first.process.send_signal(signal.SIGCONT)
+    assert first.finish().returncode == 0
+    assert undisturbed[0] in left_behind(lab)
+    assert len(left_behind(lab)) == 2
