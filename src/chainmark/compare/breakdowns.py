@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,26 @@ _MAD_TO_SD = 1.4826  # of a normal distribution
 _MEAN_TO_SD = 1.2533  # the same for the mean distance, where more than half of the values are alike
 _DIGITS = 6
 
-Means = dict[str, tuple[float, int]]  # per value of a key: mean, samples
+
+@dataclass(frozen=True)
+class Means:
+    """The means of the values of one key.
+
+    Attributes:
+        of: per value, its mean and its number of samples.
+        squares, freedom: the squared distances of all samples from their value's mean, summed, and their degrees of
+            freedom: how far samples of one value lie apart.
+    """
+
+    of: dict[str, tuple[float, int]]
+    squares: float = 0.0
+    freedom: int = 0
+
+    def standard_error(self, name: str) -> float:
+        """Of a value's mean, by the spread that all values share; 0 where there is one sample a value."""
+        if self.freedom == 0:
+            return 0.0
+        return math.sqrt(self.squares / self.freedom / self.of[name][1])
 
 
 def breakdowns_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> list[Breakdown]:
@@ -42,7 +62,7 @@ def breakdowns_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> list[B
         for metric in metrics:
             for key in population.breakdowns:
                 left, right = (side[metric.id, key] for side in means)
-                if left or right:
+                if left.of or right.of:
                     found[metric.id, key] = _breakdown(metric, key, left, right)
     return [
         found[metric.id, key]
@@ -95,22 +115,25 @@ def _means(column: _Coded, values: FloatArray) -> Means:
     codes, filled = column.codes, values
     if not bool(valid.all()):
         codes, filled = np.where(valid, codes, absent), np.where(valid, values, 0.0)
-    counts = np.bincount(codes, minlength=absent + 1)[:absent]
-    sums = np.bincount(codes, weights=filled, minlength=absent + 1)[:absent]
-    return {
-        name: (float(total / count), int(count))
-        for name, total, count in zip(column.names, sums, counts, strict=True)
+    counts = np.bincount(codes, minlength=absent + 1)
+    means = np.bincount(codes, weights=filled, minlength=absent + 1) / np.maximum(counts, 1)
+    counts[absent] = 0
+    means[absent] = 0.0
+    distances = np.where(codes == absent, 0.0, filled) - means[codes]
+    of = {
+        name: (float(mean), int(count))
+        for name, mean, count in zip(column.names, means[:absent], counts[:absent], strict=True)
         if count
     }
+    return Means(of, float(np.dot(distances, distances)), int(counts.sum()) - len(of))
 
 
 def _joined(runs: Sequence[Means]) -> Means:
-    names = sorted({name for run in runs for name in run})
-    joined: Means = {}
-    for name in names:
-        own = [run[name] for run in runs if name in run]
+    joined: dict[str, tuple[float, int]] = {}
+    for name in sorted({name for run in runs for name in run.of}):
+        own = [run.of[name] for run in runs if name in run.of]
         joined[name] = (sum(mean for mean, _ in own) / len(own), sum(count for _, count in own))
-    return joined
+    return Means(joined, sum(run.squares for run in runs), sum(run.freedom for run in runs))
 
 
 @dataclass(frozen=True)
@@ -123,9 +146,9 @@ class _Spread:
 
 
 def _spread(means: Means, metric: Metric) -> _Spread:
-    if not means:
+    if not means.of:
         return _Spread(None, {}, set())
-    values = np.array([mean for mean, _ in means.values()])
+    values = np.array([mean for mean, _ in means.of.values()])
     median = float(np.median(values))
     if len(values) < _FEWEST:
         return _Spread(median, {}, set())
@@ -133,20 +156,24 @@ def _spread(means: Means, metric: Metric) -> _Spread:
     scale = _MAD_TO_SD * float(np.median(distances)) or _MEAN_TO_SD * float(distances.mean())
     scores = distances / scale if scale > 0.0 else np.zeros(len(values))
     matters = max(metric.floor, metric.margin * abs(median))
-    named = list(zip(means, scores.tolist(), distances.tolist(), strict=True))
-    outlying = {name for name, score, distance in named if score > OUTLYING and distance > matters}
+    named = list(zip(means.of, scores.tolist(), distances.tolist(), strict=True))
+    outlying = {
+        name
+        for name, score, distance in named
+        if score > OUTLYING and distance > matters and distance > OUTLYING * means.standard_error(name)
+    }
     return _Spread(median, {name: score for name, score, _ in named}, outlying)
 
 
 def _breakdown(metric: Metric, key: str, left: Means, right: Means) -> Breakdown:
     spreads = (_spread(left, metric), _spread(right, metric))
-    names = sorted({*left, *right})
+    names = sorted({*left.of, *right.of})
     score = {name: max((spread.scores[name] for spread in spreads if name in spread.scores), default=None)
              for name in names}  # fmt: skip
     out = {name: _where(name, spreads) for name in names}
     names.sort(key=lambda name: (not out[name], -(score[name] or 0.0), name))
     shown = names[:MOST_VALUES]
-    positive = all(mean > 0.0 for side in (left, right) for mean, _ in side.values())
+    positive = all(mean > 0.0 for side in (left, right) for mean, _ in side.of.values())
     ratio = metric.kind is Kind.POSITIVE and positive
     return Breakdown(
         metric_id=metric.id,
@@ -155,8 +182,8 @@ def _breakdown(metric: Metric, key: str, left: Means, right: Means) -> Breakdown
         values=shown,
         baseline=[_mean(left, name) for name in shown],
         candidate=[_mean(right, name) for name in shown],
-        baseline_n=[left.get(name, (0.0, 0))[1] for name in shown],
-        candidate_n=[right.get(name, (0.0, 0))[1] for name in shown],
+        baseline_n=[left.of.get(name, (0.0, 0))[1] for name in shown],
+        candidate_n=[right.of.get(name, (0.0, 0))[1] for name in shown],
         change=[_change(left, right, name, ratio=ratio) for name in shown],
         z=[_rounded(score[name]) for name in shown],
         stands_out=[out[name] for name in shown],
@@ -174,13 +201,13 @@ def _where(name: str, spreads: tuple[_Spread, _Spread]) -> str:
 
 
 def _mean(means: Means, name: str) -> float | None:
-    return _rounded(means[name][0]) if name in means else None
+    return _rounded(means.of[name][0]) if name in means.of else None
 
 
 def _change(left: Means, right: Means, name: str, *, ratio: bool) -> float | None:
-    if name not in left or name not in right:
+    if name not in left.of or name not in right.of:
         return None
-    before, after = left[name][0], right[name][0]
+    before, after = left.of[name][0], right.of[name][0]
     return _rounded(after / before - 1.0 if ratio else after - before)
 
 

@@ -249,8 +249,9 @@ class Breakdown(BaseModel):
         change: of the candidate's mean, on ``scale``; None where a side has none.
         z: robust z-score (distance from the median over 1.4826 times the median distance), of the two sides' the
             larger; None where a side has fewer than five values.
-        stands_out: in which side a value stands out: "", "baseline", "candidate" or "both". That is a z-score above 3
-            and a distance from the median above the metric's margin and floor.
+        stands_out: in which side a value stands out: "", "baseline", "candidate" or "both". That is a z-score above 3,
+            and a distance from the median above the metric's margin and floor and above three standard errors of
+            its mean (by the spread of samples that all values share).
         median_baseline, median_candidate: of the values' means.
         left_out: values that are not listed because there are too many; none of them stands out more.
     """

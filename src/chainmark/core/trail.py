@@ -17,7 +17,8 @@ class StoryPlace(BaseModel):
     Attributes:
         role: what the place did: "forger", "observer"; "" where that is not known.
         seconds: when the stage was told, s after the story's base; None: not told.
-        steps: s since the nearest earlier stage that the place told; None for the first one.
+        steps: s since the stage before, the nearest earlier one that the place told and that had come by then; negative
+            where none had; None for the first one.
         files: index into the story's files; None: no line is known.
         lines: line of that file, from 1.
         facts: one value for each of the story's place facts; "" where there is none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,11 +176,8 @@ def _by_value(item: Breakdown) -> list[str]:
     ]  # fmt: skip
 
 
-def outlier_sentences(comparison: Comparison, most: int = 12) -> list[str]:
-    """What stands out, in a sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first.
-
-    Of more than ``most``, the last sentence says how many there are besides.
-    """
+def outlier_sentences(comparison: Comparison) -> list[str]:
+    """What stands out, in a sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first."""
     told = []
     for item in comparison.breakdowns:
         metric = comparison.catalogue.metric(item.metric_id)
@@ -187,9 +185,13 @@ def outlier_sentences(comparison: Comparison, most: int = 12) -> list[str]:
             if where:
                 rank = (not metric.gating, -(item.z[index] or 0.0))
                 told.append((rank, _sentence(comparison, item, metric, index)))
-    texts = [text for _, text in sorted(told, key=lambda entry: entry[0])]
-    more = len(texts) - most
-    return [*texts[:most], f"{more} more stand out"] if more > 0 else texts
+    return [text for _, text in sorted(told, key=lambda entry: entry[0])]
+
+
+def capped(sentences: Sequence[str], most: int) -> list[str]:
+    """The first of the sentences, and how many there are besides."""
+    more = len(sentences) - most
+    return [*sentences[:most], f"{more} more: the HTML report lists all values"] if more > 0 else list(sentences)
 
 
 def _sentence(comparison: Comparison, item: Breakdown, metric: Metric, index: int) -> str:

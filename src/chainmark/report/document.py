@@ -12,7 +12,7 @@ from chainmark.core import units
 from chainmark.core.comparison import ChartData, Comparison, RunEntry, Side, Verdict
 from chainmark.core.manifest import Change, Gate, GateStatus
 from chainmark.core.metric import Metric
-from chainmark.report.breakdown_parts import outlier_sentences
+from chainmark.report.breakdown_parts import capped, outlier_sentences
 from chainmark.report.content import (
     BETTER_WORDS,
     VERDICT_WORDS,
@@ -25,6 +25,7 @@ from chainmark.report.content import (
 from chainmark.report.followed import TailRow, tail_rows
 
 GATE_MARKS = {GateStatus.PASS: "✓", GateStatus.WARN: "!", GateStatus.FAIL: "✗"}
+_OUTLIERS = 12  # told in sentences
 _WORST_FIRST = (GateStatus.FAIL, GateStatus.WARN, GateStatus.PASS)
 
 
@@ -235,7 +236,7 @@ def document(comparison: Comparison) -> Document:
             for chart in comparison.charts
         ],
         tails=tail_rows(comparison),
-        outliers=outlier_sentences(comparison),
+        outliers=capped(outlier_sentences(comparison), _OUTLIERS),
         digest=digest(comparison),
     )
 

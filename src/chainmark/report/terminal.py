@@ -12,6 +12,7 @@ from rich.text import Text
 from chainmark.core import units
 from chainmark.core.comparison import Comparison
 from chainmark.report.bars import text_bar, text_scale
+from chainmark.report.breakdown_parts import capped, outlier_sentences
 from chainmark.report.content import Row, moved_text
 from chainmark.report.document import Document, GateRow, document
 from chainmark.report.lines import Printer, shorten, wrapped
@@ -27,6 +28,7 @@ _WIDEST_BAR = 31
 _NARROWEST_BAR = 17
 _NARROWEST_LABEL = 16
 _MOVED_SHOWN = 12  # the report lists them all
+_OUTLIERS_SHOWN = 4
 _TAILS_SHOWN = 3
 _GAP = 2
 
@@ -99,7 +101,7 @@ def render_terminal(comparison: Comparison, console: Console) -> None:
     out.blank()
     _gating_table(report, out)
     _validity(report, out)
-    _closing(report, out)
+    _closing(report, comparison, out)
 
 
 def _gating_table(report: Document, out: Printer) -> None:
@@ -226,7 +228,7 @@ def _not_met(name: str, runs: Sequence[str]) -> str:
     return f"{', '.join(dict.fromkeys(missed))} in {len(missed)} of {units.plural(len(runs), 'run')} of {name}"
 
 
-def _closing(report: Document, out: Printer) -> None:
+def _closing(report: Document, comparison: Comparison, out: Printer) -> None:
     lines: list[str] = []
     if report.diagnostics:
         lines.append(_moved_sentence(report))
@@ -239,7 +241,7 @@ def _closing(report: Document, out: Printer) -> None:
         )
     for line in lines:
         out.item(line, mark=" ")
-    for text in report.outliers:
+    for text in capped(outlier_sentences(comparison), _OUTLIERS_SHOWN):
         out.item(text)
     for tail in [tail for tail in report.tails if tail.gating and tail.is_candidate][:_TAILS_SHOWN]:
         first = tail.items[0]

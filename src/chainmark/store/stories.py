@@ -191,16 +191,29 @@ class Follower:
         return min((time for time in times if time is not None), default=None), _FIRST_EVENT
 
     def _facts(self, rows: Sequence[Row]) -> tuple[list[Fact], dict[str, str]]:
-        """What is the same wherever it is told, and the columns (with their labels) of what differs by place."""
+        """What is the same wherever it is told, and the columns (with their labels) of what differs by place.
+
+        What few tell is of the thing only if the place where it began does: an error of one place is not.
+        """
         facts = self._lone_roles(rows)
+        origin = self._origin(rows)
         differing: dict[str, str] = {}
         for column, label in self._trail.facts.items():
             told = [text for row in rows if (text := _text(row.get(column)))]
-            if len(set(told)) == 1 and 2 * len(told) >= len(rows):
+            if len(set(told)) == 1 and (2 * len(told) >= len(rows) or _text(origin.get(column))):
                 facts.append(Fact(label=label, value=told[0]))
             elif told:
                 differing[column] = label
         return facts, differing
+
+    def _origin(self, rows: Sequence[Row]) -> Row:
+        """The row with the first time of all."""
+
+        def first(row: Row) -> tuple[bool, int, str]:
+            times = [time for stage in self._trail.stages if (time := row.get(stage.time)) is not None]
+            return (not times, min(times, default=0), row[self._trail.place])
+
+        return min(rows, key=first)
 
     def _lone_roles(self, rows: Sequence[Row]) -> list[Fact]:
         """The roles that only one place has, such as the forger."""
@@ -283,13 +296,27 @@ def _text(value: object) -> str:
     return str(value)
 
 
+def _before(times: Sequence[int | float | None], stage: int) -> int | None:
+    """The stage that a stage's step is counted from: the nearest earlier one that was told and had come by then.
+
+    Where none had come by then, the nearest earlier one that was told, so that a step back in time is seen; None where
+    none was told.
+    """
+    time = times[stage]
+    told = [other for other in range(stage) if times[other] is not None]
+    if time is None or not told:
+        return None
+    by_then = [other for other in told if (then := times[other]) is not None and then <= time]
+    return max(by_then or told)
+
+
 def _steps(times: Sequence[int | None]) -> list[float | None]:
-    """Seconds since the nearest earlier stage that was told."""
+    """Seconds since the stage before; None where there is none."""
     steps: list[float | None] = []
-    before: int | None = None
-    for time in times:
-        steps.append(None if time is None or before is None else (time - before) / _NS_PER_S)
-        before = before if time is None else time
+    for stage, time in enumerate(times):
+        before = _before(times, stage)
+        then = None if before is None else times[before]
+        steps.append(None if time is None or then is None else (time - then) / _NS_PER_S)
     return steps
 
 
@@ -314,9 +341,8 @@ def _slowest(places: Sequence[StoryPlace], stage: int) -> int | None:
     """
     alike: dict[int, list[tuple[float, int]]] = {}
     for index, place in enumerate(places):
-        step = place.steps[stage]
-        if step is not None:
-            before = max(other for other in range(stage) if place.seconds[other] is not None)
+        step, before = place.steps[stage], _before(place.seconds, stage)
+        if step is not None and before is not None:
             alike.setdefault(before, []).append((step, index))
     steps = max(alike.values(), key=len, default=[])
     if len(steps) < 3:

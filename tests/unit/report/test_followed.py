@@ -14,7 +14,7 @@ from rich.console import Console
 from chainmark.core.comparison import Breakdown, Comparison, Scale, Tail, TailSample
 from chainmark.core.trail import Story
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.breakdown_parts import breakdown_drawings, breakdown_groups, outlier_sentences
+from chainmark.report.breakdown_parts import breakdown_drawings, breakdown_groups, capped, outlier_sentences
 from chainmark.report.document import comparison_json
 from chainmark.report.followed import life_drawings, tail_rows
 from chainmark.report.timeline import timeline_spec
@@ -135,8 +135,8 @@ def test_a_host_that_is_odd_on_one_side_is_told_so(comparison: Comparison) -> No
     assert outlier_sentences(comparison) == ["odd: resident memory 2.2 × the median host, in v0.9 only"]
     many = comparison.breakdowns[0].model_copy(update={"stands_out": ["both"] * 5})
     comparison.breakdowns = [many] * 4
-    told = outlier_sentences(comparison, most=12)
-    assert (len(told), told[-1]) == (13, "8 more stand out")
+    told = capped(outlier_sentences(comparison), 12)
+    assert (len(told), told[-1][:6]) == (13, "8 more")
 
 
 def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comparison: Comparison) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.trail import Story, follow_command
 from chainmark.store.runs import SealedRun, Store
-from chainmark.store.stories import Follower
+from chainmark.store.stories import Follower, _steps
 
 from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Lives, key_of, sealed, trail
 
@@ -54,14 +54,25 @@ def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Followe
         )
 
 
-def test_what_all_places_agree_on_is_said_once(follower: Follower) -> None:
+def test_what_all_places_agree_on_is_said_once(run: SealedRun, follower: Follower) -> None:
     story = follower.story(key_of("b2"))
     facts = {fact.label: fact.value for fact in story.facts}
     assert facts == {"forger": "node-2", "slot": "40", "on chain": "yes"}
     # An error of one host must not be told as if it were the block's.
     assert story.place_facts == ["error", "region"]
-    assert {place.place: place.facts for place in story.places}["node-2"] == ["odd", "region-0"]
+    assert {place.place: place.facts for place in story.places}["node-4"] == ["odd", "region-0"]
+    # What only the forger tells of its block is the block's all the same.
+    events = run.events("lives").with_columns(pl.when(pl.col("role") == "forger").then(7).alias("size"))
+    sized = run.catalogue.trails[0].model_copy(update={"facts": {"size": "size", "error": "error"}})
+    told = Follower(events.lazy(), sized, run.manifest).story(key_of("b1"))
+    assert [(fact.label, fact.value) for fact in told.facts] == [("forger", "node-1"), ("size", "7")]
     assert (story.number, story.name, story.stages[story.end]) == (2, "block 2", "adopted")
+
+
+def test_a_step_is_counted_from_what_had_come_by_then() -> None:
+    """A host may send a block on after it adopted it: its adoption did not take less than no time."""
+    assert _steps([None, 10, 20, 50, 30]) == pytest.approx([None, None, 1e-8, 3e-8, 1e-8])
+    assert _steps([40, 10]) == pytest.approx([None, -3e-8])  # a clock that went back is shown
 
 
 def test_the_slowest_step_is_the_slow_hosts(follower: Follower) -> None:

@@ -135,7 +135,7 @@ class Lives:
             "block": key_of(name), "height": height, "host": place, "slot": 20 * height,
             "slot_start_ns": slot_start, "role": "forger" if forger else "observer", "on_chain": on_chain,
             "rejected_because": None if on_chain else "not on the main chain", "region": f"region-{host % 2}",
-            "error": "odd" if place == "node-2" and height == 2 else None,
+            "error": "odd" if place == "node-4" and height == 2 else None,
         }  # fmt: skip
         for stage in STAGES:
             told = stage in times
