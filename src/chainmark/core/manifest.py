@@ -123,13 +123,18 @@ class Fact(BaseModel):
 
 
 class Source(BaseModel):
-    """A file that the run was made from: raw material kept in the run, or, of an import, where it was found."""
+    """A file that the run was made from: raw material kept in the run, or, of an import, where it was found.
+
+    Attributes:
+        place: the host whose log it is, where that is known; the files of one host stand in the order of time.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     path: str
     size_bytes: int
     blake3: str
+    place: str | None = None
 
 
 class Manifest(BaseModel):

@@ -264,7 +264,11 @@ class _Files:
         return self.names.index(name)
 
     def _of_number(self, place: str, number: int) -> str | None:
-        found = [source.path for source in self.manifest.sources if _is_of(PurePosixPath(source.path), place)]
+        found = [
+            source.path
+            for source in self.manifest.sources
+            if source.place == place or (source.place is None and _is_of(PurePosixPath(source.path), place))
+        ]
         return found[number] if 0 <= number < len(found) else None
 
 

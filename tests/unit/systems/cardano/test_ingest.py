@@ -202,6 +202,9 @@ def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, tmp_pa
     assert runs[0].run_id != runs[1].run_id
     metrics = [(run.path / "metrics.json").read_bytes() for run in runs]
     assert metrics[0] == metrics[1]
+    # Events name a host's files by their place in the order of time.
+    told = [source.path for source in runs[1].manifest.sources if source.place == "node-1"]
+    assert told == ["node-1/stdout.1.gz", "node-1/stdout"]
 
 
 def _empty(folder: Path) -> None:
