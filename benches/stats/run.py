@@ -2,22 +2,30 @@
 
 ``python -m benches.stats.run`` prints a table; it asserts nothing, because a busy machine is not a regression.
 The peer draws one resample at a time and applies a function to it; the statistics are the same (mean, p50, p99).
+
+``python -m benches.stats.run large`` summarises slots × hosts (64,000 × 52, 28 metrics) from a file, in a process of
+its own, beside polars reading the same file and giving the same means and centiles without an error.
 """
 
 from __future__ import annotations
 
 import resource
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from arch.bootstrap import StationaryBootstrap
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, Population, Table, Weighting
 from chainmark.stats.bootstrap import RESAMPLES, optimal_block_length
 from chainmark.stats.centiles import FloatArray
+from chainmark.stats.samples import ParquetSamples
 from chainmark.stats.summarise import summarise
 
 SIZES = (2_300, 20_000, 100_000)
@@ -68,6 +76,78 @@ def _peer(values: FloatArray) -> object:
     return StationaryBootstrap(round(optimal_block_length(values)), values, seed=1).apply(statistics, RESAMPLES)
 
 
+SLOTS, HOSTS, METRICS = 64_000, 52, 28
+CENTILES = (0.5, 0.9, 0.99)
+
+
+def _large_catalogue() -> Catalogue:
+    small = _catalogue()
+    population = Population(
+        id="slot_host",
+        label="slots × hosts",
+        keys=["slot", "host", "time_s"],
+        time_key="time_s",
+        average_over=["host"],
+        weighting=Weighting.KEYS,
+    )
+    statistics = ["mean", *(f"p{round(100 * fraction)}" for fraction in CENTILES), "max"]
+    changed: dict[str, object] = {"population": "slot_host", "statistics": statistics}
+    metrics = [small.metrics[0].model_copy(update={**changed, "id": f"m{number}_s"}) for number in range(METRICS)]
+    return Catalogue(system="x", title="X", populations=[population], tables=small.tables, metrics=metrics)
+
+
+def _write_large(path: Path) -> None:
+    """Slots that lie close together are alike, hosts have levels of their own, and a twentieth of the rows is missing."""
+    rng = np.random.default_rng(1)
+    kept = np.flatnonzero(rng.random(SLOTS * HOSTS) < 0.95)
+    slot, host = kept // HOSTS, kept % HOSTS
+    columns: dict[str, object] = {
+        "slot": slot,
+        "host": np.array([f"node-{number:02d}" for number in range(HOSTS)])[host],
+        "time_s": slot.astype(float),
+    }
+    common, levels = np.log(_series(SLOTS)), rng.normal(size=HOSTS)
+    for number in range(METRICS):
+        noise = common[slot] + 0.2 * levels[host] + 0.3 * rng.normal(size=len(kept))
+        columns[f"m{number}_s"] = np.exp(noise) if number % 2 else np.floor(20.0 * np.exp(noise))
+    pl.DataFrame(columns).write_parquet(path, compression="zstd")
+
+
+def _own_large(folder: Path) -> object:
+    return summarise(_large_catalogue(), ParquetSamples(folder), 1)
+
+
+def _peer_large(folder: Path) -> object:
+    metrics = [metric.id for metric in _large_catalogue().metrics]
+    scan = pl.scan_parquet(folder / "slot_host.parquet")
+    means = scan.group_by("host").agg(pl.col(metrics).mean()).select(pl.col(metrics).mean()).collect()
+    wanted = [pl.col(metrics).quantile(fraction).name.suffix(f" {fraction}") for fraction in CENTILES]
+    return means, scan.select(wanted).collect()
+
+
+def _measured(work: Callable[[Path], object], folder: Path) -> tuple[float, float, float]:
+    """Seconds, seconds of all cores, and the largest memory in MB, of a process that does only this."""
+    started = time.process_time()
+    seconds = _seconds(lambda: work(folder))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    return seconds, time.process_time() - started, memory
+
+
+def large() -> None:
+    """Print one line for each way."""
+    context = get_context("spawn")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        writer = context.Process(target=_write_large, args=(folder / "slot_host.parquet",))
+        writer.start()
+        writer.join()
+        print(f"{'':>30} {'s':>8} {'CPU s':>8} {'largest memory, MB':>19}")
+        for label, work in (("summarise, with errors", _own_large), ("polars, values alone", _peer_large)):
+            with context.Pool(1) as pool:
+                seconds, cpu, memory = pool.apply(_measured, (work, folder))
+            print(f"{label:>30} {seconds:>8.1f} {cpu:>8.1f} {memory:>19.0f}")
+
+
 def main() -> None:
     """Print one line a size."""
     print(f"{'n':>8} {'summarise, s':>13} {'arch, s':>9} {'largest memory, MB':>19}")
@@ -81,4 +161,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    large() if sys.argv[1:] == ["large"] else main()

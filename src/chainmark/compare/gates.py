@@ -6,7 +6,9 @@ from chainmark.compare.sides import SelectedRuns, joined_conditions
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ConditionDifference, ConfigurationDifference
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar
+from chainmark.core.metric import Population, Weighting
 
+NOT_STATED = "not stated"  # by those who ran what was imported
 Setting = Scalar | list[Scalar]
 _WINDOW = "window"
 
@@ -45,30 +47,74 @@ def _equality(gate_id: str, label: str, differences: dict[str, list[Setting]]) -
 
 
 def _hardware(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
+    """Machines that nobody stated, as of imported logs, cannot be held against each other, and do not differ."""
     runs = [*(baseline.included or baseline.runs), *(candidate.included or candidate.runs)]
-    classes = list(dict.fromkeys(run.manifest.host.hardware_class for run in runs))
+    classes = list(dict.fromkeys(run.manifest.host.hardware_class or NOT_STATED for run in runs))
+    stated = [name for name in classes if name != NOT_STATED]
+    status = GateStatus.PASS if len(classes) == 1 else GateStatus.WARN if len(stated) == 1 else GateStatus.FAIL
     return Gate(
         id="hardware_equal",
         label="same hardware class",
-        status=GateStatus.PASS if len(classes) == 1 else GateStatus.FAIL,
+        status=status,
         measured=" against ".join(classes),
         limit="one class in every run of both sides",
+        detail="" if len(stated) == len(classes) else "runs that do not state their hardware are taken to share it",
     )
 
 
 def _builds(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
-    mixed = []
+    mixed, unknown = [], False
     for side in (baseline, candidate):
         builds = {run.manifest.subject.binary_sha256 for run in side.included}
-        if len(builds) > 1:
-            mixed.append(f"{side.name}: {len(builds)} binaries")
+        unknown = unknown or None in builds
+        if len(builds - {None}) > 1:
+            mixed.append(f"{side.name}: {len(builds - {None})} binaries")
     return Gate(
         id="one_build_a_side",
         label="one build a side",
         status=GateStatus.WARN if mixed else GateStatus.PASS,
-        measured=", ".join(mixed) or "one binary a side",
+        measured=", ".join(mixed) or (NOT_STATED if unknown else "one binary a side"),
         limit="one binary a side",
         detail="differences between builds count as noise between runs" if mixed else "",
+    )
+
+
+def rules(catalogue: Catalogue) -> dict[str, str]:
+    """Per population with keys to average over, in a few words, the rule by which its means are taken.
+
+    Args:
+        catalogue: of a run.
+    """
+    return {
+        population.id: f"{population.label}: {_rule(population)}"
+        for population in catalogue.populations
+        if population.average_over
+    }
+
+
+def _rule(population: Population) -> str:
+    keys = " and ".join(population.average_over)
+    if population.weighting is Weighting.SAMPLES:
+        return "the mean of all samples"
+    if population.weighting is Weighting.TIMES:
+        return f"averaged over every {keys} at each time, then over the times"
+    if population.lowest_means is not None:
+        return f"the mean of the {population.lowest_means} lowest means of a {keys}"
+    return f"the mean of the means of every {keys}"
+
+
+def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
+    found: dict[str, dict[str, None]] = {}
+    for run in [*(baseline.included or baseline.runs), *(candidate.included or candidate.runs)]:
+        for population_id, rule in rules(run.catalogue).items():
+            found.setdefault(population_id, {})[rule] = None
+    differing = [" against ".join(texts) for texts in found.values() if len(texts) > 1]
+    return Gate(
+        id="rules_equal",
+        label="same rules of averaging",
+        status=GateStatus.FAIL if differing else GateStatus.PASS,
+        measured="; ".join(differing) or "equal",
+        limit="equal in every run of both sides",
     )
 
 
@@ -107,6 +153,7 @@ def pair_gates(
         _equality("window_equal", "same analysis window", window),
         _hardware(baseline, candidate),
         _builds(baseline, candidate),
+        _same_rules(baseline, candidate),
     ]
 
 
@@ -124,8 +171,8 @@ def condition_differences(
             ConditionDifference(
                 id=key,
                 label=explained[key].label if key in explained else key,
-                baseline=left.get(key, "not stated"),
-                candidate=right.get(key, "not stated"),
+                baseline=left.get(key, NOT_STATED),
+                candidate=right.get(key, NOT_STATED),
                 explanation=explained[key].explanation if key in explained else "",
             )
         )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chainmark.compare.gates import rules
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.sides import exclusion
 from chainmark.core.manifest import Manifest
@@ -27,11 +28,12 @@ class ArchiveNoise:
     runs: int
 
 
-def _build(manifest: Manifest) -> str:
-    """Runs with the same text are repetitions of one build under one configuration."""
-    subject = manifest.subject
-    configuration = sorted((file, sorted(keys.items())) for file, keys in manifest.configuration.effective.items())
-    return repr((subject.version, subject.binary_sha256, configuration))
+def _build(run: LoadedRun) -> str:
+    """Runs with the same text are repetitions of one build under one configuration, averaged by the same rules."""
+    subject = run.manifest.subject
+    effective = run.manifest.configuration.effective
+    configuration = sorted((file, sorted(keys.items())) for file, keys in effective.items())
+    return repr((subject.version, subject.binary_sha256, configuration, sorted(rules(run.catalogue).items())))
 
 
 def _place(manifest: Manifest) -> str:
@@ -52,7 +54,7 @@ class Archive:
         groups: dict[str, dict[str, LoadedRun]] = {}
         for run in sorted(runs, key=lambda item: item.run_id):
             if exclusion(run.manifest) is None and _place(run.manifest) == _place(like):
-                groups.setdefault(_build(run.manifest), {})[run.run_id] = run
+                groups.setdefault(_build(run), {})[run.run_id] = run
         self._groups = [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
 
     def noise(self, metric_id: str, statistic: str, working: Working) -> ArchiveNoise | None:

@@ -104,6 +104,7 @@ _PROBLEMS = {
     "workload_equal": "the workloads differ",
     "window_equal": "the analysis windows differ",
     "hardware_equal": "the hardware differs",
+    "rules_equal": "the sides average by different rules",
     "one_build_a_side": "a side mixes builds",
     "baseline_runs_valid": "too few runs of the baseline are valid",
     "candidate_runs_valid": "too few runs of the candidate are valid",
@@ -179,6 +180,7 @@ _REMEDIES = {
     "workload_equal": "repeat one side with the other's workload, then compare again",
     "window_equal": "analyse both sides over the same window, then compare again",
     "hardware_equal": "repeat one side on the other's hardware class, then compare again",
+    "rules_equal": "analyse one side again by the other's rules, then compare again",
 }
 
 

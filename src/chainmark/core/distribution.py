@@ -15,6 +15,8 @@ STANDARD_CENTILES: tuple[float, ...] = (
 class Distribution(BaseModel):
     """The samples of one metric: size, moments, range and nearest-rank centiles, all in the metric's unit.
 
+    ``mean`` follows the weighting of the metric's population, so that a metric has one mean; all else is of the pooled
+    samples, and ``sd`` is about their plain mean.
     ``centiles`` pairs each of the 29 standard fractions with its value, or with None where n is too small for
     that fraction to be estimable (fewer than one sample is expected beyond it).
     """

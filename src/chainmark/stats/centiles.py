@@ -146,12 +146,13 @@ def distribution_of_sorted(
     # The sum runs over sorted values, so that the mean does not depend on the order of the rows.
     low, high = float(sorted_values[0]), float(sorted_values[-1])
     plain = min(max(float(sorted_values.sum() / n), low), high)
-    deviations = sorted_values - plain
+    squares = sorted_values - plain
+    squares *= squares  # in place: samples can be millions
     return Distribution(
         n=n,
         n_null=n_null,
         mean=plain if mean is None else mean,
-        sd=math.sqrt(float((deviations * deviations).sum()) / (n - 1)) if n > 1 else None,
+        sd=math.sqrt(float(squares.sum()) / (n - 1)) if n > 1 else None,
         min=low,
         max=high,
         centiles=[(fraction, estimable_centile(sorted_values, fraction)) for fraction in fractions],

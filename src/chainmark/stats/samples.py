@@ -130,8 +130,9 @@ class OrderedSamples:
         frame = self._read([name])
         if frame.width == 0:
             return None
-        values = frame.to_series().cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        return np.where(np.isfinite(values), values, np.nan)
+        values = frame.to_series().cast(pl.Float64).fill_null(float("nan")).to_numpy(writable=True)
+        values[~np.isfinite(values)] = np.nan
+        return values
 
     def _read(self, columns: Sequence[str]) -> pl.DataFrame:
         frame = self._source.samples(self._population_id, columns)

@@ -59,12 +59,16 @@ def _prepare(
     """A metric without a sample gives None."""
     if values is None:
         return None
-    valid = np.flatnonzero(np.isfinite(values))
-    if len(valid) == 0:
+    ordered = values[np.isfinite(values)]
+    if len(ordered) == 0:
         return None
     mean = unit_mean(values, units, population.lowest_means)
-    order = None if is_large else valid[np.argsort(values[valid], kind="stable")]
-    ordered = np.sort(values[valid]) if order is None else values[order]
+    order = None
+    if is_large:
+        ordered.sort()
+    else:
+        order = np.argsort(values, kind="stable")[: len(ordered)]  # NaN comes last
+        ordered = values[order]
     fractions = [fraction for name in metric.statistics if (fraction := fraction_of(name)) is not None]
     resampled = sorted(set(fractions) - {0.0, 1.0})
     return _Prepared(

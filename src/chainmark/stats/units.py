@@ -160,16 +160,18 @@ def unit_mean(values: FloatArray, units: Units, lowest_means: int | None = None)
         sums, counts = unit_sums(values, units)
         return UnitMean(float(sums.sum() / counts.sum()), sums, counts)
     valid = np.isfinite(values)
-    filled = np.where(valid, values, 0.0)
     key_counts = np.bincount(units.key_of_row, weights=valid)
     present = np.flatnonzero(key_counts)
     means = np.zeros(len(key_counts))
-    means[present] = np.bincount(units.key_of_row, weights=filled)[present] / key_counts[present]
+    moves = np.where(valid, values, 0.0)
+    means[present] = np.bincount(units.key_of_row, weights=moves)[present] / key_counts[present]
     chosen = present[np.argsort(means[present], kind="stable")[:lowest_means]]
     value = float(means[chosen].sum() / len(chosen))
     shares = np.zeros(len(key_counts))
     shares[chosen] = units.count / (len(chosen) * key_counts[chosen])
-    moves = np.where(valid, (filled - means[units.key_of_row]) * shares[units.key_of_row], 0.0)
+    moves -= means[units.key_of_row]
+    moves *= shares[units.key_of_row]
+    moves[~valid] = 0.0
     return UnitMean(value, value + _totals(units.of_row, moves, units.count), np.ones(units.count))
 
 

@@ -149,9 +149,9 @@ def replicates(
     Returns:
         Per metric its `Reduced.replicates`.
     """
-    columns = np.concatenate([metric.columns for metric in metrics], axis=1)
-    chunks = multiplicities(rng, units, block_length, RESAMPLES, _CHUNK_ELEMENTS)
-    sums = np.concatenate([weights.astype(np.float64) @ columns for weights in chunks])
-    ends = np.cumsum([metric.columns.shape[1] for metric in metrics])
-    parts = np.split(sums, ends[:-1], axis=1)
-    return [metric.replicates(part) for metric, part in zip(metrics, parts, strict=True)]
+    sums: list[list[FloatArray]] = [[] for _ in metrics]
+    for weights in multiplicities(rng, units, block_length, RESAMPLES, _CHUNK_ELEMENTS):
+        factors = weights.astype(np.float64)
+        for part, metric in zip(sums, metrics, strict=True):
+            part.append(factors @ metric.columns)
+    return [metric.replicates(np.concatenate(part)) for part, metric in zip(sums, metrics, strict=True)]

@@ -11,10 +11,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from chainmark.compare import compare
+from chainmark.compare import bands, compare
 from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
+from chainmark.core.metric import Weighting
 
 from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, catalogue, run, sides
 
@@ -119,6 +120,77 @@ def test_other_hardware_is_invalid() -> None:
     found = compared(baseline, candidate)
     assert found.verdict is Verdict.INVALID
     assert "the hardware differs" in found.sentence
+
+
+def gate(comparison: Comparison, gate_id: str) -> Gate:
+    return next(item for item in comparison.gates if item.id == gate_id)
+
+
+@pytest.mark.parametrize("stated", [0, 1])
+def test_machines_and_binaries_that_nobody_stated_are_no_difference(stated: int) -> None:
+    baseline, candidate = sides(repetitions=2)
+    for synthetic in [*baseline, *candidate][stated:]:
+        synthetic.manifest.host = HOST.model_copy(update={"cores": 0, "cpu_model": "not stated"})
+        synthetic.manifest.subject = synthetic.manifest.subject.model_copy(update={"binary_sha256": None})
+    found = compared(baseline, candidate)
+    hardware, builds = gate(found, "hardware_equal"), gate(found, "one_build_a_side")
+    assert found.verdict is not Verdict.INVALID
+    assert hardware.status is (GateStatus.WARN if stated else GateStatus.PASS)
+    assert hardware.measured == ("AMD EPYC 7B13 × 8, 32 GiB against not stated" if stated else "not stated")
+    assert (builds.status, builds.measured) == (GateStatus.PASS, "not stated")
+
+
+def test_runs_averaged_by_different_rules_are_invalid() -> None:
+    baseline, candidate = sides(repetitions=2)
+    for synthetic in candidate:
+        changed = [
+            population.model_copy(update={"weighting": Weighting.KEYS, "lowest_means": 3})
+            if population.id == "node_second"
+            else population
+            for population in synthetic.catalogue.populations
+        ]
+        synthetic.catalogue = synthetic.catalogue.model_copy(update={"populations": changed})
+    found = compared(baseline, candidate)
+    assert found.verdict is Verdict.INVALID
+    assert "the sides average by different rules (nodes × seconds: averaged over every node" in found.sentence
+    assert "the mean of the 3 lowest means of a node" in found.sentence
+    assert found.advice == ["analyse one side again by the other's rules, then compare again"]
+    assert gate(compared(*sides(repetitions=2)), "rules_equal").status is GateStatus.PASS
+
+
+def test_one_mean_of_a_metric_is_shown_where_hosts_count_alike() -> None:
+    baseline, candidate = sides(repetitions=1)
+    for synthetic in (*baseline, *candidate):
+        changed = [
+            item.model_copy(update={"weighting": Weighting.KEYS}) if item.id == "node_second" else item
+            for item in synthetic.catalogue.populations
+        ]
+        synthetic.catalogue = synthetic.catalogue.model_copy(update={"populations": changed})
+        frame = synthetic.frames["node_second"]
+        synthetic.frames["node_second"] = frame.filter((pl.col("node") != "node0") | (pl.col("time_s") < 20.0))
+    found = compared(baseline, candidate)
+    rows = {(row.metric_id, row.side): row for row in found.distributions}
+    for name in ("cpu_cores", "threads_count", "mempool_txs_count"):
+        shown = judgement(found, name)
+        assert rows[name, "baseline"].mean == shown.baseline.value
+        assert rows[name, "candidate"].mean == shown.candidate.value
+
+
+def test_bands_of_bundles_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    baseline, candidate = sides(repetitions=1, drawn=True, seconds=150)
+    exact = {chart.id: chart for chart in compared(baseline, candidate).charts}
+    monkeypatch.setattr(bands, "LARGE_ROWS", 100)
+    coarse = {chart.id: chart for chart in compared(baseline, candidate).charts}
+    assert coarse.keys() == exact.keys()
+    for name in ("tx_latency_s-cdf", "cpu_cores-cdf", "cpu_cores-shift", "block_interval_s-cdf"):
+        assert "of bundles of neighbouring rows" in coarse[name].note
+        for own, other in zip(coarse[name].lines, exact[name].lines, strict=True):
+            assert (own.x, own.y) == (other.x, other.y)
+            widths = [
+                sum(high - low for low, high in zip(line.low or [], line.high or [], strict=True))
+                for line in (own, other)
+            ]
+            assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
 
 def test_a_run_with_a_failed_gate_is_listed_and_left_out() -> None:

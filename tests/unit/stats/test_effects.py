@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainmark.stats import effects
 from chainmark.stats.effects import largest_gap, probability_larger, wasserstein
 
 samples = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
@@ -24,3 +25,25 @@ def test_effect_sizes_agree_with_brute_force(left: list[float], right: list[floa
 def test_a_shift_is_its_own_wasserstein_distance() -> None:
     values = np.linspace(0.0, 1.0, 50)
     assert wasserstein(values, values + 0.25) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("n", "m"), [(5000, 5000), (7001, 3333)])
+def test_large_samples_are_compared_by_their_quantiles(n: int, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(n)
+    pairs = [
+        (np.exp(rng.normal(size=n)), np.exp(0.1 + 1.2 * rng.normal(size=m))),
+        (np.floor(5.0 * rng.random(n)), np.floor(6.0 * rng.random(m))),
+        (np.arange(float(n)), np.arange(float(m)) + 2.0 * n),
+    ]
+    for baseline, candidate in ((np.sort(one), np.sort(other)) for one, other in pairs):
+        exact = [probability_larger(baseline, candidate), wasserstein(baseline, candidate)]
+        gap, _ = largest_gap(baseline, candidate)
+        with monkeypatch.context() as patch:
+            patch.setattr(effects, "LARGE_SAMPLE", 1000)
+            patch.setattr(effects, "CELLS", 256)
+            assert probability_larger(baseline, candidate) == pytest.approx(exact[0], abs=1.0 / 512)
+            assert wasserstein(baseline, candidate) == pytest.approx(exact[1], rel=0.03)
+            found, at = largest_gap(baseline, candidate)
+        assert gap - 1.0 / 256 <= found <= gap
+        shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (baseline, candidate)]
+        assert found == pytest.approx(abs(shares[0] - shares[1]))

@@ -1,0 +1,113 @@
+"""Errors from resampled shares: those of resampling every row, on series whose neighbours are alike."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate
+from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.stats import summarise as summarising
+from chainmark.stats import woodruff
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.summarise import summarise
+from chainmark.stats.units import Units, unit_mean
+
+from tests.unit.stats.test_bootstrap import autoregressive
+
+STATISTICS = ["mean", "p10", "p50", "p90", "p99"]
+
+
+def catalogue() -> Catalogue:
+    population = Population(id="block", label="blocks", keys=["height"], time_key="height")
+    metric = Metric(
+        id="x_s", label="x", unit="s", kind=Kind.POSITIVE, better=Better.LOWER, statistics=STATISTICS,
+        judged_by=["mean"], table="all", order=1, population="block", description="A test's.", source=["test"],
+    )  # fmt: skip
+    tables = [Table(id="all", title="All")]
+    return Catalogue(system="test", title="Test", populations=[population], tables=tables, metrics=[metric])
+
+
+def estimates(values: FloatArray, seed: int = 1) -> dict[str, Estimate]:
+    frame = pl.DataFrame({"height": np.arange(len(values)), "x_s": values})
+    return summarise(catalogue(), {"block": frame}, seed)[0].estimates
+
+
+@pytest.mark.parametrize("most_units", [10**6, 1500])
+def test_errors_are_those_of_resampling_rows(most_units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ratios: dict[str, list[float]] = {name: [] for name in STATISTICS}
+    for seed in range(4):
+        values = np.exp(0.4 * autoregressive(6000, 0.6, seed))
+        values[::17] = np.nan
+        exact = estimates(values)
+        with monkeypatch.context() as patch:
+            patch.setattr(woodruff, "LARGE_ROWS", 100)
+            patch.setattr(woodruff, "MOST_UNITS", most_units)
+            found = estimates(values)
+        for name in STATISTICS:
+            assert found[name].value == pytest.approx(exact[name].value, rel=1e-12)
+            own, other = found[name].standard_error, exact[name].standard_error
+            assert own is not None
+            assert other is not None
+            ratios[name].append(own / other)
+            assert found[name].log_standard_error == pytest.approx(own / (found[name].value or 1.0), rel=0.1)
+        assert "Woodruff" in found["p50"].method
+        assert "Woodruff" not in found["mean"].method
+        assert ("bundles of 4 rows" in found["p50"].method) == (most_units == 1500)
+    for name, each in ratios.items():
+        assert np.mean(each) == pytest.approx(1.0, abs=0.15), name
+
+
+def test_intervals_hold_the_true_centile_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(woodruff, "LARGE_ROWS", 100)
+    monkeypatch.setattr(woodruff, "RESAMPLES", 200)
+    rho, held = 0.5, {"p50": 0, "p90": 0}
+    spread = 1.0 / math.sqrt(1.0 - rho * rho)
+    truth = {"p50": 10.0, "p90": 10.0 + 1.2815515655446004 * spread}
+    tries = 120
+    for seed in range(tries):
+        found = estimates(10.0 + autoregressive(1000, rho, 1000 + seed), seed)
+        for name, value in truth.items():
+            error = found[name].standard_error or 0.0
+            held[name] += abs((found[name].value or 0.0) - value) <= 1.6448536269514722 * error
+    for name, times in held.items():
+        assert 0.83 <= times / tries <= 0.97, name
+
+
+def test_a_centile_inside_many_equal_values_has_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.repeat([1.0, 2.0, 9.0], [1000, 6000, 3000])
+    np.random.default_rng(1).shuffle(values)
+    monkeypatch.setattr(woodruff, "LARGE_ROWS", 100)
+    found = estimates(values)
+    assert (found["p50"].value, found["p50"].standard_error) == (2.0, 0.0)
+    assert (found["mean"].standard_error or 0.0) > 0.0
+
+
+def test_every_sum_is_of_whole_numbers_that_stay_exact() -> None:
+    rng = np.random.default_rng(3)
+    values = np.exp(rng.normal(size=5000) * 4.0)
+    values[::7] = np.nan
+    units = Units(np.arange(5000), 5000, ordered=True, noun="rows")
+    mean = unit_mean(values, units)
+    ordered = np.sort(values[np.isfinite(values)])
+    reduced = woodruff.reduced(values, units, mean, ordered, [0.5, 0.99])
+    assert (reduced.columns == np.rint(reduced.columns)).all()
+    assert float(np.abs(reduced.columns).max()) * 5000 <= 2.0**52
+    sums = np.ones((1, 5000)) @ reduced.columns
+    again = reduced.replicates(sums)
+    assert again[None] == pytest.approx(mean.value, rel=1e-9)
+    assert again[0.5][0] == pytest.approx(ordered[len(ordered) // 2], rel=1e-9)
+    for order in (rng.permutation(5000), np.arange(5000)[::-1]):
+        assert (np.ones((1, 5000)) @ np.ascontiguousarray(reduced.columns[order]) == sums).all()
+
+
+def test_the_number_of_threads_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(woodruff, "LARGE_ROWS", 100)
+    values = np.exp(autoregressive(3000, 0.5))
+    found = []
+    for threads in (1, 5):
+        monkeypatch.setattr(summarising, "_MOST_THREADS", threads)
+        found.append(estimates(values))
+    assert found[0] == found[1]
