@@ -15,7 +15,7 @@ use crate::time::{self, Clock};
 use crate::wrapper::{self, Wrapper};
 
 /// Longer lines are not read.
-pub const MAX_LINE: usize = 64 << 20;
+pub const MAX_LINE: usize = 16 << 20;
 
 /// Why a line is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,13 @@ pub enum Problem {
         key: &'static str,
         wanted: &'static str,
     },
+}
+
+impl Problem {
+    /// Whether the line is no JSON, or no text at all.
+    pub fn is_syntax(&self) -> bool {
+        matches!(self, Self::Json(_) | Self::Utf8)
+    }
 }
 
 impl fmt::Display for Problem {

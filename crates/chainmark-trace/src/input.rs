@@ -13,8 +13,9 @@ use crate::reader::Control;
 
 /// Compressed bytes that are read at once.
 const COMPRESSED: usize = 128 << 10;
-/// Text that gzip makes at once; what it made before damage within these is lost.
-const GZIP_TEXT: usize = 32 << 10;
+/// Text that is decompressed at once. What was made of it when damage is met is lost, so it is little; a block of zstd
+/// is a multiple of it.
+const DECOMPRESSED: usize = 32 << 10;
 
 /// The bytes of a file as they are stored.
 struct Stored<'a> {
@@ -132,13 +133,11 @@ impl<'a> Input<'a> {
         self.head.drain(..filled);
         while filled < buffer.len() && self.damage.is_none() {
             let rest = &mut buffer[filled..];
+            let little = rest.len().min(DECOMPRESSED);
             let read = match &mut self.source {
                 Source::Plain(stored) => stored.read(rest),
-                Source::Gzip(decoder) => {
-                    let length = rest.len().min(GZIP_TEXT);
-                    decoder.read(&mut rest[..length])
-                }
-                Source::Zstd(decoder) => decoder.read(rest),
+                Source::Gzip(decoder) => decoder.read(&mut rest[..little]),
+                Source::Zstd(decoder) => decoder.read(&mut rest[..little]),
             };
             match read {
                 Ok(0) => break,

@@ -1,0 +1,25 @@
+//! Any bytes as one line: no panic, one class.
+//!
+//! In crates/chainmark-trace: `cargo +nightly fuzz run line -- -max_total_time=60`
+
+#![no_main]
+
+use chainmark_trace::decode::Decoder;
+use chainmark_trace::text::TextBuffer;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|line: &[u8]| {
+    let mut buffer = TextBuffer::new(0);
+    buffer.append(line);
+    buffer.index();
+    let mut decoder = Decoder::default();
+    // What one line leaves behind must not spoil the next one.
+    for _ in 0..2 {
+        let _ = decoder.line(&buffer.text(), 0, line.len());
+    }
+    while decoder.end().is_some() {}
+    let books = decoder.books();
+    assert_eq!(books.raw_lines, 2);
+    let classes = books.decoded + books.ignored + books.skipped + books.malformed + books.not_objects;
+    assert_eq!(books.raw_lines, classes);
+});

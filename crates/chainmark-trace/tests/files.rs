@@ -1,0 +1,286 @@
+//! Files: containers, wrappers, order, damage.
+
+mod log_lines;
+
+use std::path::PathBuf;
+
+use chainmark_trace::books::Container;
+use chainmark_trace::error::ReadError;
+use chainmark_trace::reader::{Control, read_host, scan_head};
+use chainmark_trace::wrapper::Wrapper;
+use log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read, read_text, zstd};
+use proptest::prelude::*;
+
+fn slots(count: u64) -> Vec<String> {
+    let at = |slot: u64| format!("2026-02-05T{:02}:{:02}:{:02}.5Z", slot / 3600, slot / 60 % 60, slot % 60);
+    (0..count).map(|slot| line_at(&at(slot), "Forge.Loop.LedgerState", &format!(r#"{{"slot":{slot}}}"#))).collect()
+}
+
+fn told(slots: std::ops::Range<u64>) -> Vec<String> {
+    slots.map(|slot| format!("LedgerState {{ slot: {slot} }}")).collect()
+}
+
+fn facts(files: &[PathBuf]) -> Vec<String> {
+    let (events, _) = read(files);
+    let fact = |event: &str| event.split_once("fact: ").map(|(_, fact)| fact.trim_end_matches(" }").to_owned() + " }");
+    events.iter().filter_map(|(event, _)| fact(event)).collect()
+}
+
+#[test]
+fn wrapped_lines() {
+    let inner = line("Forge.Loop.LedgerState", r#"{"slot":5,"note":"ein \"Umlaut\": ä\n"}"#);
+    let bytes: Vec<String> = inner.bytes().map(|byte| byte.to_string()).collect();
+    let wanted = Some("LedgerState { slot: 5 }".to_owned());
+    for (text, wrapper) in [
+        (format!(r#"{{"__CURSOR":"s=1","_PID":"7","MESSAGE":{}}}"#, quoted(&inner)), Wrapper::Journald),
+        (format!(r#"{{"MESSAGE":[{}],"__CURSOR":"s=1"}}"#, bytes.join(", ")), Wrapper::Journald),
+        (
+            format!(r#"{{"log":{},"stream":"stdout","time":"2026-02-05T19:00:00Z"}}"#, quoted(&format!("{inner}\n"))),
+            Wrapper::Docker,
+        ),
+        (format!(r#"{{"log":{},"stream":"stdout"}}"#, quoted(&inner)), Wrapper::Docker),
+        (format!(r#"{{"level":"info","process":"node0","replica":0,"message":{}}}"#, quoted(&inner)), Wrapper::Devnet),
+        (format!(r#"{{"level":"info","process":"node0","replica":0,"message":{inner}}}"#), Wrapper::Devnet),
+    ] {
+        assert_eq!(fact(&text), wanted, "{text}");
+        let (_, books) = read_text(text.as_bytes());
+        assert_eq!(books.files[0].wrapper, wrapper);
+        assert_eq!((books.raw_lines, books.decoded), (1, 1));
+    }
+    let devnet = format!(r#"{{"level":"info","process":"node0","replica":0,"message":{}}}"#, quoted(&inner));
+    assert_eq!(fact(&format!(r#"{{"log":{},"stream":"stdout"}}"#, quoted(&devnet))), wanted);
+}
+
+#[test]
+fn wrapped_lines_that_are_no_log_objects() {
+    let text = [
+        r#"{"__CURSOR":"1","MESSAGE":"Started cardano-node.service."}"#,
+        r#"{"__CURSOR":"1","MESSAGE":null}"#,
+        r#"{"__CURSOR":"1","MESSAGE":[1,256]}"#,
+        r#"{"__CURSOR":"1","MESSAGE":[255,254]}"#,
+        r#"{"log":"{\"at\":\"2026-02-05T19:00:00Z\"}\n","stream":"stdout"}"#,
+        r#"{"log":"","stream":"stdout"}"#,
+    ];
+    let (_, books) = read_text(text.join("\n").as_bytes());
+    assert_eq!((books.not_objects, books.malformed_envelope, books.raw_lines), (3, 3, 6));
+}
+
+#[test]
+fn pieces_of_cut_lines_are_joined() {
+    let long = line("Forge.Loop.LedgerState", &format!(r#"{{"slot":5,"note":"{}"}}"#, "x".repeat(40_000)));
+    let docker = |piece: &str, stream: &str| format!(r#"{{"log":{},"stream":"{stream}","time":"t"}}"#, quoted(piece));
+    let text = [
+        docker(&long[..16_384], "stdout"),
+        docker("of another stream\n", "stderr"),
+        docker(&long[16_384..32_768], "stdout"),
+        docker(&format!("{}\n", &long[32_768..]), "stdout"),
+        docker("and on\n", "stdout"),
+    ];
+    let (events, books) = read_text(text.join("\n").as_bytes());
+    assert_eq!(events.len(), 1);
+    assert_eq!((books.raw_lines, books.decoded, books.pieces, books.not_objects), (5, 1, 2, 4));
+
+    let journal = |piece: &str, more: &str| format!(r#"{{"__CURSOR":"1","MESSAGE":{}{more}}}"#, quoted(piece));
+    let text = [journal(&long[..9_000], r#","_LINE_BREAK":"line-max""#), journal(&long[9_000..], "")];
+    let (events, books) = read_text(text.join("\n").as_bytes());
+    assert_eq!((events.len(), books.raw_lines, books.pieces), (1, 2, 1));
+
+    // The last piece never comes.
+    let text = docker(&format!("{{{}", " ".repeat(16_384)), "stdout");
+    let (_, books) = read_text(text.as_bytes());
+    assert_eq!((books.raw_lines, books.malformed_envelope, books.pieces), (1, 1, 0));
+}
+
+#[test]
+fn files_are_ordered_by_time_whatever_their_names() {
+    let folder = Folder::new();
+    let lines = slots(30);
+    let files = [
+        folder.write("a.log", format!("Node configuration\n{}", lines[20..].join("\n")).as_bytes()),
+        folder.write("b.log.1.gz", &gzip(lines[..10].join("\n").as_bytes())),
+        folder.write("c", &zstd(lines[10..20].join("\n").as_bytes())),
+        folder.write("0-empty", b""),
+    ];
+    assert_eq!(facts(&files), told(0..30));
+    let (events, books) = read(&files);
+    let containers: Vec<_> = books.files.iter().map(|file| file.container).collect();
+    assert_eq!(containers, [Container::Gzip, Container::Zstd, Container::Plain, Container::Plain]);
+    assert_eq!(books.files[0].path, name_of(&files[1]));
+    assert_eq!((events[29].1.file, events[29].1.line), (2, 11));
+    for (book, file) in books.files.iter().zip([1, 2, 0, 3]) {
+        let stored = std::fs::read(&files[file]).unwrap();
+        assert_eq!(book.blake3, blake3::hash(&stored).to_hex().to_string());
+        assert_eq!(book.stored_bytes, stored.len() as u64);
+    }
+}
+
+#[test]
+fn compressed_files_of_several_parts() {
+    let folder = Folder::new();
+    let lines = slots(20);
+    // The cut is in the middle of a line.
+    let text = lines.join("\n");
+    let (first, second) = text.as_bytes().split_at(777);
+    for bytes in [[gzip(first), gzip(second)].concat(), [zstd(first), zstd(second)].concat()] {
+        assert_eq!(facts(&[folder.write("log", &bytes)]), told(0..20));
+    }
+}
+
+#[test]
+fn a_damaged_file_counts_as_far_as_it_goes() {
+    let folder = Folder::new();
+    // The texts must not compress into a single block.
+    let noise: Vec<String> = (0..4_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    let mut lines = slots(4_000);
+    lines
+        .iter_mut()
+        .zip(&noise)
+        .for_each(|(line, noise)| *line = line.replace("\"slot\"", &format!("\"{noise}\":0,\"slot\"")));
+    let text = lines.join("\n");
+    for bytes in [gzip(text.as_bytes()), zstd(text.as_bytes())] {
+        let cut = &bytes[..bytes.len() / 2];
+        let path = folder.write("log", cut);
+        let (events, books) = read(&[path]);
+        assert!(events.len() > 500 && events.len() < 4_000, "{}", events.len());
+        assert!(books.files[0].damage.is_some());
+        assert_eq!(books.files[0].blake3, blake3::hash(cut).to_hex().to_string());
+        let mut spoilt = bytes.clone();
+        spoilt[bytes.len() / 2..].fill(0x55);
+        let (events, books) = read(&[folder.write("spoilt", &spoilt)]);
+        assert!(events.len() > 500);
+        assert!(books.files[0].damage.is_some());
+        assert_eq!(books.files[0].blake3, blake3::hash(&spoilt).to_hex().to_string());
+    }
+    let (_, books) = read(&[folder.write("whole", &gzip(text.as_bytes()))]);
+    assert_eq!((books.files[0].damage.as_ref(), books.decoded), (None, 4_000));
+}
+
+#[test]
+fn a_missing_file_is_an_error() {
+    let folder = Folder::new();
+    let missing = folder.path("missing");
+    let result = read_host(std::slice::from_ref(&missing), &Control::default(), &mut |_, _| {});
+    assert!(matches!(result, Err(ReadError::Storage { path, .. }) if path == missing));
+}
+
+#[test]
+fn a_reading_can_be_ended() {
+    let folder = Folder::new();
+    let control = Control::default();
+    control.cancel();
+    let files = [folder.write("log", slots(3).join("\n").as_bytes())];
+    assert!(matches!(read_host(&files, &control, &mut |_, _| {}), Err(ReadError::Cancelled)));
+}
+
+#[test]
+fn first_and_last_time() {
+    let text = [
+        "no object".to_owned(),
+        r#"{"at":"2026-02-05T01:00:00Z"}"#.to_owned(),
+        line_at("2026-02-05T19:00:02Z", "x", "{}"),
+        line_at("2026-02-05T19:00:00.5Z", "x", "{}"),
+        line_at("2026-02-05T19:00:03Z", "x", "{}")[..60].to_owned(),
+        "no object either".to_owned(),
+    ];
+    let (_, books) = read_text(text.join("\n").as_bytes());
+    let second = 1_770_318_000_000_000_000;
+    assert_eq!(books.first_ns, Some(second + 2_000_000_000));
+    assert_eq!(books.last_ns, Some(second + 3_000_000_000));
+    assert_eq!(books.seconds_before_order, 1.5);
+    assert_eq!((books.raw_lines, books.not_objects, books.malformed, books.ignored), (6, 2, 2, 2));
+}
+
+#[test]
+fn the_first_malformed_lines_are_kept() {
+    let mut text: Vec<String> = (0..8).map(|number| format!("{{bad {number}")).collect();
+    text[1] = format!("{{{}", "é".repeat(1_000));
+    let folder = Folder::new();
+    let path = folder.write("log", text.join("\n").as_bytes());
+    let (_, books) = read(std::slice::from_ref(&path));
+    assert_eq!((books.malformed, books.malformed_kept.len()), (8, 5));
+    let kept = &books.malformed_kept[4];
+    assert_eq!((kept.file.as_str(), kept.line, kept.text.as_str()), (name_of(&path).as_str(), 5, "{bad 4"));
+    assert_eq!(books.malformed_kept[1].text.chars().count(), 200);
+}
+
+#[test]
+fn bytes_that_are_no_text_spoil_a_line_wherever_they_are() {
+    for ns in ["Forge.Loop.LedgerState", "Ignored.Message"] {
+        let good = line(ns, r#"{"slot":5,"note":"xyz"}"#);
+        for spot in [good.find("xyz").unwrap(), good.find("Info").unwrap()] {
+            let mut bad = good.clone().into_bytes();
+            bad[spot] = 0xff;
+            let (events, books) = read_text(&bad);
+            assert!(events.is_empty());
+            assert_eq!(books.malformed_envelope, 1);
+            assert_eq!(books.malformed_kept[0].reason, "not valid UTF-8");
+        }
+    }
+}
+
+#[test]
+fn a_line_without_end_is_counted_once_and_not_kept_in_memory() {
+    let mut text = format!("{}\n{{\"at\":\"", slots(1)[0]).into_bytes();
+    text.resize(text.len() + (40 << 20), b'x');
+    text.extend_from_slice(format!("\n{}", slots(2)[1]).as_bytes());
+    let folder = Folder::new();
+    let path = folder.write("log", &zstd(&text));
+    drop(text);
+    let (events, books) = read(&[path]);
+    assert_eq!((events.len(), books.raw_lines, books.malformed_envelope), (2, 3, 1));
+    assert_eq!(books.malformed_kept[0].reason, "longer than 16 MiB");
+    assert_eq!(events[1].1.line, 3);
+}
+
+#[test]
+fn the_head_of_a_file() {
+    let start = |slot: u64| {
+        line_at(
+            &format!("2026-02-05T00:00:{slot:02}Z"),
+            "Forge.Loop.StartLeadershipCheck",
+            &format!(r#"{{"slot":{slot}}}"#),
+        )
+    };
+    let lines: Vec<String> = (0..40).map(start).collect();
+    let folder = Folder::new();
+    let path = folder.write("log", &gzip(lines.join("\n").as_bytes()));
+    let head = scan_head(&path, 10).unwrap();
+    assert_eq!((head.lines, head.objects, head.starts.len(), head.container), (10, 10, 10, Container::Gzip));
+    assert_eq!(head.starts[3], (3, head.first_ns.unwrap() + 3_000_000_000));
+    let head = scan_head(&path, 1_000).unwrap();
+    assert_eq!((head.lines, head.starts.len()), (40, 20));
+    assert_eq!(head.names["node-7"], 40);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+    /// However a text is cut into files and compressed, it tells the same.
+    #[test]
+    fn cuts_and_containers_do_not_matter(
+        count in 1_u64..200,
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..3_usize), 1..6),
+        names in Just((0..6).collect::<Vec<_>>()).prop_shuffle(),
+        noise in "[a-z]{0,3000}",
+        newline in any::<bool>(),
+    ) {
+        let mut lines = slots(count);
+        lines[count as usize / 2].insert_str(1, &format!(r#""note":"{noise}","#));
+        let mut ends: Vec<_> = cuts.iter().map(|(index, _)| index.index(lines.len())).chain([lines.len()]).collect();
+        ends.sort_unstable();
+        let folder = Folder::new();
+        let mut files = Vec::new();
+        let mut start = 0;
+        for (number, end) in ends.into_iter().enumerate() {
+            let text = lines[start..end].join("\n") + if newline && start < end { "\n" } else { "" };
+            let bytes = match cuts.get(number).map_or(0, |cut| cut.1) {
+                0 => text.into_bytes(),
+                1 => gzip(text.as_bytes()),
+                _ => zstd(text.as_bytes()),
+            };
+            files.push(folder.write(&format!("log{}", names[number]), &bytes));
+            start = end;
+        }
+        prop_assert_eq!(facts(&files), told(0..count));
+    }
+}

@@ -1,0 +1,112 @@
+//! Log lines in the documented shapes, and files of them.
+#![allow(dead_code, reason = "no test file needs all of this")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chainmark_trace::books::HostBooks;
+use chainmark_trace::event::{Event, Place};
+use chainmark_trace::reader::{Control, read_host};
+
+pub const HASH: &str = "a1e88dba00b72362da126842045a0155b72f358656e69a81d60cfd25f81b7ccd";
+pub const PARENT: &str = "140dd66638889ddac93bec38b560e021f4a535b935911a7e909cb86f26c0788e";
+
+/// A line of today's nodes.
+pub fn line(ns: &str, data: &str) -> String {
+    line_at("2026-02-05T19:00:00.000905Z", ns, data)
+}
+
+pub fn line_at(at: &str, ns: &str, data: &str) -> String {
+    format!(r#"{{"at":"{at}","ns":"{ns}","data":{data},"sev":"Info","thread":"147","host":"node-7"}}"#)
+}
+
+/// A line of the nodes before them.
+pub fn legacy(ns: &str, data: &str) -> String {
+    format!(
+        r#"{{"app":[],"at":"2023-09-01T14:14:24.55Z","data":{data},"env":"8.1.1:ea2c0","host":"mainnetf","loc":null,"msg":"","ns":["{ns}"],"pid":"1662080","sev":"Info","thread":"17608"}}"#
+    )
+}
+
+/// A string as JSON.
+pub fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("strings are JSON")
+}
+
+/// A folder that goes when the test ends.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("chainmark-trace-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the temporary folder can be written");
+        Self(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).expect("the temporary folder can be written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An event as text, so that it outlives its line.
+pub fn told(event: &Event<'_>) -> String {
+    format!("{event:?}")
+}
+
+/// The events of the files as text with their places, and the counts.
+pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostBooks) {
+    let mut events = Vec::new();
+    let books = read_host(files, &Control::default(), &mut |event, place| events.push((told(event), place)))
+        .expect("the files can be read");
+    (events, books)
+}
+
+/// What `text` tells as a file of its own.
+pub fn read_text(text: &[u8]) -> (Vec<String>, HostBooks) {
+    let folder = Folder::new();
+    let (events, books) = read(&[folder.write("log", text)]);
+    (events.into_iter().map(|(event, _)| event).collect(), books)
+}
+
+/// What a line tells as a `Fact`, in the words of its debug form; none if it tells none.
+pub fn fact(line: &str) -> Option<String> {
+    let (events, _) = read_text(line.as_bytes());
+    assert!(events.len() <= 1);
+    let event = events.into_iter().next()?;
+    let fact = event.split_once("fact: ").expect("an event has a fact").1;
+    Some(fact.strip_suffix(" }").expect("an event ends").to_owned())
+}
+
+/// Why a line is malformed; none if it is not.
+pub fn problem(line: &str) -> Option<String> {
+    let (_, books) = read_text(line.as_bytes());
+    books.malformed_kept.into_iter().next().map(|kept| kept.reason)
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut encoder = flate2::bufread::GzEncoder::new(bytes, flate2::Compression::fast());
+    std::io::Read::read_to_end(&mut encoder, &mut out).expect("memory can be compressed");
+    out
+}
+
+pub fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).expect("memory can be compressed")
+}
+
+pub fn name_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
