@@ -65,7 +65,6 @@ def published_column(
     manifest = selected.first
     name = label or selected.version
     facts = _facts(included)
-    rules = rules_of(catalogue, manifest)
     return PublishedReport(
         tool_version=tool_version,
         style=style,
@@ -78,14 +77,14 @@ def published_column(
                 label=name,
                 beside=_beside(catalogue, facts),
                 runs=[run.run_id for run in included],
-                rules=rules,
+                rules=rules_of(catalogue, manifest),
             )
         ],
         facts=facts,
         tables=tables,
         figures=_figures(catalogue, included, style, name),
         dictionary=data_dictionary(catalogue, style),
-        notes=[*_run_notes(name, selected, included), f"{name}: {rules}."],
+        notes=_run_notes(name, selected),
     )
 
 
@@ -141,14 +140,10 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _run_notes(name: str, selected: SelectedRuns, included: Sequence[LoadedRun]) -> list[str]:
+def _run_notes(name: str, selected: SelectedRuns) -> list[str]:
     notes = [f"{name}: the run {run_id} is not valid: {reason}" for run_id, reason in selected.excluded.items()]
     if selected.excluded and not selected.included:
         notes.append(f"{name}: no run of this version is valid; its values are shown all the same.")
-    if len(included) > 1:
-        notes.append(
-            f"{name}: {len(included)} runs; values are the means of the runs' means, manifest figures their medians."
-        )
     return notes
 
 

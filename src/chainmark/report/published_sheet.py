@@ -141,27 +141,42 @@ def _dictionary(part: PublishedDictionary, index: int) -> Definitions:
 
 
 def _notes(report: PublishedReport) -> list[str]:
-    changes = changes_of(report)
-    notes = []
-    guessed = [change for change in changes if not change.decided and not change.told]
-    if guessed:
-        notes.append(
-            f"{UNDECIDED}: {len(guessed)} of {units.plural(len(changes), 'change')} do not follow from the digits that "
-            "were printed; those of the printed values are shown, and the full averages may have others."
-        )
-    told = [change for change in changes if change.told]
-    open_ = sum(not change.decided for change in told)
-    if open_:
-        notes.append(
-            f"{open_} of {units.plural(len(changes), 'change')} do not follow from the digits that were printed; "
-            "they are shown as the report prints them."
-        )
-    wrong = sum(not change.agrees for change in told)
-    if wrong:
-        notes.append(
-            f"{units.plural(wrong, 'change')} of the report cannot be that of the values beside it, by this style's "
-            "rules."
-        )
+    notes = [*_notes_on_changes(report), *_notes_on_columns(report)]
     if not _drawn(report):
         notes.append(_NOT_PRINTED)
     return [*notes, *report.notes]
+
+
+def _notes_on_changes(report: PublishedReport) -> list[str]:
+    changes = changes_of(report)
+    of_all = f"of {units.plural(len(changes), 'change')} do not follow from the digits that were printed"
+    told = [change for change in changes if change.told]
+    guessed = sum(not change.decided and not change.told for change in changes)
+    undecided = sum(not change.decided for change in told)
+    wrong = sum(not change.agrees for change in told)
+    notes = []
+    if guessed:
+        notes.append(
+            f"{UNDECIDED}: {guessed} {of_all}; those of the printed values are shown, and the full averages may have "
+            "others."
+        )
+    if undecided:
+        notes.append(f"{undecided} {of_all}; they are shown as the report prints them.")
+    if wrong:
+        notes.append(
+            f"{units.plural(wrong, 'change')} that the report prints cannot be of the values that it prints, by the "
+            "rules of its style."
+        )
+    return notes
+
+
+def _notes_on_columns(report: PublishedReport) -> list[str]:
+    """How the values of each version came about; versions of which the same is true are named together."""
+    together: dict[str, list[str]] = {}
+    for one in report.columns:
+        if one.rules:
+            together.setdefault(f"{one.rules}.", []).append(one.label)
+        if len(one.runs) > 1:
+            text = f"{len(one.runs)} runs; values are the means of the runs' means, manifest figures the runs' medians."
+            together.setdefault(text, []).append(one.label)
+    return [f"{', '.join(labels)}: {text}" for text, labels in together.items()]

@@ -34,6 +34,7 @@ _STATUS: dict[Verdict, Status] = {
 }
 _PAPER = {"width": 560, "height": 230}
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
+_UNBROKEN = "\u00a0"
 _PRINT_POINTS = 120  # of a line: more cannot be told apart on paper
 
 
@@ -152,7 +153,7 @@ def _cells(row: Row | None) -> list[TableCell]:
     return [
         TableCell(row.candidate),
         TableCell(row.change, row.change_unit, row.emphasis),
-        TableCell(row.interval, emphasis="quiet" if row.emphasis == "quiet" else "plain"),
+        TableCell(row.interval.replace(" ", _UNBROKEN), emphasis="quiet" if row.emphasis == "quiet" else "plain"),
         TableCell(row.outcome, emphasis=row.emphasis),
     ]
 

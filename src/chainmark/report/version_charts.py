@@ -10,7 +10,6 @@ from chainmark.report.model_charts import DASHES
 from chainmark.report.vega import Spec
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 _LONGEST_LABEL = 230
 
 
@@ -99,7 +98,7 @@ def distribution_chart(lines: Sequence[VersionLine], axes: Axes, labels: Sequenc
         line["encoding"]["opacity"] = {"condition": {"param": "shown", "value": 1, "empty": True}, "value": 0.08}
     layers.append(line)
     if axes.points:
-        layers.append(_marks(line["encoding"], labels))
+        layers.append(_marks(line["encoding"]))
     if interactive:
         layers.append(_pointed_at(line["encoding"], axes))
     spec: Spec = {
@@ -151,10 +150,10 @@ def _by(labels: Sequence[str], cycle: Sequence[Any], legend: Spec | None) -> Spe
     return {"field": "label", "type": "nominal", "scale": scale, "legend": legend}
 
 
-def _marks(encoding: Spec, labels: Sequence[str]) -> Spec:
+def _marks(encoding: Spec) -> Spec:
+    """A dot at every point. Not a shape a version: its legend would take the place of the lines' own."""
     kept = {name: channel for name, channel in encoding.items() if name not in {"strokeDash", "order"}}
-    kept["shape"] = _by(labels, _SHAPES, None)
-    return {"mark": {"type": "point", "filled": True, "size": 22}, "encoding": kept}
+    return {"mark": {"type": "point", "filled": True, "size": 18}, "encoding": kept}
 
 
 def _pointed_at(encoding: Spec, axes: Axes) -> Spec:

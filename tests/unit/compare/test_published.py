@@ -85,7 +85,7 @@ def test_values_are_full_means_and_those_of_several_runs_the_mean_of_theirs() ->
     means = [float(np.mean(one.frames["block"]["spread_s"].to_numpy())) for one in runs]
     assert report.tables[1].rows[0].values[0].value == pytest.approx(sum(means) / 3, rel=1e-12)
     assert next(fact for fact in report.facts if fact.label == "Run time, s").values == ["1020.5", "1010.5"]
-    assert any("3 runs" in note for note in report.notes)
+    assert report.columns[0].runs == [one.manifest.run_id for one in runs]
     centile = dict(zip(report.figures[1].lines[0].fractions, report.figures[1].lines[0].values, strict=True))
     medians = [sorted(one.frames["block"]["spread_s"].to_list())[60] for one in runs]
     assert centile[0.5] == pytest.approx(sum(medians) / 3, rel=1e-12)
@@ -100,17 +100,17 @@ def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
     )
     assert several.tables[0].rows[0].values[0].value == pytest.approx(np.mean(by_host), abs=0.2)
     assert single.tables[0].rows[0].values[0].value == pytest.approx(np.mean(by_host[:2]), abs=0.2)
-    assert any("2 lowest" in note for note in single.notes)
+    assert "2 lowest" in single.columns[0].rules
 
 
 def test_the_rules_behind_the_values_are_told() -> None:
     """A figure by one rule must not be taken for one by another."""
     own = published.published_column([run("1.0")], TYPST, tool_version="test")
-    assert any("chainmark's own rules" in note for note in own.notes)
+    assert "chainmark's own rules" in own.columns[0].rules
     strict = run("1.0")
     strict.manifest.workload["analysis.published_rules"] = True
     told = published.published_column([strict], TYPST, tool_version="test")
-    assert any("rules of the published reports" in note for note in told.notes)
+    assert "rules of the published reports" in told.columns[0].rules
 
 
 def test_runs_that_may_not_be_compared_are_left_out_or_marked() -> None:

@@ -59,7 +59,7 @@ def printed_report(path: Path, catalogue: Catalogue, tool_version: str) -> Publi
         date=content.date,
         statement=content.statement,
         columns=[
-            PublishedColumn(label=version, beside=era.capitalize(), rules="as printed")
+            PublishedColumn(label=version, beside=era.capitalize(), rules="values as printed")
             for version, era in zip(content.versions, eras, strict=True)
         ],
         facts=facts,

@@ -1,0 +1,175 @@
+"""The published style in every rendering: the same rows in the same order, and a mark on what is not known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.console import Console
+
+from chainmark.compare.joined import compare_published
+from chainmark.core.published import (
+    FactRow,
+    PublishedChange,
+    PublishedColumn,
+    PublishedReport,
+    PublishedRow,
+    PublishedTable,
+    PublishedValue,
+    ReportStyle,
+)
+from chainmark.report.published_sheet import published_sheet
+from chainmark.report.published_text import worded
+from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.sheet import Definitions, Figure, Table
+
+from tests.unit.compare.published_runs import run
+
+TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
+
+
+def _row(label: str, unit: str, width: int | None, *printed: str, told: tuple[str, str] | None = None) -> PublishedRow:
+    changes = [] if told is None else [PublishedChange(delta=told[0], percent=told[1], told=True)]
+    values = [PublishedValue(printed=text) for text in printed]
+    return PublishedRow(metric_id=None, label=label, unit=unit, width=width, values=values, told=changes)
+
+
+def _printed(rows: list[PublishedRow], style: ReportStyle = TYPST) -> PublishedReport:
+    return PublishedReport(
+        tool_version="test",
+        style=style,
+        title="10.6.2 against 10.5.4",
+        workload="value-only",
+        author="Somebody",
+        date="2026-02-16",
+        statement="We compare 10.6.2 relative to 10.5.4.",
+        columns=[PublishedColumn(label="10.5.4"), PublishedColumn(label="10.6.2")],
+        facts=[FactRow(label="Machines", values=["52", "52"]), FactRow(label="TPS", values=["12.0", "12.0"])],
+        tables=[PublishedTable(id="resource", title="Resource Usage", rows=rows)],
+        figures=[],
+        dictionary=[],
+    )
+
+
+@pytest.fixture(scope="module")
+def made() -> PublishedReport:
+    """Three versions of runs."""
+    return compare_published([[run("1.0")], [run("1.1", factor=1.1)], [run("1.2")]], TYPST, tool_version="test")
+
+
+def _texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row.cells] for row in table.rows]
+
+
+def _tables(report: PublishedReport) -> dict[str, Table]:
+    return {block.title: block for block in published_sheet(report).blocks() if isinstance(block, Table)}
+
+
+def test_rows_and_columns_are_the_published_ones() -> None:
+    """Base, then value, change and change in percent of each further version, in the digits of the style."""
+    rows = [
+        _row("Process CPU usage", "%", 3, "5.7687", "5.4359"),
+        _row("RTS live GC dateset", "MiB", 5, "3886.2", "2992.", told=("-894.125", "-23")),
+        _row("Block size", "Bytes", 9, "88968", "88963", told=("-4.886", "-0.0")),
+    ]
+    table = _tables(_printed(rows))["Resource Usage"]
+    assert [column.heading for column in table.columns] == ["", "10.5.4", "10.6.2", "Δ", "Δ%"]
+    assert _texts(table) == [
+        ["Process CPU usage, %", "5.7687", "5.4359", "-0.333", "-6"],
+        ["RTS live GC dateset, MiB", "3886.2", "2992.", "-894.125", "-23"],
+        ["Block size, Bytes", "88968", "88963", "-4.886", "-0.0"],
+    ]
+
+
+def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
+    """Nobody must sign a digit that nobody knows."""
+    open_, decided = _row("RSS", "MiB", 5, "8735.4", "6602.5"), _row("CPU", "%", 3, "5.7687", "5.4359")
+    report = _printed([open_, decided])
+    cells = [[cell.tail for cell in row.cells] for row in _tables(report)["Resource Usage"].rows]
+    assert cells == [["", "", "", "≈", "≈"], ["", "", "", "", ""]]
+    assert any("1 of 2 changes do not follow" in note for note in published_sheet(report).notes)
+    assert not any("do not follow" in note for note in published_sheet(_printed([decided])).notes)
+
+
+def test_a_printed_change_that_cannot_be_is_told() -> None:
+    """A report whose own columns do not agree deserves a look before it is believed."""
+    wrong = _row("CPU", "%", 3, "5.7687", "5.4359", told=("-0.433", "-6"))
+    assert any("cannot be of the values" in note for note in published_sheet(_printed([wrong])).notes)
+    right = _row("CPU", "%", 3, "5.7687", "5.4359", told=("-0.333", "-6"))
+    assert not any("cannot be" in note for note in published_sheet(_printed([right])).notes)
+    org = _row("CPU", "%", 3, "0.02543", "0.02391", told=("-0.002", "-6"))
+    assert any("cannot be" in note for note in published_sheet(_printed([org], ORG)).notes)
+
+
+def test_a_row_whose_width_nobody_knows_is_decided_only_where_any_width_is() -> None:
+    """A metric that the catalogue does not know may have lost zeros behind its last digit."""
+    unknown = worded(_printed([_row("Odd", "s", None, "0.5", "0.6")])).tables[0].rows[0].changes[0]
+    known = worded(_printed([_row("Odd", "s", 3, "0.5", "0.6")])).tables[0].rows[0].changes[0]
+    assert (unknown.decided, known.decided) == (False, True)
+    assert (unknown.delta, unknown.percent) == ("0.100", "20")
+
+
+def test_figures_are_numbered_and_the_dictionary_is_whole(made: PublishedReport) -> None:
+    """All versions in one plot, the value along the axis that the style has it on."""
+    blocks = published_sheet(made).blocks()
+    figures = [block for block in blocks if isinstance(block, Figure)]
+    assert [figure.title for figure in figures] == ["Figure 1: Kernel RSS", "Figure 2: Spread"]
+    line = next(layer for layer in figures[1].spec["layer"] if layer["mark"]["type"] == "line")
+    assert line["encoding"]["x"]["field"] == "value"
+    assert line["encoding"]["color"]["scale"]["domain"] == ["1.0", "1.1", "1.2"]
+    assert {point["label"] for point in figures[1].spec["data"]["values"]} == {"1.0", "1.1", "1.2"}
+    lists = [block for block in blocks if isinstance(block, Definitions)]
+    assert [[entry.id for entry in block.entries] for block in lists] == [["cdfDelay", "cdfSpread"], ["RSS"]]
+
+
+def test_charts_of_the_org_style_have_the_values_upwards_and_durations_on_a_logarithmic_scale() -> None:
+    """The two styles draw the same centiles on swapped axes."""
+    report = compare_published([[run("1.0")], [run("1.1")]], ORG, tool_version="test")
+    figures = [block for block in published_sheet(report).blocks() if isinstance(block, Figure)]
+    scales = {}
+    for figure in figures:
+        line = next(layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "line")
+        assert line["encoding"]["y"]["field"] == "value"
+        scales[figure.title] = line["encoding"]["y"]["scale"].get("type", "linear")
+    assert scales == {"Kernel RSS (RSS)": "linear", "Spread (cdfSpread)": "log", "Delay (cdfDelay)": "linear"}
+
+
+@pytest.mark.parametrize("style", [TYPST, ORG])
+def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> None:
+    """A reader finds the same report on a terminal, in a browser, in a pull request and on paper."""
+    report = compare_published([[run("1.0")], [run("1.1", factor=1.1)], [run("1.2")]], style, tool_version="test")
+    console = Console(width=120, record=True, file=None, quiet=False)
+    with console.capture() as captured:
+        render_terminal(report, console)
+    texts = [
+        captured.get(),
+        render_markdown(report),
+        re.sub(r"<script.*?</script>", "", render_html(report), flags=re.S),
+    ]
+    order = [
+        "1.1 and 1.2 against 1.0",
+        "We compare",
+        "Machines",
+        "Resource Usage",
+        "Kernel RSS",
+        "Spread, s",
+        "cdfDelay",
+    ]
+    for text in texts:
+        plain = text.replace("\\", "")
+        places = [plain.find(wanted) for wanted in order]
+        assert -1 not in places
+        assert places == sorted(places)
+        for shown in (row.shown[1] for table in worded(report).tables for row in table.rows):
+            assert shown in plain
+    assert render_pdf(report).startswith(b"%PDF")
+    assert render_pdf(report) == render_pdf(report)
+    assert render_html(report) == render_html(report)
+
+
+def test_the_document_has_its_printed_changes_in_json(made: PublishedReport) -> None:
+    """A program that reads the report must not have to know the rules of its digits."""
+    row = worded(made).tables[1].rows[0]
+    assert len(row.shown) == 3
+    assert [change.percent for change in row.changes] == ["10", "0"]
+    assert worded(worded(made)) == worded(made)

@@ -1,0 +1,86 @@
+"""Versions side by side in every rendering: each has its verdict, its change and its place in every chart."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.console import Console
+
+from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.core.manifest import Incident
+from chainmark.core.side_by_side import SideBySide
+from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.sheet import Figure, Table
+from chainmark.report.side_by_side_sheet import side_by_side_sheet
+
+from tests.unit.compare.published_runs import run
+
+
+@pytest.fixture(scope="module")
+def made() -> SideBySide:
+    """One candidate like the baseline, and one that is far slower."""
+    sides = [
+        [run(version, number, factor=factor, seed=seed + number) for number in (1, 2)]
+        for version, factor, seed in (("1.0", 1.0, 10), ("1.1", 1.0, 20), ("1.2", 2.0, 30))
+    ]
+    sides[2][0].manifest.incidents.append(Incident(time_ns=1_795_168_861_000_000_000, what="a host restarted"))
+    return compare_side_by_side(sides, tool_version="test")
+
+
+def _table(made: SideBySide, title: str) -> Table:
+    return next(
+        block for block in side_by_side_sheet(made).blocks() if isinstance(block, Table) and block.title == title
+    )
+
+
+def test_the_first_table_has_a_verdict_a_version(made: SideBySide) -> None:
+    """Who reads no further than this knows which of them may be released."""
+    rows = {row.cells[0].text: row.cells[1] for row in _table(made, "Verdict by version").rows}
+    assert rows["1.2"].text == "FAIL"
+    assert rows["1.2"].emphasis == "worse"
+    sheet = side_by_side_sheet(made)
+    assert (sheet.word, sheet.status) == ("FAIL", "fail")
+
+
+def test_every_table_of_the_catalogue_has_each_version_with_its_change(made: SideBySide) -> None:
+    """Value, change, interval and outcome of every candidate stand in one row with the baseline's value."""
+    spreading = _table(made, "Spreading")
+    assert [column.group for column in spreading.columns] == ["", "", *["1.1"] * 4, *["1.2"] * 4]
+    row = next(row for row in spreading.rows if row.cells[0].text.startswith("Spread"))
+    assert row.cells[9].text == "worse"
+    assert float(row.cells[7].text.replace("+", "")) == pytest.approx(100.0, abs=8.0)
+    assert [block.title for block in side_by_side_sheet(made).blocks() if isinstance(block, Table)].count(
+        "Spreading"
+    ) == 1
+    assert _table(made, "Resource Usage").rows
+
+
+def test_all_values_of_a_row_have_one_unit(made: SideBySide) -> None:
+    """0.9 s beside 900 ms would be read as a change."""
+    row = next(row for row in _table(made, "Spreading").rows if row.cells[0].text.startswith("Spread"))
+    assert row.cells[0].text == "Spread, s"
+    assert float(row.cells[6].text) == pytest.approx(2.0 * float(row.cells[1].text), rel=0.1)
+
+
+def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(made: SideBySide) -> None:
+    """What happened during a run is part of what its figures mean."""
+    blocks = side_by_side_sheet(made).blocks()
+    figure = next(block for block in blocks if isinstance(block, Figure))
+    assert {point["label"] for point in figure.spec["data"]["values"]} == {"1.0", "1.1", "1.2"}
+    assert len(figure.paper) == 1
+    assert next(row.cells[0].text for row in _table(made, "Overall run parameters").rows) == "Identifier"
+    assert "a host restarted" in render_markdown(made)
+
+
+def test_every_rendering_tells_the_verdict_and_the_change(made: SideBySide) -> None:
+    """The same on a terminal, in a browser, in a pull request and on paper."""
+    console = Console(width=100)
+    with console.capture() as captured:
+        render_terminal(made, console)
+    texts = [captured.get(), render_markdown(made), re.sub(r"<script.*?</script>", "", render_html(made), flags=re.S)]
+    change = next(row for row in _table(made, "Spreading").rows if row.cells[0].text.startswith("Spread")).cells[7].text
+    for text in texts:
+        assert "1.2 fails; 1.1" in text.replace("\\", "").replace("\xa0", " ")
+        assert change in text
+    assert render_pdf(made) == render_pdf(made)

@@ -1,0 +1,145 @@
+"""Published reports read for the published style, and the command that shows them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.cli.app import app
+from chainmark.core.errors import UsageError
+from chainmark.core.published import PublishedChange, PublishedReport, PublishedValue, ReportStyle
+from chainmark.systems.base import load_system
+from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.publishing import PublishingSystem
+
+from tests.support import Lab
+from tests.unit.systems.cardano.made_up import write
+
+
+def _row(label: str, unit: str, *values: str, delta: list[str] | None = None, percent: list[str] | None = None) -> Any:
+    changes = {} if delta is None else {"delta": delta, "delta_pct": percent}
+    return {"label": f"{label}, {unit}" if unit else label, "metric": label, "unit": unit, "values": values, **changes}
+
+
+def content(*, org: bool = False, **changed: Any) -> dict[str, Any]:
+    """A small report of two versions."""
+    forging = [_row("Ledger ticking", "s", "0.02543", "0.02391", delta=["-0.002"], percent=["-8" if org else "-6"])]
+    resource = [
+        _row("Kernel RSS", "MB" if org else "MiB", "8735.4", "6602.5", delta=["-2132.900"], percent=["-24"]),
+        _row("Fortune", "units", "1.0", "2.0"),
+    ]
+    if org:
+        forging.append({"label": "Sample count", "metric": "Sample count", "values": ["(2327)", "(2214)"]})
+    made = {
+        "title": "10.6.2 against 10.5.4",
+        "workload": "value-only",
+        "author": "Somebody",
+        "date": "2026-02-16",
+        "statement": "We compare 10.6.2 (Conway) relative to 10.5.4 (Conway), under value-only workload.",
+        "versions": ["10.5.4", "10.6.2"],
+        "manifest": {"Identifier": ["10.5.4", "10.6.2"], "Era": ["conway", "conway"], "Machines": ["52", "52"]},
+        "tables": {"Resource Usage": {"rows": resource}, "Forging": {"rows": forging}},
+    }
+    return made | changed
+
+
+def _read(folder: Path, made: dict[str, Any]) -> PublishedReport:
+    return SYSTEM.published_report(write(folder / "report.json", made), "test")
+
+
+def test_everything_that_a_report_prints_is_read(tmp_path: Path) -> None:
+    """What is lost here is missing from the report that is printed again."""
+    report = _read(tmp_path, content())
+    assert isinstance(load_system("cardano"), PublishingSystem)
+    assert report.style is ReportStyle.TYPST
+    assert (report.title, report.author, report.date) == ("10.6.2 against 10.5.4", "Somebody", "2026-02-16")
+    assert [(column.label, column.beside) for column in report.columns] == [("10.5.4", "Conway"), ("10.6.2", "Conway")]
+    assert [fact.label for fact in report.facts] == ["Identifier", "Era", "Machines"]
+    assert [(table.id, table.title) for table in report.tables] == [
+        ("resource", "Resource Usage"),
+        ("forging", "Forging"),
+    ]
+    known, stranger = report.tables[0].rows
+    assert (known.metric_id, known.width) == ("rss_mib", 5)
+    assert known.values == [PublishedValue(printed="8735.4"), PublishedValue(printed="6602.5")]
+    assert known.told == [PublishedChange(delta="-2132.900", percent="-24", told=True)]
+    assert (stranger.label, stranger.unit, stranger.metric_id, stranger.told) == ("Fortune", "units", None, [])
+
+
+def test_a_report_with_sample_counts_is_of_the_org_style(tmp_path: Path) -> None:
+    """The styles form their changes by different rules, so a report must be taken for what it is."""
+    report = _read(tmp_path, content(org=True))
+    assert report.style is ReportStyle.ORG
+    assert report.tables[1].sample_counts == ["(2327)", "(2214)"]
+    assert [row.label for row in report.tables[1].rows] == ["Ledger ticking"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"manifest": {"Machines": ["52"]}}, "has 1 values of `Machines` for 2 versions"),
+        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02")]}}}, "1 values of `Ledger ticking, s`"),
+        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "fast")]}}}, "says `fast` for"),
+        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "1e999999")]}}}, "says `1e999999` for"),
+        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", ".")]}}}, r"says `\.` for"),
+        ({"tables": 5}, "`tables` is not as it must be"),
+    ],
+)
+def test_a_report_that_is_not_whole_is_refused_in_a_sentence(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    """A row short of a value would move every figure behind it under another version."""
+    with pytest.raises(UsageError, match=message):
+        _read(tmp_path, content(**changed))
+
+
+def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> None:
+    """From the file to every rendering, by the line that the guide gives."""
+    path = write(tmp_path / "release.json", content())
+    html, pdf, md = tmp_path / "r.html", tmp_path / "r.pdf", tmp_path / "r.md"
+    shown = lab.run(
+        "compare", str(path), "--style", "published", "--html", str(html), "--pdf", str(pdf), "--md", str(md)
+    )
+    assert shown.returncode == 0, shown.stderr
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert ["Ledger", "ticking,", "s", "0.02543", "0.02391", "-0.002", "-6"] in lines
+    assert "-2132.900" in md.read_text(encoding="utf-8")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    assert "Kernel RSS, MiB" in html.read_text(encoding="utf-8")
+    told = lab.run("compare", str(path), "--style", "published", "--era", "org", "--json")
+    report = json.loads(told.stdout)
+    assert report["style"] == "org"
+    assert report["tables"][1]["rows"][0]["changes"][0]["percent"] == "-8"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["REPORT"], "its printed values cannot be judged"),
+        (["REPORT@9.9", "REPORT", "--style", "published"], "has no version `9.9`"),
+        (["REPORT@10.6.2", "--style", "published"], "one version alone is no comparison"),
+        (["nothing.json", "--style", "published"], "there is no file `nothing.json`"),
+        (["ORG", "--style", "published", "--era", "typst"], "cuts digits that the typst style needs"),
+        (["REPORT", "--era", "org"], "`--era` is one of the published styles"),
+        (["STRANGER", "--style", "published"], "is not a published report that is known here"),
+    ],
+)
+def test_the_command_refuses_in_a_sentence_with_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    """What cannot be shown is said, with a line that says what to do."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    paths = {
+        "REPORT": write(tmp_path / "report.json", content()),
+        "ORG": write(tmp_path / "org.json", content(org=True)),
+        "STRANGER": write(tmp_path / "stranger.json", {"a": 1}),
+    }
+    for name, path in paths.items():
+        arguments = [str(path) + part.removeprefix(name) if part.startswith(name) else part for part in arguments]
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        app(["compare", *arguments], standalone_mode=False)
+    assert caught.value.hint
