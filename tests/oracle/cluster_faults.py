@@ -1,0 +1,210 @@
+"""Every kind of fault that logs can be ordered with: what an import must still find, and what it must say of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from chainmark.core.manifest import GateStatus
+from chainmark.store.runs import SealedRun
+
+from tests.oracle.cluster_analysis import Key
+from tests.oracle.cluster_blocks import Life
+from tests.oracle.cluster_runs import samples_of, told
+from tests.oracle.cluster_truth import OBSERVED, Truth
+
+# Quotients whose last bit depends on the order of the operations; relative.
+RATE_TOLERANCE = 1e-12
+RATES = ("CentiCpu", "CentiGC", "CentiMut", "Alloc", "FsWr")
+OF_SAMPLES = (*RATES, "GcsMajor", "GcsMinor")
+OF_BLOCKS_AND_HOSTS = (
+    "cdf0",
+    "cdf1",
+    "cdfForger",
+    "cdfPeer",
+    "cdfBlocks",
+    "cdfBlockBattle",
+    "cdfBlockSize",
+    "peer_",
+    "slot_",
+)
+# Told of whatever slot is the newest, of which the truth does not say everything.
+OF_THE_NEWEST_SLOT = ("cdfDensity", "utxo_entries")
+# Old nodes print the density with eight digits.
+PRINTED_TOLERANCE = {"cdfDensity": 1e-7}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault and what an import must say of it.
+
+    Attributes:
+        order: as the generator takes it; "" is none.
+        gates: those that warn; all others pass.
+        notes: what incidents, warnings or gates say, word for word.
+        lines: how the classes of lines change against the run without it, in lines that the fault took, added or
+            damaged; "all" is their sum.
+        lost: metrics of which it may cost samples that the truth has.
+    """
+
+    order: str
+    gates: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Its name."""
+        return self.order.partition(":")[0] or "none"
+
+
+FAULTS = (
+    Fault(""),
+    Fault("late:node-1@125", gates=("hosts_complete",), notes=("node-1 begins to log",)),
+    Fault(
+        "restart:node-2@100-130",
+        gates=("no_restarts", "no_gaps"),
+        notes=("node-2 was restarted", "node-2 tells nothing of slots 100 to 124"),
+    ),
+    Fault("crash:node-3@100", gates=("hosts_complete",), notes=("node-3",)),
+    Fault("stall:node-4@90-130"),
+    Fault("fork:node-0@110"),
+    Fault(
+        "gap:node-1@125-155",
+        gates=("no_gaps",),
+        notes=("node-1 tells nothing of slots 125 to 154",),
+        lines={"all": -1},
+    ),
+    Fault("dropped:node-2=5%", lines={"all": -1}),
+    # A sample that is told twice in the same instant has no rate.
+    Fault("duplicated:node-2=5%", lines={"all": 1, "malformed": 0}, lost=OF_SAMPLES),
+    Fault("corrupt:node-3=3%", gates=("lines_readable",), notes=("node-3",), lines={"malformed": 1, "all": 0}),
+    Fault("foreign:node-3=3%", gates=("lines_readable",), notes=("node-3",), lines={"all": 1, "decoded": 0}),
+    Fault("truncated:node-5", notes=("node-5 has 1 malformed",), lines={"malformed": 1, "all": 1}),
+    Fault("wrong-host:node-0=elsewhere", lines={"all": 0, "decoded": 0}),
+    Fault("falling-edges:node-0", lines={"all": 0, "malformed": 0, "ignored": 0}),
+    Fault("non-blocking:node-1=60%", lines={"skipped": 1, "decoded": 0}),
+    Fault("rollback:node-1=60%", lines={"skipped": 1, "decoded": 0}),
+    Fault("no-announcement:node-4=40%", lines={"decoded": -1, "all": -1}),
+    Fault("no-send:node-4=40%", lines={"decoded": -1, "all": -1}),
+    Fault("missed-start:node-2=10%"),
+    Fault("double-start:node-2=10%"),
+    Fault("limited-adoptions:node-3=0.05", lines={"decoded": -1, "all": -1}),
+    Fault("clock-offset:node-4=+200ms", gates=("clocks",), lines={"all": 0, "decoded": 0}),
+    Fault("clock-drift:node-4=+500ppm", gates=("clocks",), lines={"all": 0, "decoded": 0}),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: what was expected and found of one metric, or of one stage of all blocks' lives."""
+
+    what: str
+    expected: str
+    got: str
+    wrong: list[str]
+
+    @property
+    def equal(self) -> bool:
+        """Whether they are the same."""
+        return not self.wrong
+
+
+def metric_rows(truth: Truth, run: SealedRun, fault: Fault) -> Iterator[Row]:
+    """Every metric's samples against the truth."""
+    expected, got = told(truth.samples()), samples_of(run)
+    rows = {(row["slot"], row["host"]) for row in truth.slots if row["loop_starts"]}
+    for metric, values in expected.items():
+        found = got[metric]
+        if metric in OF_THE_NEWEST_SLOT:
+            found = {key: value for key, value in found.items() if key in values}
+        elif metric in OF_SAMPLES:
+            # A starting process is sampled before its forge loop runs, which is where the truth begins.
+            found = {key: value for key, value in found.items() if key in values or (key[0] - 1, key[1]) in rows}
+        elif not metric.startswith(OF_BLOCKS_AND_HOSTS):
+            # Where no loop start is told, the truth does not say what the other lines add up to.
+            found = {key: value for key, value in found.items() if key in values or key in rows}
+        tolerance = RATE_TOLERANCE if metric in RATES else PRINTED_TOLERANCE.get(metric, 0.0)
+        yield Row(metric, _mean(values), _mean(found), _wrong(values, found, tolerance, metric in fault.lost))
+
+
+def _mean(values: Mapping[Key, float]) -> str:
+    return f"{math.fsum(values.values()) / len(values):.9g} of {len(values)}" if values else "nothing"
+
+
+def _wrong(expected: Mapping[Key, float], got: Mapping[Key, float], tolerance: float, may_lose: bool) -> list[str]:
+    found = []
+    for key in sorted(expected.keys() | got.keys(), key=str):
+        a, b = expected.get(key), got.get(key)
+        if b is None and may_lose:
+            continue
+        if a is None or b is None or abs(a - b) > tolerance * abs(a):
+            found.append(f"{key}: expected {a}, got {b}")
+    return found
+
+
+def life_rows(truth: Truth, run: SealedRun) -> Iterator[Row]:
+    """Every stage of every block on every host, in ns, and of which blocks the lines tell an impossible story."""
+    stages = (*OBSERVED, "forged", "adoption")
+    by_stage: dict[str, dict[Key, float]] = {stage: {} for stage in (*stages, "error")}
+    for row in run.events("lives").iter_rows(named=True):
+        key = (row["host"], row["block"])
+        if row["role"] == "error":
+            by_stage["error"][key] = 1
+            continue
+        adoptions = [at_ns for at_ns in (row["adopted_ns"], row["switched_ns"]) if at_ns is not None]
+        told_ns = {stage: row[f"{stage}_ns"] for stage in (*OBSERVED, "forged")}
+        told_ns["adoption"] = min(adoptions, default=None)
+        for stage, at_ns in told_ns.items():
+            if at_ns is not None:
+                by_stage[stage][key] = at_ns
+    true: dict[str, dict[Key, float]] = {stage: {} for stage in (*stages, "error")}
+    for host, blocks in truth.lives().items():
+        for block, life in blocks.items():
+            _add(true, (host, block), life)
+    for stage, values in true.items():
+        found = by_stage[stage]
+        yield Row(f"life: {stage}", str(len(values)), str(len(found)), _wrong(values, found, 0.0, may_lose=False))
+
+
+def _add(true: dict[str, dict[Key, float]], key: Key, life: Life) -> None:
+    if life.role == "error":
+        true["error"][key] = 1
+        return
+    for stage, at_ns in life.times.items():
+        if stage in true:
+            true[stage][key] = at_ns
+
+
+def naming_rows(run: SealedRun, fault: Fault) -> Iterator[Row]:
+    """Whether what was lost is named, and nothing else is."""
+    manifest = run.manifest
+    warned = {gate.id for gate in manifest.gates if gate.status is not GateStatus.PASS}
+    # Whether the chain is whole depends on who forged while the lines were lost; the chain itself is compared.
+    warned -= {"chain_complete"}
+    wrong = sorted(warned ^ set(fault.gates))
+    yield Row("gates that warn", ", ".join(fault.gates) or "none", ", ".join(sorted(warned)) or "none", wrong)
+    details = [f"{gate.measured} {gate.detail}" for gate in manifest.gates]
+    told_of = [*manifest.warnings, *(incident.what for incident in manifest.incidents), *details]
+    for note in fault.notes:
+        found = next((text for text in told_of if note in text), "")
+        yield Row("what is said", note, found[:60] or "nothing", [] if found else [f"nobody says: {note}"])
+
+
+def line_rows(truth: Truth, plain: SealedRun, run: SealedRun, fault: Fault) -> Iterator[Row]:
+    """How the fault changed the books, against the run without it."""
+    before, after = plain.manifest.counts["lines"], run.manifest.counts["lines"]
+    damaged = sum(row["fault_lines"] for row in truth.faults)
+    for class_, sign in fault.lines.items():
+        change = sum(after.values()) - sum(before.values()) if class_ == "all" else after[class_] - before[class_]
+        expected = sign * damaged
+        wrong = [] if change == expected else [f"{class_} changed by {change} lines, the fault by {expected}"]
+        yield Row(f"lines: {class_}", f"{expected:+}", f"{change:+}", wrong)
+
+
+def all_rows(truth: Truth, plain: SealedRun, run: SealedRun, fault: Fault) -> list[Row]:
+    """All that is compared under one fault; ``plain`` is the import of the same cluster without it."""
+    rows = [*metric_rows(truth, run, fault), *life_rows(truth, run)]
+    return [*rows, *naming_rows(run, fault), *line_rows(truth, plain, run, fault)]

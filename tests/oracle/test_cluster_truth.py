@@ -1,0 +1,51 @@
+"""`chainmark ingest` against the generator's truth, fault by fault: equal where it must be, named where it is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chainmark.store.runs import SealedRun
+from chainmark.systems.base import load_system
+from chainmark.systems.synthetic import synthetic
+
+from tests.oracle.cluster_faults import FAULTS, Fault, all_rows
+from tests.oracle.cluster_runs import generate, ingest
+from tests.oracle.cluster_truth import Truth
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
+    """The import of the cluster without a fault."""
+    folder = tmp_path_factory.mktemp("plain")
+    return ingest(generate(folder / "logs"), folder / "store")
+
+
+def test_every_kind_of_fault_is_tried() -> None:
+    known = {kind.name for kind in synthetic(load_system("cardano")).fault_kinds()}
+    assert {fault.kind for fault in FAULTS} == known | {"none"}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.kind for fault in FAULTS])
+def test_what_a_fault_leaves_is_exact_and_what_it_takes_is_named(
+    plain: SealedRun, tmp_path: Path, fault: Fault
+) -> None:
+    folder = generate(tmp_path / "logs", faults=(fault.order,) if fault.order else ())
+    truth = Truth(folder)
+    rows = all_rows(truth, plain, ingest(folder, tmp_path / "store"), fault)
+    assert len(rows) >= 60, "too little was compared"
+    assert {row.what: row.wrong[:3] for row in rows if not row.equal} == {}
+
+
+@pytest.mark.parametrize("version", ["10.4", "10.7", "legacy"])
+def test_every_format_tells_the_same_truth(plain: SealedRun, tmp_path: Path, version: str) -> None:
+    """Old nodes print times in hundredths of a second: the truth knows."""
+    folder = generate(tmp_path / "logs", formats=(version,))
+    run = ingest(folder, tmp_path / "store")
+    rows = all_rows(Truth(folder), plain, run, Fault(""))
+    unequal = {row.what: row.wrong[:3] for row in rows if not row.equal}
+    if version == "legacy":
+        # Half of a hundredth of a second is more than clocks under NTP differ.
+        unequal.pop("gates that warn", None)
+    assert unequal == {}
