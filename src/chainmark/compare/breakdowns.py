@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -31,19 +31,25 @@ class Means:
 
     Attributes:
         of: per value, its mean and its number of samples.
-        squares, freedom: the squared distances of all samples from their value's mean, summed, and their degrees of
-            freedom: how far samples of one value lie apart.
+        squares: per value, the squared distances of its samples from its mean, summed.
+        freedom: degrees of freedom of all squares together.
     """
 
     of: dict[str, tuple[float, int]]
-    squares: float = 0.0
+    squares: dict[str, float] = field(default_factory=dict)
     freedom: int = 0
 
     def standard_error(self, name: str) -> float:
-        """Of a value's mean, by the spread that all values share; 0 where there is one sample a value."""
+        """Of a value's mean; 0 where every value has one sample.
+
+        By the spread of its own samples, which one wild sample widens, or that of all values' where it is wider.
+        """
         if self.freedom == 0:
             return 0.0
-        return math.sqrt(self.squares / self.freedom / self.of[name][1])
+        n = self.of[name][1]
+        shared = math.fsum(self.squares.values()) / self.freedom
+        own = self.squares.get(name, 0.0) / (n - 1) if n > 1 else 0.0
+        return math.sqrt(max(shared, own) / n)
 
 
 def breakdowns_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> list[Breakdown]:
@@ -125,7 +131,9 @@ def _means(column: _Coded, values: FloatArray) -> Means:
         for name, mean, count in zip(column.names, means[:absent], counts[:absent], strict=True)
         if count
     }
-    return Means(of, float(np.dot(distances, distances)), int(counts.sum()) - len(of))
+    squares = np.bincount(codes, weights=distances * distances, minlength=absent + 1)
+    named = {name: float(squares[index]) for index, name in enumerate(column.names) if name in of}
+    return Means(of, named, int(counts.sum()) - len(of))
 
 
 def _joined(runs: Sequence[Means]) -> Means:
@@ -133,7 +141,8 @@ def _joined(runs: Sequence[Means]) -> Means:
     for name in sorted({name for run in runs for name in run.of}):
         own = [run.of[name] for run in runs if name in run.of]
         joined[name] = (sum(mean for mean, _ in own) / len(own), sum(count for _, count in own))
-    return Means(joined, sum(run.squares for run in runs), sum(run.freedom for run in runs))
+    squares = {name: sum(run.squares.get(name, 0.0) for run in runs) for name in joined}
+    return Means(joined, squares, sum(run.freedom for run in runs))
 
 
 @dataclass(frozen=True)

@@ -251,7 +251,7 @@ class Breakdown(BaseModel):
             larger; None where a side has fewer than five values.
         stands_out: in which side a value stands out: "", "baseline", "candidate" or "both". That is a z-score above 3,
             and a distance from the median above the metric's margin and floor and above three standard errors of
-            its mean (by the spread of samples that all values share).
+            its mean (by the spread of its own samples, or that of all values' if it is wider).
         median_baseline, median_candidate: of the values' means.
         left_out: values that are not listed because there are too many; none of them stands out more.
     """

@@ -147,8 +147,19 @@ def test_a_few_samples_that_differ_by_chance_do_not_stand_out() -> None:
     """A block's time varies much more than a host's mean: a host with two blocks must not be blamed for one."""
     means = {f"node-{index}": (1.0 + 0.001 * index, 1000) for index in range(8)} | {"rare": (2.0, 2)}
     metric = catalogue().metric("fetch_s")
-    assert _spread(Means(means, squares=8000.0, freedom=8000), metric).outlying == set()
-    assert _spread(Means(means, squares=8.0, freedom=8000), metric).outlying == {"rare"}
+    wide, narrow = ({name: spread * count for name, (_, count) in means.items()} for spread in (1.0, 0.001))
+    assert _spread(Means(means, wide, freedom=8000), metric).outlying == set()
+    assert _spread(Means(means, narrow, freedom=8000), metric).outlying == {"rare"}
+
+
+def test_one_wild_sample_does_not_make_a_host_stand_out() -> None:
+    usual = [1.0 + 0.001 * (index % 10) for index in range(30)]
+    names = [f"node-{host}" for host in range(8) for _ in usual]
+    metric = catalogue().metric("fetch_s")
+    wild = [*usual * 7, *usual[:-1], 60.0]
+    assert _spread(_means(_coded(pl.Series(names)), np.array(wild)), metric).outlying == set()
+    slow = [*usual * 7, *(3.0 * value for value in usual)]
+    assert _spread(_means(_coded(pl.Series(names)), np.array(slow)), metric).outlying == {"node-7"}
 
 
 @given(
@@ -164,8 +175,8 @@ def test_means_are_those_of_each_value(rows: list[tuple[str, float | None]]) -> 
     assert {name: count for name, (_, count) in found.of.items()} == {name: len(values) for name, values in own.items()}
     for name, values in own.items():
         assert found.of[name][0] == pytest.approx(statistics.fmean(values), abs=1e-9)
-    squares = sum((value - statistics.fmean(values)) ** 2 for values in own.values() for value in values)
-    assert found.squares == pytest.approx(squares, rel=1e-6, abs=1e-6)
+        squares = sum((value - statistics.fmean(values)) ** 2 for value in values)
+        assert found.squares[name] == pytest.approx(squares, rel=1e-6, abs=1e-6)
     assert found.freedom == sum(len(values) - 1 for values in own.values())
 
 
