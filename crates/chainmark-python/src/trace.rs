@@ -1,6 +1,7 @@
 //! Bindings of the log decoder: an order in as JSON, a summary out as JSON.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use chainmark_trace::error::ReadError;
 use chainmark_trace::host::{HostOrder, decode_host};
@@ -9,7 +10,6 @@ use chainmark_trace::timeline::Clock;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
-use std::sync::atomic::Ordering;
 
 /// One host's logs that are to be read.
 #[pyclass(frozen, module = "chainmark._native")]
@@ -61,7 +61,10 @@ fn to_json(value: &impl Serialize) -> PyResult<String> {
 fn to_python(error: ReadError) -> PyErr {
     match error {
         ReadError::Storage { path, source } => {
-            PyOSError::new_err((source.raw_os_error().unwrap_or(0), source.to_string(), path))
+            let text = source.to_string();
+            // Rust adds the number, which Python adds too.
+            let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
+            PyOSError::new_err((source.raw_os_error().unwrap_or(0), reason, path.to_string_lossy().into_owned()))
         }
         other => PyValueError::new_err(format!("{other}\nhint: {}", other.hint())),
     }
