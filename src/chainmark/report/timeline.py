@@ -75,7 +75,8 @@ def timeline_spec(story: Story, *, interactive: bool, rows: Sequence[int] | None
     x: Spec = {"type": "quantitative", "title": axis_of(story).title, "scale": {"domain": _domain(story), "nice": True}}
     legend: Spec = {"title": None, "orient": "top", "symbolSize": 70, "columns": 8 if interactive else 4}
     told = [story.stages[stage] for stage in told_stages(story)]
-    stage: Spec = {"field": "stage", "type": "nominal", "legend": {**legend, "values": told, "labelLimit": 260}}
+    shown_legend = {**legend, "values": told, "labelLimit": 260} if told else None
+    stage: Spec = {"field": "stage", "type": "nominal", "legend": shown_legend}
     cycle = [index % len(SHAPES) for index in range(len(story.stages))]
     colour = {**stage, "scale": {"domain": story.stages}}
     if len(story.stages) > len(LINE_COLOURS):
