@@ -58,7 +58,7 @@ class Reading:
             "active_slots_coefficient": self.genesis.active_slots_coefficient,
             "slots_out": str(self.slots(host.name)),
             "lives_out": str(self.lives(host.name)),
-            "events_out": None if self.events is None else str(self.events / f"{host.name}.parquet"),
+            "events_out": None if self.events is None else str(self.events / f"messages-{host.name}.parquet"),
         }
 
 

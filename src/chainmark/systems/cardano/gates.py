@@ -171,7 +171,7 @@ def _readability(judged: Judged, findings: Findings) -> None:
                 break
             kept += 1
             findings.warnings.append(
-                f"{name} has {count:,} malformed lines, such as line {line.line:,} of {Path(line.file).name} "
+                f"{name} has {count:,} malformed {'line' if count == 1 else 'lines'}, such as line {line.line:,} of {Path(line.file).name} "
                 f"({line.reason}): {line.text[:_TEXT]!r}"
             )
             break

@@ -247,8 +247,8 @@ def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str,
     for host in cluster.hosts:
         names = {str(file.path): file.name for file in host.files}
         for book in summaries[host.name].books.files:
-            path, size = names[book.path], book.stored_bytes
-            sources.append(Source(path=path, size_bytes=size, blake3=book.blake3, place=host.name))
+            name, size = names[book.path], book.stored_bytes
+            sources.append(Source(path=name, size_bytes=size, blake3=book.blake3, place=host.name))
     for path in documents.files:
         inside = path.is_relative_to(cluster.folder)
         name = path.relative_to(cluster.folder).as_posix() if inside else path.name
