@@ -170,8 +170,9 @@ def _readability(judged: Judged, findings: Findings) -> None:
             if kept == _KEPT:
                 break
             kept += 1
+            noun = "line" if count == 1 else "lines"
             findings.warnings.append(
-                f"{name} has {count:,} malformed {'line' if count == 1 else 'lines'}, such as line {line.line:,} of {Path(line.file).name} "
+                f"{name} has {count:,} malformed {noun}, such as line {line.line:,} of {Path(line.file).name} "
                 f"({line.reason}): {line.text[:_TEXT]!r}"
             )
             break
