@@ -34,7 +34,7 @@ from chainmark.core.published import (
     published_unit,
 )
 
-_PUBLISHED_RULES = "analysis.published_rules"
+_RULES, _PUBLISHED = "analysis.rules", "published"  # the key of a run's workload or profile, and its value
 _SAMPLES_SHOWN = 4  # characters of a sample count in the org style
 _NO_TABLE_HINT = "`chainmark compare A B` compares these runs in chainmark's own style"
 
@@ -105,7 +105,7 @@ def _at(tree: Mapping[str, object], key: str) -> object:
 
 def rules_of(catalogue: Catalogue, manifest: Manifest) -> str:
     """By which rules a run's values were made, in a sentence."""
-    told = manifest.workload.get(_PUBLISHED_RULES, _at(manifest.profile, _PUBLISHED_RULES))
+    told = manifest.workload.get(_RULES, _at(manifest.profile, _RULES)) == _PUBLISHED
     lowest = sorted({item.lowest_means for item in catalogue.populations if item.lowest_means is not None})
     if not told and not lowest:
         return "values by chainmark's own rules, so they may differ from those of a published report of the same run"

@@ -108,7 +108,7 @@ def test_the_rules_behind_the_values_are_told() -> None:
     own = published.published_column([run("1.0")], TYPST, tool_version="test")
     assert "chainmark's own rules" in own.columns[0].rules
     strict = run("1.0")
-    strict.manifest.workload["analysis.published_rules"] = True
+    strict.manifest.workload["analysis.rules"] = "published"
     told = published.published_column([strict], TYPST, tool_version="test")
     assert "rules of the published reports" in told.columns[0].rules
 
