@@ -179,6 +179,8 @@ fn least_median_greatest(mut times_ns: Vec<i64>) -> Option<[f64; 3]> {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut HostOrder);
+
     fn order(change: impl FnOnce(&mut HostOrder)) -> HostOrder {
         let mut order = HostOrder {
             host: "node-7".to_owned(),
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn an_order_that_no_chain_fits_is_refused_by_name() {
-        let refused: [(&str, fn(&mut HostOrder)); 6] = [
+        let refused: [(&str, Change); 6] = [
             ("slot_length_s is 0,", |order| order.slot_length_s = 0.0),
             ("slot_length_s is -1,", |order| order.slot_length_s = -1.0),
             ("slot_length_s is NaN,", |order| order.slot_length_s = f64::NAN),

@@ -202,8 +202,11 @@ fn a_stage_that_the_forge_s_slot_lacks_is_missing_or_stale_by_the_published_rule
     assert_eq!(times(true), [Some(8), Some(9), Some(10), Some(11), Some(5), Some(6), Some(7)]);
 }
 
-/// What one block's events make of it, one rule after the other as they are written: role, request, fetch and adoption.
-fn slow(facts: &[Fact<'_>]) -> Option<(&'static str, [Option<i64>; 4], Option<i64>)> {
+/// Role; times of request, fetch, adoption and sending; size.
+type Outcome = (&'static str, [Option<i64>; 4], Option<i64>);
+
+/// What one block's events make of it, one rule after the other as they are written.
+fn slow(facts: &[Fact<'_>]) -> Option<Outcome> {
     let mut role = None;
     let [mut requested, mut fetched, mut adopted, mut sent] = [None; 4];
     let mut size = None;

@@ -657,7 +657,7 @@ fn event((at_ns, message, beside, figure): Step, clock: &Clock) -> Event<'static
 
 /// Counters that mostly grow with the time, and now and then fall to those of a young process.
 fn resources(at_ns: i64, figure: u64) -> Resources {
-    let age = if figure % 8 == 0 { 100 } else { ((at_ns - SYSTEM_START_NS) / 10_000_000 + 100_000) as u64 };
+    let age = if figure.is_multiple_of(8) { 100 } else { ((at_ns - SYSTEM_START_NS) / 10_000_000 + 100_000) as u64 };
     Resources {
         cpu_centiseconds: age * 90 / 100 + figure % 7,
         gc_centiseconds: age / 10,
