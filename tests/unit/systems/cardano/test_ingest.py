@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -268,6 +269,25 @@ def test_what_cannot_be_a_run_is_one_sentence_with_a_way_out(
     assert hint in (refused.value.hint or "")
     assert "\n" not in refused.value.message
     assert list((tmp_path / "store" / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"filters": ("EpochGEq=x",)}, "needs a whole number"),
+        ({"settings": ("genesis.slot_length_s=0",)}, r"`genesis\.slot_length_s` is 0"),
+        ({"settings": ("chain.k=1",)}, r"`chain` is not a key"),
+        ({"exclude": ("node-9",)}, "there is no host `node-9` to leave out"),
+        ({"genesis": Path("nowhere")}, "the genesis nowhere cannot be read"),
+        ({"meta": Path("nowhere")}, "the description nowhere cannot be read"),
+        ({"topology": Path("torus-dense")}, "is the name of a rule"),
+    ],
+)
+def test_impossible_orders_are_one_sentence(cluster: Path, tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said) as refused:
+        ingest(tmp_path, cluster, **options)
+    assert refused.value.hint
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_what_the_way_out_says_leads_out(cluster: Path, tmp_path: Path) -> None:
