@@ -97,7 +97,7 @@ def _large_catalogue() -> Catalogue:
 
 
 def _write_large(path: Path) -> None:
-    """Slots that lie close together are alike, hosts have levels of their own, and a twentieth of the rows is missing."""
+    """Slots close together are alike, hosts have levels of their own, and a twentieth of the rows is missing."""
     rng = np.random.default_rng(1)
     kept = np.flatnonzero(rng.random(SLOTS * HOSTS) < 0.95)
     slot, host = kept // HOSTS, kept % HOSTS

@@ -59,10 +59,10 @@ def _prepare(
     """A metric without a sample gives None."""
     if values is None:
         return None
-    ordered = values[np.isfinite(values)]
-    if len(ordered) == 0:
+    if not bool(np.isfinite(values).any()):
         return None
-    mean = unit_mean(values, units, population.lowest_means)
+    mean = unit_mean(values, units, population.lowest_means)  # before the next copy is made: columns are large
+    ordered = values[np.isfinite(values)]
     order = None
     if is_large:
         ordered.sort()

@@ -163,7 +163,7 @@ def unit_mean(values: FloatArray, units: Units, lowest_means: int | None = None)
     key_counts = np.bincount(units.key_of_row, weights=valid)
     present = np.flatnonzero(key_counts)
     means = np.zeros(len(key_counts))
-    moves = np.where(valid, values, 0.0)
+    moves = np.where(valid, values, 0.0)  # changed in place below: columns are large
     means[present] = np.bincount(units.key_of_row, weights=moves)[present] / key_counts[present]
     chosen = present[np.argsort(means[present], kind="stable")[:lowest_means]]
     value = float(means[chosen].sum() / len(chosen))

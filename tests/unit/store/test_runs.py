@@ -73,6 +73,7 @@ def test_a_sealed_run_reads_back_without_its_system(tmp_path: Path) -> None:
     assert again.catalogue == CATALOGUE
     assert again.summaries()["latency_s"].estimates["mean"].value == pytest.approx(0.2)
     assert again.samples("request").height == 3
+    assert again.samples("request", ["latency_s", "absent"]).columns == ["latency_s"]
     assert again.verify() == []
 
 
