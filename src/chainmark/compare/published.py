@@ -205,7 +205,7 @@ def _average(runs: Sequence[LoadedRun], metric: Metric, population: Population) 
 
 def _mean_of_keys(run: LoadedRun, metric: Metric, population: Population) -> float:
     """The mean over all values of the averaged keys of the mean of each."""
-    frame = run.samples(population.id)
+    frame = run.samples(population.id, [*population.average_over, metric.id])
     values = frame.get_column(metric.id).cast(pl.Float64).fill_null(float("nan")).to_numpy()
     numbers = frame.select(pl.struct(population.average_over).rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
     kept = np.isfinite(values)
