@@ -48,9 +48,13 @@ def _samples(
 # --- samples -------------------------------------------------------------------------------------------------------
 
 
-def test_slots_of_all_hosts_stand_in_order_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of seven slots, so that many borders lie between them."""
-    monkeypatch.setattr(slots, "CHUNK_SLOTS", 7)
+@pytest.mark.parametrize(("chunk", "read"), [(7, 5), (3, 11), (1000, 8), (2, 1000)])
+def test_slots_of_all_hosts_stand_in_order_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, read: int
+) -> None:
+    """Small pieces, so that many borders lie between them."""
+    monkeypatch.setattr(slots, "CHUNK_SLOTS", chunk)
+    monkeypatch.setattr(slots, "READ_ROWS", read)
     hosts = {
         f"node-{number}": [slot_row(slot, starts=slot * 10 + number) for slot in range(3 + 9 * number, 61 - 5 * number)]
         for number in (0, 1, 10, 2)
