@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python setup nodes format docs bench clean
+.PHONY: help demo test check test-rust test-python setup nodes format docs bench check-truth clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -60,6 +60,11 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 	$(BIN)/python benches/stats/run.py
 	$(BIN)/python benches/simulation/run.py
 	$(BIN)/python benches/synth/run.py
+	$(BIN)/python benches/trace/run.py
+	$(BIN)/python benches/ingest/run.py
+
+check-truth: setup ## imports of 52 generated hosts against what truly happened, fault by fault (some minutes)
+	$(BIN)/python benches/truth/run.py
 
 clean: ## remove what was built in this checkout; caches outside it stay
 	rm -rf $(VENV) src/chainmark/*.so reports

@@ -1,0 +1,143 @@
+"""Decoding log lines to event Parquet beside its peers, in one run, with the same files and number of threads.
+
+``python benches/trace/run.py [--megabytes 600] [--repeat 5] [--folder DIR]`` prints throughput, peak memory, and how
+much quicker the project's decoder is than each peer. Half of the lines are analysed. Every reading happens in a process
+of its own, in turns; files lie in the page cache; a reading ends when its Parquet is written. The peers live in a
+virtual environment of their own in the cache folder. It asserts nothing: a busy machine is not a regression.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benches.measured import run, warm
+
+from chainmark.core.progress import Silent
+from chainmark.systems.base import load_system
+from chainmark.systems.synthetic import SyntheticOrder, synthetic
+
+HERE = Path(__file__).resolve().parent
+HOSTS = 4
+# What one host's slot is long under the default load, for the choice of how many slots to make.
+BYTES_PER_SLOT = 16_000
+READERS = ("chainmark", "duckdb", "polars", "orjson")
+THREADS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading of all files."""
+
+    seconds: float
+    rows: int
+    peak_mib: float
+    version: str
+
+
+def cache() -> Path:
+    """Where the project keeps what it builds outside the checkout."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chainmark"
+
+
+def peers() -> Path:
+    """The interpreter of the peers' environment, made on first use."""
+    folder = cache() / "bench-peers"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    requirements = HERE / "requirements.txt"
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "-r", str(requirements)], check=True)
+    return python
+
+
+def generate(folder: Path, megabytes: int) -> list[Path]:
+    """Logs of four hosts under the default load."""
+    slots = max(100, megabytes * 10**6 // (HOSTS * BYTES_PER_SLOT))
+    order = SyntheticOrder(folder=folder, slots=slots, hosts=HOSTS)
+    synthetic(load_system("cardano")).synthesise(order, Silent())
+    files = sorted(folder.glob("node-*/stdout*"))
+    for path in files:
+        _drop_noise(path)
+    return files
+
+
+def _drop_noise(path: Path) -> None:
+    """Take out the few lines that are no JSON: not every peer can pass over them."""
+    clean = path.with_name("clean")
+    with path.open("rb") as source, clean.open("wb") as target:
+        target.writelines(line for line in source if line.startswith(b"{"))
+    clean.replace(path)
+
+
+def read(reader: str, threads: int, python: Path, files: Sequence[Path], scratch: Path) -> Reading:
+    """Read all files once with one reader in a process of its own."""
+    interpreter = sys.executable if reader == "chainmark" else str(python)
+    out = scratch / "out"
+    out.mkdir()
+    command = [interpreter, str(HERE / "readers.py"), reader, str(threads), str(out), *map(str, files)]
+    try:
+        ran = run(command, {**os.environ, "POLARS_MAX_THREADS": str(threads)}, scratch)
+    finally:
+        shutil.rmtree(out)
+    told = json.loads(ran.output)
+    return Reading(told["seconds"], told["rows"], ran.peak_mib, told["version"])
+
+
+def show(name: str, threads: int, readings: Sequence[Reading], text_bytes: int, own_s: float) -> str:
+    """One line of the table."""
+    seconds = statistics.median(one.seconds for one in readings)
+    spread = f"{min(one.seconds for one in readings):.2f}-{max(one.seconds for one in readings):.2f}"
+    peak = max(one.peak_mib for one in readings)
+    label = f"{name} {readings[0].version}"
+    speed = f"{text_bytes / seconds / 1e9:>6.2f} {seconds:>8.2f} {spread:>12}"
+    return f"{label:<18} {threads:>7} {speed} {readings[0].rows:>12,} {peak:>8.0f} MiB {seconds / own_s:>7.2f}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=600, help="size of the logs")
+    parser.add_argument("--repeat", type=int, default=5, help="readings of each reader")
+    parser.add_argument("--folder", type=Path, default=None, help="where the logs go, and are deleted")
+    asked = parser.parse_args()
+    python = peers()
+    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-bench-") as scratch:
+        files = generate(Path(scratch) / "logs", asked.megabytes)
+        text_bytes = warm(files)
+        print(f"{text_bytes / 1e9:.2f} GB of {len(files)} hosts; medians of {asked.repeat} readings each, in turns\n")
+        title = f"{'reader':<18} {'threads':>7} {'GB/s':>6} {'seconds':>8} {'from-to':>12} {'events':>12}"
+        print(f"{title} {'peak':>12} {'ratio':>7}")
+        for threads in THREADS:
+            readings: dict[str, list[Reading]] = defaultdict(list)
+            failed: dict[str, str] = {}
+            for _ in range(asked.repeat):
+                for reader in READERS:
+                    if reader in failed:
+                        continue
+                    try:
+                        readings[reader].append(read(reader, threads, python, files, Path(scratch)))
+                    except RuntimeError as error:
+                        failed[reader] = str(error)
+            own_s = statistics.median(one.seconds for one in readings["chainmark"])
+            for reader in READERS:
+                if reader in failed:
+                    print(f"{reader:<18} {threads:>7} failed: {failed[reader][:100]}")
+                else:
+                    print(show(reader, threads, readings[reader], text_bytes, own_s))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""A slow-down that was put into generated logs is found by comparing their imports, and none is found where none is.
+
+The network's round trips are alike here, so that a few minutes of it say as much as hours of a real one. What is slowed
+down is the service of a body: reading, sending and receiving it takes longer, nothing else does.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark.compare.assemble import compare
+from chainmark.core.comparison import Comparison, Outcome, Verdict
+from chainmark.store.runs import SealedRun
+
+from tests.oracle.cluster_runs import generate, ingest
+
+SETTINGS = (
+    "chain.active_slots_coefficient=0.2",
+    "workload.tps=0.05",
+    "parameters.body_variation=0.3",
+    "parameters.straggler_probability=0",
+    "network.rtt_s=[[0.1,0.1,0.1],[0.1,0.1,0.1],[0.1,0.1,0.1]]",
+)
+# Of the 232 ms that a fetch takes here 11.5 are the service; this makes it 15 % longer.
+SLOWED = (*SETTINGS, "parameters.body_service_s=0.0525")
+FETCH = "peer_fetch_s"
+SIDES = {"baseline": ((1, 2, 3), SETTINGS), "same": ((4, 5, 6), SETTINGS), "slowed": ((7, 8, 9), SLOWED)}
+
+
+def true_fetch_s(folder: Path) -> float:
+    """Mean duration of the fetches that really happened."""
+    truth = pl.read_parquet(folder / "truth.parquet", columns=["requested_ns", "fetched_ns"])
+    durations = (truth["fetched_ns"] - truth["requested_ns"]).drop_nulls().to_list()
+    return math.fsum(durations) / len(durations) / 1e9
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[SealedRun], float]]:
+    """Per side its three runs, and the true mean duration of a fetch."""
+    found = {}
+    for side, (seeds, settings) in SIDES.items():
+        folders = [
+            generate(tmp_path_factory.mktemp(side) / str(seed), hosts=6, slots=600, seed=seed, settings=settings)
+            for seed in seeds
+        ]
+        store = tmp_path_factory.mktemp(f"{side}-store")
+        fetch_s = math.fsum(true_fetch_s(folder) for folder in folders) / len(folders)
+        found[side] = ([ingest(folder, store) for folder in folders], fetch_s)
+    return found
+
+
+def judged(made: dict[str, tuple[list[SealedRun], float]], baseline: str, candidate: str) -> Comparison:
+    return compare(made[baseline][0], made[candidate][0], tool_version="test")
+
+
+def test_a_slow_down_of_the_fetch_is_found_and_named(made: dict[str, tuple[list[SealedRun], float]]) -> None:
+    slower = made["slowed"][1] / made["baseline"][1] - 1
+    assert 0.13 < slower < 0.17, f"{slower:.1%} were put in"
+    comparison = judged(made, "baseline", "slowed")
+    assert comparison.verdict is Verdict.FAIL, comparison.reasons
+    assert "Fetch duration" in comparison.sentence
+    (fetch,) = (one for one in comparison.judgements if (one.metric_id, one.statistic) == (FETCH, "mean"))
+    assert fetch.outcome is Outcome.WORSE
+    assert fetch.low is not None
+    assert fetch.high is not None
+    assert fetch.low < slower < fetch.high, "the interval must hold what was put in"
+    blamed = {one.metric_id for one in comparison.judgements if one.gating and one.outcome is Outcome.WORSE}
+    unslowed = {"peer_request_s", "peer_adopted_s", "slot_to_announced_s", "forge_self_adopted_s"}
+    assert not blamed & unslowed, "what was not slowed down must not be blamed"
+
+
+@pytest.mark.parametrize(("baseline", "candidate"), [("baseline", "same"), ("same", "baseline")])
+def test_without_a_slow_down_nothing_fails(
+    made: dict[str, tuple[list[SealedRun], float]], baseline: str, candidate: str
+) -> None:
+    comparison = judged(made, baseline, candidate)
+    assert comparison.verdict is not Verdict.FAIL, comparison.reasons
