@@ -81,7 +81,7 @@ $(VENV)/bin/python:
 $(VENV)/.packages: requirements.lock | $(VENV)/bin/python
 	@$(BIN)/pip install --quiet --cache-dir $(CACHE)/pip 'uv>=0.13,<0.14'
 	@echo "installing Python packages …"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements.lock
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
