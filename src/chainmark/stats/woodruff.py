@@ -23,7 +23,7 @@ from chainmark.stats.bootstrap import RESAMPLES, multiplicities
 from chainmark.stats.centiles import FloatArray, centile_index
 from chainmark.stats.units import UnitMean, Units
 
-LARGE_ROWS = 250_000  # of a population: with more, centiles' errors come from resampled shares
+LARGE_ROWS = 20_000  # of a population: with more, centiles' errors come from resampled shares
 MOST_UNITS = 131_072  # resampled one by one; beyond it neighbours are bundled
 _CHUNK_ELEMENTS = 2_000_000  # a larger chunk is quicker and takes more memory: some 120 MB
 _NEAR = 64  # ranks around a centile that are all kept; those further away are thinned to steps of 2 %
