@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::books::{self, HostBooks, MAX_ADDRESSES, MAX_NAMES};
 use crate::event::{Event, Fact, Hash, Peer, Resources};
-use crate::json::{Fault, Key, Members, Scanner, Span, integer, string, unescape};
+use crate::json::{self, Fault, Key, Members, Scanner, Span, integer, plain_string, string, unescape};
 use crate::key;
 use crate::message::{Message, Note, Route, Routed, Routes};
 use crate::text::{Text, TextBuffer};
@@ -78,6 +78,8 @@ struct Envelope {
     host: Span,
     thread: Span,
     env: Span,
+    /// Whether its strings have no escapes.
+    plain: bool,
 }
 
 /// The members of what a log object is wrapped in.
@@ -157,7 +159,7 @@ impl Decoder {
             core.count_piece();
             return Line::Piece;
         }
-        if pending.len() > 0 {
+        if !pending.is_empty() {
             pending.append(outer.as_bytes());
             std::mem::swap(pending, outer);
             pending.clear();
@@ -168,7 +170,7 @@ impl Decoder {
     /// The class of a line whose last piece never came; to be called until there is none.
     pub fn end(&mut self) -> Option<Line<'_>> {
         let Self { core, payloads: [outer, inner], pending, .. } = self;
-        let pending = pending.iter_mut().find(|pending| pending.len() > 0)?;
+        let pending = pending.iter_mut().find(|pending| !pending.is_empty())?;
         std::mem::swap(pending, outer);
         pending.clear();
         core.recall_piece();
@@ -257,7 +259,7 @@ impl Core {
         if let Some([at, ns, data, thread, host]) =
             (Scanner { text, end }).usual(start, &mut self.members, key::OF_DATA)
         {
-            self.envelope = Envelope { at, ns, data, host, thread, env: Span::default() };
+            self.envelope = Envelope { at, ns, data, host, thread, env: Span::default(), plain: true };
             return self.checked(Opened::Trace, text, start, end);
         }
         self.open_any(text, start, end)
@@ -423,57 +425,51 @@ impl Core {
             self.routes.count_ignored(routed);
             return Line::Ignored;
         };
-        match fact(message, fields, &mut self.peers) {
-            Ok(Told::Fact(fact)) => {
+        let line = line_of(message, at_ns, fields, &mut self.peers).unwrap_or_else(Line::Malformed);
+        match &line {
+            Line::Event(event) => {
                 self.decoded[message as usize] += 1;
-                if let Fact::Fetched { peer: Peer { local: Some(local), .. }, .. } = &fact {
-                    count_address(&mut self.tally.local_addresses, local);
+                if let Fact::Fetched { peer: Peer { local: Some(local), .. }, .. } = &event.fact {
+                    books::count_name(&mut self.tally.local_addresses, local, MAX_ADDRESSES);
                 }
-                Line::Event(Event { at_ns, fact })
             }
-            Ok(Told::NoAnnouncement) => {
-                self.tally.skipped += 1;
-                Line::Skipped
-            }
-            Ok(Told::Nothing) => {
-                self.routes.count_ignored(routed);
-                Line::Ignored
-            }
-            Err(problem) => {
-                self.tally.malformed_body += 1;
-                Line::Malformed(problem)
-            }
+            Line::Skipped => self.tally.skipped += 1,
+            Line::Malformed(_) => self.tally.malformed_body += 1,
+            Line::Ignored | Line::NotObject | Line::Piece => self.routes.count_ignored(routed),
         }
+        line
     }
 
     /// Reads what every log object has: its time, and what is to be done with it.
     #[inline(always)]
     fn envelope(&mut self, text: &Text<'_>, end: usize) -> Result<(i64, Routed), Problem> {
         let wanted = |key, wanted| Problem::Envelope { key, wanted };
-        let Envelope { at, ns, data, host, thread, env, .. } = self.envelope;
-        let at_ns = self.time(text, at).ok_or(wanted("at", "a time"))?;
+        let Envelope { at, ns, data, host, thread, env, plain } = self.envelope;
+        let string =
+            |value| if plain { plain_string(text, value).map(Cow::Borrowed) } else { json::string(text, value) };
+        let at_ns = self.time(text, at, plain).ok_or(wanted("at", "a time"))?;
         let ns = match ns.lead(text) {
             b'[' => {
                 join(Scanner { text, end }, ns, &mut self.ns).ok_or(wanted("ns", "a name"))?;
                 Cow::Borrowed(&self.ns[..])
             }
-            _ => string(text, ns).ok_or(wanted("ns", "a name"))?,
+            _ => string(ns).ok_or(wanted("ns", "a name"))?,
         };
         if data.lead(text) != b'{' {
             return Err(wanted("data", "an object"));
         }
-        let host = string(text, host).ok_or(wanted("host", "a string"))?;
+        let host = string(host).ok_or(wanted("host", "a string"))?;
         if thread.lead(text) != b'"' {
             return Err(wanted("thread", "a string"));
         }
-        let mut kind = string(text, self.members.get(text, key::KIND)).unwrap_or_default();
+        let mut kind = self.members.string(text, self.members.get(text, key::KIND)).unwrap_or_default();
         if kind.is_empty() {
             let credentials = self.members.get(text, key::CREDENTIALS);
             let value = self.members.get(text, key::VAL);
             if credentials.lead(text) == b'"' && value.lead(text) == b'{' {
                 // The members of `data.val` stand for those of `data`; it was scanned before and has no fault.
                 let _ = Scanner { text, end }.members(value.start(), 2, &mut self.members, key::OF_DATA);
-                kind = string(text, self.members.get(text, key::KIND)).unwrap_or_default();
+                kind = self.members.string(text, self.members.get(text, key::KIND)).unwrap_or_default();
             }
         }
         let routed = self.routes.find(&ns, &kind);
@@ -483,13 +479,16 @@ impl Core {
             count_host(&mut self.tally.names, &mut self.last_name, &host);
         }
         if env.present() && self.tally.node_version.is_none() {
-            self.tally.note_environment(string(text, env));
+            self.tally.note_environment(string(env));
         }
         Ok((at_ns, routed))
     }
 
     #[inline(always)]
-    fn time(&mut self, text: &Text<'_>, at: Span) -> Option<i64> {
+    fn time(&mut self, text: &Text<'_>, at: Span, plain: bool) -> Option<i64> {
+        if plain {
+            return self.clock.read(text, at.start() + 1, at.end() - 1);
+        }
         match string(text, at)? {
             Cow::Borrowed(_) => self.clock.read(text, at.start() + 1, at.end() - 1),
             Cow::Owned(stamp) => {
@@ -533,17 +532,13 @@ fn count_host(names: &mut BTreeMap<String, u64>, last: &mut (String, u64), host:
     *last = (host, 1);
 }
 
-fn count_address(addresses: &mut BTreeMap<String, u64>, address: &str) {
-    books::count_name(addresses, address, MAX_ADDRESSES);
-}
-
 impl HostBooks {
     #[cold]
     fn note(&mut self, note: Note, fields: Fields<'_>) {
         let told = |key: Key| {
             let value = fields.members.get(fields.scanner.text, key);
             let told = string(fields.scanner.text, value).or_else(|| {
-                let number = matches!(value.lead(fields.scanner.text), b'0'..=b'9');
+                let number = value.lead(fields.scanner.text).is_ascii_digit();
                 number.then(|| Cow::Borrowed(value.of(fields.scanner.text)))
             })?;
             (!told.is_empty()).then(|| String::from_utf8_lossy(&told).into_owned())
@@ -646,13 +641,13 @@ impl<'a> Fields<'a> {
 
     /// A hash, which is all of the string.
     fn hash(self, key: Key) -> Body<Hash> {
-        let told = string(self.text(), self.get(key));
+        let told = self.members.string(self.text(), self.get(key));
         told.and_then(|told| hash(&told)).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 
     /// A hash, which is how the string begins.
     fn leading_hash(self, key: Key) -> Body<Hash> {
-        let told = string(self.text(), self.get(key));
+        let told = self.members.string(self.text(), self.get(key));
         told.and_then(|told| hash(told.get(..64)?)).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 }
@@ -727,18 +722,11 @@ impl Peers {
     }
 }
 
-enum Told<'a> {
-    Fact(Fact<'a>),
-    NoAnnouncement,
-    /// Nothing that is counted: the first one of a pair of lines.
-    Nothing,
-}
-
-/// What a line of `message` tells.
+/// The class of a line of `message` with what it tells.
 #[inline(always)]
-fn fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Told<'a>> {
+fn line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Line<'a>> {
     let slot = || fields.unsigned(key::SLOT);
-    Ok(Told::Fact(match message {
+    let fact = match message {
         Message::LedgerState => Fact::LedgerState { slot: slot()? },
         Message::LedgerView => Fact::LedgerView { slot: slot()? },
         Message::Leads => Fact::Leadership { slot: slot()?, leads: true },
@@ -764,13 +752,14 @@ fn fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> Body<
             rejected: fields.signed(key::REJECTED)?,
         },
         Message::MempoolRejected => Fact::TransactionRejected,
-        _ => return rare_fact(message, fields, peers),
-    }))
+        _ => return rare_line_of(message, at_ns, fields, peers),
+    };
+    Ok(Line::Event(Event { at_ns, fact }))
 }
 
 /// What comes once a second, once a block, or less often.
-fn rare_fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Told<'a>> {
-    Ok(Told::Fact(match message {
+fn rare_line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Line<'a>> {
+    let fact = match message {
         Message::Resources => Fact::Resources(resources(fields)?),
         Message::LedgerMetrics => Fact::LedgerMetrics {
             slot: fields.unsigned(key::SLOT)?,
@@ -792,7 +781,10 @@ fn rare_fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> 
         Message::Requested => Fact::Requested { head: fields.hash(key::HEAD)?, length: fields.unsigned(key::LENGTH)? },
         Message::Fetched => Fact::Fetched { block: fields.hash(key::BLOCK)?, peer: peers.read(fields) },
         Message::AnnouncedLegacy => Fact::Announced { block: fields.hash(key::BLOCK)? },
-        Message::Announced => return announced(fields),
+        Message::Announced => match announced(fields)? {
+            Some(block) => Fact::Announced { block },
+            None => return Ok(Line::Skipped),
+        },
         Message::Sent => Fact::Sent { block: fields.hash(key::BLOCK)? },
         Message::Added => Fact::Added {
             block: fields.leading_hash(key::NEWTIP)?,
@@ -810,7 +802,7 @@ fn rare_fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> 
             // The line comes when the snapshot begins and again when it is done, which is the one that counts.
             let edge = fields.scanner.member(fields.get(key::ENCLOSED_TIME), key::TAG);
             if string(fields.text(), edge).as_deref() == Some(b"RisingEdge") {
-                return Ok(Told::Nothing);
+                return Ok(Line::Ignored);
             }
             Fact::LedgerSnapshot { renamed: true }
         }
@@ -823,7 +815,8 @@ fn rare_fact<'a>(message: Message, fields: Fields<'_>, peers: &'a mut Peers) -> 
             Fact::GeneratorSummary
         }
         _ => unreachable!("the frequent messages are decoded before"),
-    }))
+    };
+    Ok(Line::Event(Event { at_ns, fact }))
 }
 
 fn resources(fields: Fields<'_>) -> Body<Resources> {
@@ -865,15 +858,16 @@ fn block_number(fields: Fields<'_>) -> Body<u64> {
     fields.unsigned_value("blockNo", number)
 }
 
-fn announced<'a>(fields: Fields<'_>) -> Body<Told<'a>> {
+/// The announced block; none if it is no announcement.
+fn announced(fields: Fields<'_>) -> Body<Option<Hash>> {
     let skipped = fields.is_false(key::RISING_EDGE)?
         || fields.is_false(key::BLOCKING_READ)?
         || fields.get(key::ROLL_BACK_TO).present();
     if skipped {
-        return Ok(Told::NoAnnouncement);
+        return Ok(None);
     }
     let key = if fields.get(key::ADD_BLOCK).present() { key::ADD_BLOCK } else { key::BLOCK };
-    Ok(Told::Fact(Fact::Announced { block: fields.leading_hash(key)? }))
+    fields.leading_hash(key).map(Some)
 }
 
 fn strings(fields: Fields<'_>, key: Key) -> Body<()> {

@@ -50,9 +50,9 @@ impl Read for Stored<'_> {
 }
 
 enum Source<'a> {
-    Plain(Stored<'a>),
-    Gzip(MultiGzDecoder<BufReader<Chained<'a>>>),
-    Zstd(zstd::Decoder<'static, BufReader<Chained<'a>>>),
+    Plain(Box<Stored<'a>>),
+    Gzip(Box<MultiGzDecoder<BufReader<Chained<'a>>>>),
+    Zstd(Box<zstd::Decoder<'static, BufReader<Chained<'a>>>>),
 }
 
 /// The first bytes, which were read to recognise the file, and the rest.
@@ -112,16 +112,16 @@ impl<'a> Input<'a> {
         let mut plain_head = Vec::new();
         let (source, container) = if head.starts_with(&[0x1f, 0x8b]) {
             let stored = BufReader::with_capacity(COMPRESSED, Chained { head, stored });
-            (Source::Gzip(MultiGzDecoder::new(stored)), Container::Gzip)
+            (Source::Gzip(Box::new(MultiGzDecoder::new(stored))), Container::Gzip)
         } else if is_zstd(&head) {
             let stored = BufReader::with_capacity(COMPRESSED, Chained { head, stored });
             let mut decoder = zstd::Decoder::with_buffer(stored).map_err(failed)?;
             // Files of `zstd --long` need more than the usual window.
             decoder.window_log_max(31).map_err(failed)?;
-            (Source::Zstd(decoder), Container::Zstd)
+            (Source::Zstd(Box::new(decoder)), Container::Zstd)
         } else {
             plain_head = head;
-            (Source::Plain(stored), Container::Plain)
+            (Source::Plain(Box::new(stored)), Container::Plain)
         };
         Ok(Self { path: path.to_owned(), source, head: plain_head, damage: None, container })
     }

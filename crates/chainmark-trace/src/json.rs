@@ -57,7 +57,7 @@ impl Span {
     }
 
     #[inline(always)]
-    pub fn len(self) -> usize {
+    pub fn length(self) -> usize {
         self.end() - self.start()
     }
 
@@ -240,17 +240,65 @@ impl<'a> Scanner<'a> {
     /// after it.
     #[inline(never)]
     pub fn members(self, start: usize, depth: u32, members: &mut Members, asked: &[Key]) -> Scan<usize> {
+        match self.usual_members(start, depth, members) {
+            Some(end) => Ok(end),
+            None => self.any_members(start, depth, members, asked),
+        }
+    }
+
+    /// The same for objects that are written as nodes write them: not too many members, no white space, no escapes
+    /// but within members. None for others.
+    #[inline(always)]
+    fn usual_members(self, start: usize, depth: u32, members: &mut Members) -> Option<usize> {
+        let text = self.text;
+        if text.word(start) as u16 != const { word_of(b"{\"") as u16 } {
+            return None;
+        }
+        let mut at = start + 1;
+        for (count, place) in members.first.iter_mut().enumerate() {
+            let quote = text.next_special(at + 1);
+            let word = text.word(quote);
+            if word as u16 != const { word_of(b"\":") as u16 } {
+                return None;
+            }
+            let value = quote + 2;
+            let end = match (word >> 16) as u8 {
+                b'"' => {
+                    let close = text.next_special(value + 1);
+                    if text.bytes[close] != b'"' {
+                        return None;
+                    }
+                    close + 1
+                }
+                b'1'..=b'9' => self.number(value).ok()?,
+                _ => self.value(value, depth + 1).ok()?,
+            };
+            place.key = Span::new(at + 1, quote);
+            place.value = Span::new(value, end);
+            place.head = low_bytes(text.word(at + 1), quote - (at + 1));
+            place.escaped = false;
+            let next = text.word(end);
+            if next as u16 != NEXT_KEY {
+                members.count = count + 1;
+                members.plain = true;
+                return (next as u8 == b'}').then_some(end + 1);
+            }
+            at = end + 1;
+        }
+        None
+    }
+
+    #[cold]
+    fn any_members(self, start: usize, depth: u32, members: &mut Members, asked: &[Key]) -> Scan<usize> {
         members.clear();
         self.object(start, |scanner, member, at| {
             let end = scanner.value(at, depth + 1)?;
+            let member = Member { value: Span::new(at, end), ..member };
             if let Some(place) = members.first.get_mut(members.count) {
-                place.key = member.key;
-                place.value = Span::new(at, end);
-                place.head = member.head;
-                place.escaped = member.escaped;
+                *place = member;
                 members.count += 1;
             } else {
-                members.replace(scanner.text, Member { value: Span::new(at, end), ..member }, asked);
+                members.replace(scanner.text, member, asked);
             }
             Ok(end)
         })
@@ -503,7 +551,7 @@ fn is_key(text: &Text<'_>, member: Member, key: Key) -> bool {
     if member.escaped {
         return is_escaped_key(text, member, key);
     }
-    let length = member.key.len();
+    let length = member.key.length();
     let same = member.head == key.head && length == key.name.len();
     same && (length <= 8 || member.key.of(text) == key.name.as_bytes())
 }
@@ -529,11 +577,13 @@ pub struct Members {
     first: [Member; MANY],
     count: usize,
     more: Vec<Member>,
+    /// Whether no value that is a string has escapes, nor any key.
+    plain: bool,
 }
 
 impl Default for Members {
     fn default() -> Self {
-        Self { first: [Member::default(); MANY], count: 0, more: Vec::new() }
+        Self { first: [Member::default(); MANY], count: 0, more: Vec::new(), plain: false }
     }
 }
 
@@ -541,6 +591,7 @@ impl Members {
     #[inline(always)]
     pub fn clear(&mut self) {
         self.count = 0;
+        self.plain = false;
     }
 
     #[cold]
@@ -565,6 +616,12 @@ impl Members {
         found.map_or_else(Span::default, |member| member.value)
     }
 
+    /// A member's text, given its value with the quotes; none if the value is no string.
+    #[inline(always)]
+    pub fn string<'a>(&self, text: &Text<'a>, value: Span) -> Option<Cow<'a, [u8]>> {
+        if self.plain { plain_string(text, value).map(Cow::Borrowed) } else { string(text, value) }
+    }
+
     #[cold]
     fn get_of_many(&self, text: &Text<'_>, key: Key) -> Span {
         let found = self.more.iter().chain(self.first.iter().rev()).find(|member| is_key(text, **member, key));
@@ -572,9 +629,15 @@ impl Members {
     }
 }
 
+/// The text of a string that has no escapes; none if the value is no string.
+#[inline(always)]
+pub fn plain_string<'a>(text: &Text<'a>, value: Span) -> Option<&'a [u8]> {
+    if value.lead(text) == b'"' { Some(&text.bytes[value.start() + 1..value.end() - 1]) } else { None }
+}
+
 /// A string's text, given its value with the quotes; none if the value is no string.
 #[inline(always)]
-pub fn string<'a>(text: &'a Text<'a>, value: Span) -> Option<Cow<'a, [u8]>> {
+pub fn string<'a>(text: &Text<'a>, value: Span) -> Option<Cow<'a, [u8]>> {
     if value.lead(text) != b'"' {
         return None;
     }
@@ -625,11 +688,11 @@ fn unicode(escape: &[u8]) -> (char, usize) {
         u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     };
     let first = unit(0).unwrap_or(0xfffd);
-    if (0xd800..0xdc00).contains(&first) {
-        if let Some(second @ 0xdc00..0xe000) = unit(6) {
-            let character = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-            return (char::from_u32(character).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
-        }
+    if (0xd800..0xdc00).contains(&first)
+        && let Some(second @ 0xdc00..0xe000) = unit(6)
+    {
+        let character = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        return (char::from_u32(character).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
     }
     (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
 }
@@ -638,7 +701,7 @@ fn unicode(escape: &[u8]) -> (char, usize) {
 /// bits.
 #[inline(always)]
 pub fn integer(text: &Text<'_>, number: Span) -> Option<i128> {
-    let length = number.len();
+    let length = number.length();
     if length <= 8 {
         // Zeros before it do not change a number.
         let word = text.word(number.start());

@@ -262,10 +262,10 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
     if max_lines > 0 {
         lines.each(&control, |piece| {
             count += 1;
-            if let Line::Event(Event { at_ns, fact: Fact::LoopStart { slot, .. } }) = piece.decode(&mut decoder) {
-                if starts.len() < STARTS {
-                    starts.push((slot, at_ns));
-                }
+            if let Line::Event(Event { at_ns, fact: Fact::LoopStart { slot, .. } }) = piece.decode(&mut decoder)
+                && starts.len() < STARTS
+            {
+                starts.push((slot, at_ns));
             }
             if count < max_lines { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;

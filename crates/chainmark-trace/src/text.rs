@@ -8,6 +8,9 @@ const BLOCK: usize = 64;
 /// Bitmap bytes of a block.
 const BITS: usize = BLOCK / 8;
 
+/// All bits but the first few.
+const FROM_BIT: [u64; 8] = [!0, !0 << 1, !0 << 2, !0 << 3, !0 << 4, !0 << 5, !0 << 6, !0 << 7];
+
 /// Indexed text. Position `len` and those after it hold 0, a control character: no search runs past the end.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
@@ -25,8 +28,9 @@ impl Text<'_> {
     /// The first quote, backslash or control character at or after `from`; the text's end is one.
     #[inline(always)]
     pub fn next_special(&self, from: usize) -> usize {
-        let word = self.special.at(from >> 3) >> (from & 7);
-        if word != 0 { from + word.trailing_zeros() as usize } else { self.later_special((from & !7) + BLOCK) }
+        let word = self.special.at(from >> 3) & FROM_BIT[from & 7];
+        let first = from & !7;
+        if word != 0 { first + word.trailing_zeros() as usize } else { self.later_special(first + BLOCK) }
     }
 
     #[inline(always)]
@@ -112,6 +116,10 @@ impl TextBuffer {
 
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Makes room for at least `capacity` bytes of text; what is there stays.

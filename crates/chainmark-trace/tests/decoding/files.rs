@@ -1,14 +1,12 @@
 //! Files: containers, wrappers, order, damage.
 
-mod log_lines;
-
 use std::path::PathBuf;
 
+use crate::log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read, read_text, zstd};
 use chainmark_trace::books::Container;
 use chainmark_trace::error::ReadError;
 use chainmark_trace::reader::{Control, read_host, scan_head};
 use chainmark_trace::wrapper::Wrapper;
-use log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read, read_text, zstd};
 use proptest::prelude::*;
 
 fn slots(count: u64) -> Vec<String> {

@@ -1,10 +1,8 @@
 //! Any bytes: nothing panics, every line is counted once, and JSON is what others take for JSON.
 
-mod log_lines;
-
+use crate::log_lines::{HASH, legacy, line, quoted, read_text};
 use chainmark_trace::decode::{Decoder, Line};
 use chainmark_trace::text::TextBuffer;
-use log_lines::{HASH, legacy, line, quoted, read_text};
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 

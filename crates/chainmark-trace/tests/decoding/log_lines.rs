@@ -1,5 +1,4 @@
 //! Log lines in the documented shapes, and files of them.
-#![allow(dead_code, reason = "no test file needs all of this")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,8 +1,6 @@
 //! What lines of all documented shapes tell.
 
-mod log_lines;
-
-use log_lines::{HASH, PARENT, fact, legacy, line, problem, quoted, read_text};
+use crate::log_lines::{HASH, PARENT, fact, legacy, line, problem, quoted, read_text};
 
 fn told(fields: &str, line: &str) {
     assert_eq!(fact(line).as_deref(), Some(fields), "{line}");
