@@ -172,13 +172,13 @@ class ExactCounters:
     restarts: int = 0
 
     def sample(self, at_ns: int, values: dict[str, int]) -> Resources:
-        """Take a sample in. The first one of a process has no rates."""
-        fell = self.at_ns is not None and any(values[key] < self.before[key] for key in COUNTERS)
+        """Take a sample in. The first one has no rates; a process that was started anew counts from zero."""
+        between_ns = 0 if self.at_ns is None else at_ns - self.at_ns
+        fell = between_ns > 0 and any(values[key] < self.before[key] for key in COUNTERS)
         self.restarts += fell
-        between_ns = 0 if self.at_ns is None or fell else at_ns - self.at_ns
         found: Resources = dict.fromkeys(COUNTERS, None)
         if between_ns > 0:
-            gained = {key: values[key] - self.before[key] for key in COUNTERS}
+            gained = {key: values[key] - (0 if fell else self.before[key]) for key in COUNTERS}
             found |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns)) for key in PERCENTS}
             found |= {key: gained[key] for key in COLLECTIONS}
             found |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns * by)) for key, by in RATES.items()}
@@ -260,7 +260,8 @@ class Timeline:
         values = self.counters.sample(event.at_ns, event.values)
         record = self.record(slot)
         if record is not None:
-            record.resources = values
+            before: Resources = record.resources or {}
+            record.resources = {name: before.get(name) if value is None else value for name, value in values.items()}
 
     def start(self, event: Event) -> None:
         """A round of the forge loop begins."""

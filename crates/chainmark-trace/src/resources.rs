@@ -47,7 +47,7 @@ impl Accumulators {
 
     /// Take a sample and return its figures.
     pub fn sample(&mut self, at_ns: i64, new: &Resources) -> Figures {
-        let is_restart = self.last.is_some_and(|(_, old)| has_fallen(&old, new));
+        let is_restart = self.last.is_some_and(|(last_ns, old)| at_ns > last_ns && has_fallen(&old, new));
         if is_restart {
             self.restarts_ns.push(at_ns);
         }
@@ -55,7 +55,8 @@ impl Accumulators {
             let (last_ns, old) = self.last.unwrap_or_default();
             published(at_ns.saturating_sub(last_ns), &old, new)
         } else {
-            let old = self.last.filter(|_| !is_restart);
+            // A new process counts from zero.
+            let old = self.last.map(|(last_ns, old)| (last_ns, if is_restart { Resources::default() } else { old }));
             exact(old.map(|(last_ns, old)| (at_ns.saturating_sub(last_ns), old)), new)
         };
         self.last = Some((at_ns, *new));
@@ -99,11 +100,11 @@ fn has_fallen(old: &Resources, new: &Resources) -> bool {
     counters(old).iter().zip(counters(new)).any(|(&old, new)| new < old)
 }
 
-/// Rates are known from a process's second sample on, and only where time went on; gauges always.
+/// Rates are known from a log's second sample on, and only where time went on; gauges always.
 fn exact(last: Option<(i64, Resources)>, new: &Resources) -> Figures {
     let last = last.filter(|&(passed_ns, _)| passed_ns > 0);
     let counted = counters(new);
-    // No counter fell, or the old sample would be another process's.
+    // Where time went on no counter has fallen below the old one: that of a new process is 0.
     let grown = |place: usize| last.map_or(f64::NAN, |(_, old)| (counted[place] - counters(&old)[place]) as f64);
     let passed_s = last.map_or(f64::NAN, |(passed_ns, _)| passed_ns as f64 / 1e9);
     let percent = |place: usize| grown(place) / passed_s;
@@ -224,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_process_counts_from_its_own_first_sample() {
+    fn a_restarted_process_counts_from_zero() {
         let mut accumulators = Accumulators::new(false);
         accumulators.sample(START_NS, &at_rest());
         let restart_ns = START_NS + 2 * SECOND_NS;
         let figures =
             accumulators.sample(restart_ns, &Resources { cpu_centiseconds: 40, threads: 9, ..Resources::default() });
-        assert_eq!(known(&figures), ["rss_mib", "heap_mib", "live_mib", "threads"]);
+        assert_eq!(figure(&figures, "cpu_percent"), 20.0);
         assert_eq!(accumulators.restarts_ns, [restart_ns]);
         let figures = accumulators
             .sample(restart_ns + SECOND_NS, &Resources { cpu_centiseconds: 47, threads: 9, ..Resources::default() });

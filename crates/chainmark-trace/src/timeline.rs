@@ -136,7 +136,10 @@ impl Records {
     }
 
     fn set_figures(&mut self, place: usize, figures: Figures) {
-        self.figures.iter_mut().zip(figures).for_each(|(column, figure)| column[place] = figure);
+        // A second sample that tells no rates, because no time had passed, leaves those of the first.
+        for (column, figure) in self.figures.iter_mut().zip(figures) {
+            column[place] = if figure.is_nan() { column[place] } else { figure };
+        }
         self.has_resources[place] = true;
         self.sampled[place] = true;
     }

@@ -351,7 +351,7 @@ fn a_restart_is_told_with_its_time() {
     for published in BOTH_RULES {
         let (rows, summary) = fold(&events, clock(SECOND_NS), published);
         assert_eq!(summary.restarts, [SYSTEM_START_NS + 3 * SECOND_NS]);
-        let expected = if published { Value::Number(18_446_744_073_709_551_616.0) } else { Value::Null };
+        let expected = if published { Value::Number(18_446_744_073_709_551_616.0) } else { Value::Number(4.0) };
         assert_eq!(rows[2]["major_gcs"], expected);
         assert_eq!(rows[3]["major_gcs"], Value::Number(10.0));
     }
@@ -444,17 +444,17 @@ impl Slow {
             ("file_read_kib", old.file_read_bytes, new.file_read_bytes),
             ("file_write_kib", old.file_written_bytes, new.file_written_bytes),
         ];
-        let restarted = pairs.iter().any(|(_, old, new)| new < old);
+        let restarted = passed_ns > 0 && pairs.iter().any(|(_, old, new)| new < old);
         for (name, old, new) in pairs {
             let unit = if name.ends_with("_mib") { 1 << 20 } else { 1 << 10 };
             let passed_s = passed_ns as f64 / 1e9;
-            let grown = new.wrapping_sub(old);
+            let grown = new.wrapping_sub(if restarted && !self.published { 0 } else { old });
             let value = match (self.published, PERCENTS.contains(&name), name.ends_with("ib")) {
                 (true, true, _) if passed_ns <= 0 => 0.0,
                 (true, true, _) => f64::from((grown.wrapping_mul(100) as f32 / (passed_s as f32 * 100f32)).ceil()),
                 (true, _, true) => (grown / unit) as f64,
                 (true, _, false) => grown as f64,
-                (false, ..) if self.samples == 0 || restarted || passed_ns <= 0 => f64::NAN,
+                (false, ..) if self.samples == 0 || passed_ns <= 0 => f64::NAN,
                 (false, true, _) => grown as f64 / passed_s,
                 (false, _, true) => grown as f64 / unit as f64 / passed_s,
                 (false, _, false) => grown as f64,
@@ -499,7 +499,6 @@ impl Slow {
                     self.resources(event.at_ns, new);
                     let current = self.current.clone();
                     if let Some(record) = self.record(slot) {
-                        record.retain(|name, _| !PERCENTS.contains(name) && !DELTAS.contains(name));
                         record.extend(current);
                         record.extend([("has_resources", 1.0), ("sampled", 1.0)]);
                     }

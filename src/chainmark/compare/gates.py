@@ -94,13 +94,14 @@ def rules(catalogue: Catalogue) -> dict[str, str]:
 
 def _rule(population: Population) -> str:
     keys = " and ".join(population.average_over)
+    silent = ", 0 for one without samples" if population.silent_keys_are_zero else ""
     if population.weighting is Weighting.SAMPLES:
         return "the mean of all samples"
     if population.weighting is Weighting.TIMES:
         return f"averaged over every {keys} at each time, then over the times"
     if population.lowest_means is not None:
-        return f"the mean of the {population.lowest_means} lowest means of a {keys}"
-    return f"the mean of the means of every {keys}"
+        return f"the mean of the {population.lowest_means} lowest means of a {keys}{silent}"
+    return f"the mean of the means of every {keys}{silent}"
 
 
 def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:

@@ -209,9 +209,10 @@ def _mean_of_keys(run: LoadedRun, metric: Metric, population: Population) -> flo
     values = frame.get_column(metric.id).cast(pl.Float64).fill_null(float("nan")).to_numpy()
     numbers = frame.select(pl.struct(population.average_over).rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
     kept = np.isfinite(values)
-    counts = np.bincount(numbers[kept])
-    sums = np.bincount(numbers[kept], weights=values[kept])
-    return float((sums[counts > 0] / counts[counts > 0]).mean())
+    counts = np.bincount(numbers, weights=kept)
+    sums = np.bincount(numbers, weights=np.where(kept, values, 0.0))
+    means = sums / np.maximum(1, counts)
+    return float((means if population.silent_keys_are_zero else means[counts > 0]).mean())
 
 
 def _figures(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle, name: str) -> list[PublishedFigure]:

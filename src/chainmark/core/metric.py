@@ -128,6 +128,8 @@ class Population(BaseModel):
         weighting: what counts alike in the mean, where there are keys to average over.
         lowest_means: with weighting by keys, the mean is that of only so many of the lowest means of the keys' values:
             a rule of an incumbent that some runs are made by; None: of all.
+        silent_keys_are_zero: with weighting by keys, a key's value whose rows hold no sample counts as a mean of 0: a
+            rule of an incumbent, too; else it does not count.
         breakdowns: keys by whose values the metrics are also shown one by one, e.g. host by host.
     """
 
@@ -140,6 +142,7 @@ class Population(BaseModel):
     average_over: list[str] = []
     weighting: Weighting = Weighting.TIMES
     lowest_means: int | None = Field(default=None, ge=1)
+    silent_keys_are_zero: bool = False
     breakdowns: list[str] = []
 
     @model_validator(mode="after")

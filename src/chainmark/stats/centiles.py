@@ -15,12 +15,13 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 # Fractions are decimals (0.9), products are binary (10 * (1 - 0.9) is 0.9999999999999998): without this allowance the
-# p90 of 10 samples would not be estimable and the p29 of 100 would be the 28th.
+# p90 of 10 samples would not be estimable. The index of a centile has none: the published reports take the floor of the
+# binary product, so that the 0.7 centile of 90 values is the element 62.
 _ROUNDING = 1e-9
 
 
 def centile_index(n: int, fraction: float) -> int:
-    """Index of a centile among n ascending values: ``min(n - 1, floor(n * fraction))``.
+    """Index of a centile among n ascending values: ``min(n - 1, floor(n * fraction))``, the product in IEEE doubles.
 
     Args:
         n: number of values, >= 1.
@@ -35,7 +36,7 @@ def centile_index(n: int, fraction: float) -> int:
         raise ValueError(f"a centile of {n} values is not defined")
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"the fraction {fraction} lies outside 0 to 1")
-    return min(n - 1, math.floor(n * fraction + _ROUNDING))
+    return min(n - 1, math.floor(n * fraction))
 
 
 def centile_indices(sizes: IntArray, fractions: FloatArray) -> IntArray:
@@ -48,7 +49,7 @@ def centile_indices(sizes: IntArray, fractions: FloatArray) -> IntArray:
     Returns:
         Shape (rows, fractions).
     """
-    ranks = np.floor(sizes[:, None] * fractions[None, :] + _ROUNDING).astype(np.int64)
+    ranks = np.floor(sizes[:, None] * fractions[None, :]).astype(np.int64)
     return np.minimum(sizes[:, None] - 1, ranks)
 
 

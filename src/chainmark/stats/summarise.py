@@ -61,7 +61,9 @@ def _prepare(
         return None
     if not bool(np.isfinite(values).any()):
         return None
-    mean = unit_mean(values, units, population.lowest_means)  # before the next copy is made: columns are large
+    silent = population.silent_keys_are_zero
+    # Before the next copy is made: columns are large.
+    mean = unit_mean(values, units, population.lowest_means, silent_keys_are_zero=silent)
     ordered = values[np.isfinite(values)]
     order = None
     if is_large:

@@ -141,7 +141,9 @@ class UnitMean:
     counts: FloatArray
 
 
-def unit_mean(values: FloatArray, units: Units, lowest_means: int | None = None) -> UnitMean:
+def unit_mean(
+    values: FloatArray, units: Units, lowest_means: int | None = None, *, silent_keys_are_zero: bool = False
+) -> UnitMean:
     """The mean of a metric by its population's weighting.
 
     Weighted by keys, the mean is θ = (1/H) Σ m_h over the H values of the averaged keys, with m_h = S_h / n_h, the
@@ -153,6 +155,7 @@ def unit_mean(values: FloatArray, units: Units, lowest_means: int | None = None)
         values: shape (rows,), NaN where there is none; at least one is a number.
         units: of the rows.
         lowest_means: only so many of the lowest m_h are averaged; which ones they are is taken as fixed.
+        silent_keys_are_zero: an h without samples has the mean 0; else it has none.
 
     Source: docs/concepts/distributions.md, "Means".
     """
@@ -165,10 +168,11 @@ def unit_mean(values: FloatArray, units: Units, lowest_means: int | None = None)
     means = np.zeros(len(key_counts))
     moves = np.where(valid, values, 0.0)  # changed in place below: columns are large
     means[present] = np.bincount(units.key_of_row, weights=moves)[present] / key_counts[present]
-    chosen = present[np.argsort(means[present], kind="stable")[:lowest_means]]
+    candidates = np.arange(len(key_counts)) if silent_keys_are_zero else present
+    chosen = candidates[np.argsort(means[candidates], kind="stable")[:lowest_means]]
     value = float(means[chosen].sum() / len(chosen))
     shares = np.zeros(len(key_counts))
-    shares[chosen] = units.count / (len(chosen) * key_counts[chosen])
+    shares[chosen] = units.count / (len(chosen) * np.maximum(1, key_counts[chosen]))
     moves -= means[units.key_of_row]
     moves *= shares[units.key_of_row]
     moves[~valid] = 0.0

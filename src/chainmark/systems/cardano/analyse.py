@@ -341,16 +341,17 @@ def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:
     """The catalogue to store with a run made by these rules.
 
     The published reports take the mean of a slot metric over hosts from as many of the lowest host means as there are
-    standard centiles, which leaves out the highest ones of a larger cluster.
+    standard centiles, which leaves out the highest ones of a larger cluster. A host without samples has the mean 0.
 
     Args:
         hosts: of which slots were kept.
     """
     limit = len(STANDARD_CENTILES)
-    if not rules.published or hosts <= limit:
+    if not rules.published:
         return catalogue
+    rule = {"lowest_means": limit if hosts > limit else None, "silent_keys_are_zero": True}
     populations = [
-        population.model_copy(update={"lowest_means": limit}) if population.id in SLOT_POPULATIONS else population
+        population.model_copy(update=rule) if population.id in SLOT_POPULATIONS else population
         for population in catalogue.populations
     ]
     return catalogue.model_copy(update={"populations": populations})

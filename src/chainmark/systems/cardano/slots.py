@@ -49,14 +49,6 @@ COPIED: Mapping[str, str] = {
 }
 # Metrics that the ledger tells once a slot, if it does.
 LEDGER: Mapping[str, str] = {"chain_density": "density", "utxo_entries": "utxo_entries"}
-# Those copied of which the published figures take 0 for a host that has no value at all.
-ZERO_WITHOUT = (
-    "slot_started_s",
-    "slot_block_context_s",
-    "slot_ledger_state_s",
-    "slot_ledger_view_s",
-    "slot_leadership_s",
-)
 # Metrics that hold from the slot on in which the host first told them, by what tells it.
 TOLD_BY: Mapping[str, pl.Expr] = {
     "block_gap_slots": pl.col("block_contexts") > 0,
@@ -81,7 +73,6 @@ class HostSlots:
         first, last: the kept slots' ends; None without any.
         told_from: by metric the first slot from which it is known; absent where it never is.
         counted: the metrics that count something the host tells of.
-        without: the metrics without a single value in a kept slot.
     """
 
     name: str
@@ -92,7 +83,6 @@ class HostSlots:
     last: int | None
     told_from: Mapping[str, int]
     counted: frozenset[str]
-    without: frozenset[str]
 
 
 def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
@@ -108,7 +98,6 @@ def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
             last=slot.filter(kept).max(),
             **{f"from_{metric}": slot.filter(told).min() for metric, told in TOLD_BY.items()},
             **{f"any_{metric}": told.any() for metric, told in COUNTED_BY.items()},
-            **{f"none_{metric}": pl.col(COPIED[metric]).filter(kept).count() == 0 for metric in ZERO_WITHOUT},
         )
         .collect()
         .row(0, named=True)
@@ -122,7 +111,6 @@ def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
         last=found["last"],
         told_from={metric: start for metric in TOLD_BY if (start := found[f"from_{metric}"]) is not None},
         counted=frozenset(metric for metric in COUNTED_BY if found[f"any_{metric}"]),
-        without=frozenset(metric for metric in ZERO_WITHOUT if found[f"none_{metric}"]),
     )
 
 
@@ -138,9 +126,6 @@ def metrics_of(host: HostSlots, rules: Rules) -> dict[str, pl.Expr]:
     if rules.published:
         for metric in LEDGER:
             found[metric] = found[metric].fill_null(0.0)
-        for metric in host.without if host.first is not None else ():
-            # One sample stands for the 0 that an empty distribution has as its mean.
-            found[metric] = pl.when(pl.col("slot") == host.first).then(0.0)
     else:
         for metric in TOLD_BY:
             start = host.told_from.get(metric)

@@ -79,7 +79,7 @@ def measured_spans(kept: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
 def published_spans(kept: pl.DataFrame) -> pl.DataFrame:
     """The spans of the published figures: a span of one slot has length 0, unknown usage is busy, gaps go unnoticed.
 
-    A host without any contributes a 0, which is what an empty distribution has as its mean.
+    A host without any has a row without a value: its mean counts as 0.
 
     Args:
         kept: ascending `slot`, `epoch_slot`, `cpu_percent`, `has_resources`.
@@ -101,11 +101,7 @@ def published_spans(kept: pl.DataFrame) -> pl.DataFrame:
             cpu_span_epoch_slots=pl.when("straddles").then("records"),
         )
     )
-    if kept.is_empty():
-        return spans
     if spans.is_empty():
-        return kept.head(1).select("slot", cpu_span_slots=pl.lit(0), cpu_span_epoch_slots=pl.lit(0))
-    if spans["cpu_span_epoch_slots"].null_count() == spans.height:
-        first = pl.int_range(pl.len()) == 0
-        return spans.with_columns(cpu_span_epoch_slots=pl.when(first).then(0))
+        nothing = pl.lit(None, dtype=pl.Int64)
+        return kept.head(1).select("slot", cpu_span_slots=nothing, cpu_span_epoch_slots=nothing)
     return spans
