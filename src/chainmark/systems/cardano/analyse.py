@@ -28,6 +28,7 @@ from chainmark.systems.cardano.chain import (
     seconds,
     with_adoptions,
 )
+from chainmark.systems.cardano.clocks import Contradiction, contradictions
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import Condition
 from chainmark.systems.cardano.rules import Rules
@@ -65,8 +66,6 @@ class HostResult:
         first_slot, last_slot: of the kept records; None without any.
         forged, chained, accepted: the blocks that it forged, over the whole log.
         errors: blocks of which its log tells an impossible story; they enter nothing.
-        early_notices: blocks of which it had the header before their forger had forged them, by the two clocks.
-        earliest_notice_s: the worst of them, from forged to noticed, below 0; None without any.
     """
 
     name: str
@@ -79,8 +78,6 @@ class HostResult:
     chained: int
     accepted: int
     errors: int
-    early_notices: int
-    earliest_notice_s: float | None
 
 
 @dataclass(frozen=True)
@@ -100,6 +97,7 @@ class Analysis:
         slots_analysed: floor of the mean over hosts of (last kept slot - first kept slot); None without any.
         analysed_duration_s: from the first to the last slot that any host kept; None without any.
         hosts: in their order.
+        contradictions: hosts whose clocks contradict each other.
         written: rows per population.
     """
 
@@ -117,6 +115,7 @@ class Analysis:
     slots_analysed: int | None
     analysed_duration_s: int | None
     hosts: list[HostResult]
+    contradictions: list[Contradiction]
     written: dict[str, int]
 
     @property
@@ -175,6 +174,7 @@ def analyse(
         slots_analysed=sum(last - first for first, last in domains) // len(domains) if domains else None,
         analysed_duration_s=_duration_s(domains, genesis),
         hosts=blocks.host_results(slots),
+        contradictions=contradictions(blocks.lives, blocks.forgers),
         written={name: frame.height for name, frame in frames.items()} | {"slot_host": rows},
     )
 
@@ -279,12 +279,10 @@ class _Blocks:
         forged = self._roles("forger")
         chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
         errors = self._roles("error")
-        early = self._early_notices()
         of_host = {host.name: host for host in slots}
         found = []
         for name in self.names:
             of = of_host.get(name)
-            count, worst = early.get(name, (0, None))
             found.append(
                 HostResult(
                     name=name,
@@ -297,20 +295,9 @@ class _Blocks:
                     chained=chained[name],
                     accepted=accepted[name],
                     errors=errors[name],
-                    early_notices=count,
-                    earliest_notice_s=worst,
                 )
             )
         return found
-
-    def _early_notices(self) -> dict[str, tuple[int, float | None]]:
-        """Per host, how many headers it had before the blocks were forged, and the worst case: clocks that disagree."""
-        forged = self.forgers.select("block", by_forger_ns="forged_ns")
-        told = self.lives.select("block", "host", "role", "noticed_ns").filter(pl.col("role") == "observer")
-        noticed = told.join(forged, on="block", how="inner")
-        early = noticed.select("host", early_s=seconds("noticed_ns", "by_forger_ns")).filter(pl.col("early_s") < 0)
-        worst = early.group_by("host").agg(count=pl.len(), worst=pl.col("early_s").min())
-        return {row["host"]: (row["count"], row["worst"]) for row in worst.iter_rows(named=True)}
 
 
 def _count(frame: pl.DataFrame) -> Counter[str]:

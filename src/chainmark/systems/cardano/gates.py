@@ -11,6 +11,7 @@ import polars as pl
 from chainmark.core.manifest import Gate, GateStatus, Incident
 from chainmark.systems.cardano.analyse import Analysis
 from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.clocks import suspects
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.logs import listed
 
@@ -193,19 +194,15 @@ def _clocks(judged: Judged, findings: Findings) -> None:
     length = judged.genesis.slot_length_s
     offsets = {name: one.loop_offsets_s for name, one in judged.summaries.items() if one.loop_offsets_s}
     off = {name: told[1] for name, told in offsets.items() if not -CLOCK_LIMIT_S <= told[1] <= length}
-    early = {
-        host.name: -host.earliest_notice_s
-        for host in judged.analysis.hosts
-        if host.earliest_notice_s is not None and -host.earliest_notice_s > CLOCK_LIMIT_S
-    }
+    early = suspects([one for one in judged.analysis.contradictions if one.by_s > CLOCK_LIMIT_S])
     details = [
         f"the forge loop of {name} runs {seconds:+.3f} s from its slots' starts" for name, seconds in off.items()
     ]
-    details += [f"{name} has headers {seconds:.3f} s before they were forged" for name, seconds in early.items()]
+    details += [str(suspect) for suspect in early]
     findings.gate(
         "clocks",
         "clocks agree",
-        f"{len({*off, *early})} of {len(judged.summaries)} hosts contradict the others"
+        f"{len({*off, *(suspect.name for suspect in early)})} of {len(judged.summaries)} hosts contradict the others"
         if details
         else "no contradiction",
         f"no header before its block by more than {CLOCK_LIMIT_S * 1000:.0f} ms, slots begin on time",

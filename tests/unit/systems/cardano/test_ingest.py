@@ -172,11 +172,15 @@ def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Pa
     assert manifest.counts["blocks of the chain"]["analysed"] > 0
 
 
-def test_a_wrong_clock_is_seen_by_headers_that_come_before_their_blocks(tmp_path: Path) -> None:
-    logs = make_cluster(tmp_path / "logs", faults=("clock-offset:node-2=-2s",))
+@pytest.mark.parametrize(("offset", "direction"), [("-2s", "behind"), ("+2s", "ahead of")])
+def test_a_wrong_clock_is_seen_by_headers_that_come_before_their_blocks(
+    tmp_path: Path, offset: str, direction: str
+) -> None:
+    logs = make_cluster(tmp_path / "logs", faults=(f"clock-offset:node-2={offset}",))
     status, told = gate(ingest(tmp_path, logs, filters=()).run.manifest, "clocks")
     assert status is GateStatus.WARN
-    assert "node-2" in told
+    assert "the clock of node-2 is" in told
+    assert f"{direction} " in told
 
 
 def test_nothing_to_analyse_is_an_invalid_run(cluster: Path, tmp_path: Path) -> None:

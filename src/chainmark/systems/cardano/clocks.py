@@ -1,0 +1,76 @@
+"""Whose clock is wrong, as far as the logs contradict each other: nobody has a block's header before it is forged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """The worst case of an observer that had a header before the forger, by its own clock, had forged the block."""
+
+    forger: str
+    observer: str
+    by_s: float
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A host whose clock would explain contradictions.
+
+    Attributes:
+        ahead: whether its clock would be ahead of the others', or behind.
+        by_s: by at least this.
+        others: the hosts that it contradicts.
+    """
+
+    name: str
+    ahead: bool
+    by_s: float
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if len(self.others) == 1:
+            return f"the clocks of {self.name} and {self.others[0]} differ by {self.by_s:.3f} s or more"
+        direction = "ahead of" if self.ahead else "behind"
+        return f"the clock of {self.name} is {self.by_s:.3f} s or more {direction} {len(self.others)} others'"
+
+
+def contradictions(lives: pl.DataFrame, forgers: pl.DataFrame) -> list[Contradiction]:
+    """Per forger and observer the worst case, by their names.
+
+    Args:
+        lives: one row per host and block: `host`, `block`, `role`, `noticed_ns`.
+        forgers: one row per block: `host`, `block`, `forged_ns`.
+    """
+    told = lives.select("block", "noticed_ns", "role", observer=pl.col("host").cast(pl.String))
+    made = forgers.select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
+    early = (
+        told.filter(pl.col("role") == "observer")
+        .join(made, on="block", how="inner")
+        .filter(pl.col("noticed_ns") < pl.col("forged_ns"))
+        .group_by("forger", "observer")
+        .agg(by_ns=(pl.col("forged_ns") - pl.col("noticed_ns")).max())
+        .sort("forger", "observer")
+    )
+    return [Contradiction(forger, observer, by_ns / 1e9) for forger, observer, by_ns in early.iter_rows()]
+
+
+def suspects(found: Sequence[Contradiction]) -> list[Suspect]:
+    """The fewest hosts that explain all contradictions, taken greedily: first the one that contradicts most others.
+
+    A host ahead of the others forges too late by their clocks, one behind notices too early.
+    """
+    left, blamed = list(found), []
+    while left:
+        partners: dict[tuple[str, bool], dict[str, float]] = {}
+        for one in left:
+            for name, other, ahead in ((one.forger, one.observer, True), (one.observer, one.forger, False)):
+                partners.setdefault((name, ahead), {})[other] = one.by_s
+        (name, ahead), others = min(partners.items(), key=lambda item: (-len(item[1]), not item[0][1], item[0][0]))
+        blamed.append(Suspect(name, ahead, max(others.values()), tuple(sorted(others))))
+        left = [one for one in left if name not in (one.forger, one.observer)]
+    return blamed
