@@ -697,7 +697,7 @@ fn unicode(escape: &[u8]) -> (char, usize) {
     (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
 }
 
-/// The integer that a number says, however it is written: 464, 464.0, 4.64e2. None if it is no integer, or one beyond 64
+/// The integer that a number says, however it is written: 464, 464.0, 4.64e2. None if it is none, or one beyond 64
 /// bits.
 #[inline(always)]
 pub fn integer(text: &Text<'_>, number: Span) -> Option<i128> {

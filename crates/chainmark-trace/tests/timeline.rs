@@ -614,7 +614,7 @@ impl Slow {
     }
 }
 
-/// What happens next: how much time passes, which message, about which slot beside that of the time, with which figures.
+/// What happens next: how much time passes, which message, about which slot beside the time's, with which figures.
 type Step = (i64, u8, i64, u64);
 
 fn step() -> impl Strategy<Value = Step> {

@@ -11,6 +11,8 @@ from chainmark.report.model_charts import LINE_COLOURS, LINE_COLOURS_ON_DARK
 from chainmark.report.page import environment, script_json, template_text, vega_bundle
 from chainmark.report.sheet import Column, Definitions, Figure, Listing, Remarks, Sheet, Table, padded
 
+STYLES = ("report.css", "table.css", "sheet.css")
+
 
 def render_sheet_html(sheet: Sheet) -> str:
     """The sheet as a single self-contained page; the same document gives the same text."""
@@ -21,7 +23,7 @@ def render_sheet_html(sheet: Sheet) -> str:
         is_definitions=lambda block: isinstance(block, Definitions),
         is_remarks=lambda block: isinstance(block, Remarks),
         tables=TABLE_HELPERS,
-        css=Markup(template_text("report.css") + template_text("table.css") + template_text("sheet.css")),  # noqa: S704 - our own files
+        css=Markup("".join(map(template_text, STYLES))),  # noqa: S704 - our own files
         script=Markup(template_text("common.js") + template_text("sheet.js")),  # noqa: S704 - our own files
         vega=vega_bundle(),
         source_json=script_json(sheet.source_json),

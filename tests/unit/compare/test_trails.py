@@ -110,7 +110,8 @@ def test_the_host_that_is_slow_stands_out(comparison: Comparison, runs: tuple[Se
     counts = dict(runs[0].samples("block_host").drop_nulls("fetch_s").group_by("host").len().rows())
     assert dict(zip(found.values, found.baseline_n, strict=True)) == counts
     assert found.candidate[0] == pytest.approx(SLOW_FACTOR * (found.median_candidate or 0.0), rel=0.1)
-    change = [right / left - 1.0 for left, right in zip(found.baseline, found.candidate, strict=True)]  # type: ignore[operator]
+    pairs = zip(found.baseline, found.candidate, strict=True)
+    change = [right / left - 1.0 for left, right in pairs]  # type: ignore[operator]
     assert found.change == pytest.approx(change, rel=1e-3)
 
 

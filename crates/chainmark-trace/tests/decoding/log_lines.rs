@@ -21,9 +21,9 @@ pub fn line_at(at: &str, ns: &str, data: &str) -> String {
 
 /// A line of the nodes before them.
 pub fn legacy(ns: &str, data: &str) -> String {
-    format!(
-        r#"{{"app":[],"at":"2023-09-01T14:14:24.55Z","data":{data},"env":"8.1.1:ea2c0","host":"mainnetf","loc":null,"msg":"","ns":["{ns}"],"pid":"1662080","sev":"Info","thread":"17608"}}"#
-    )
+    let rest = r#""loc":null,"msg":"","pid":"1662080","sev":"Info","thread":"17608""#;
+    let env = r#""env":"8.1.1:ea2c0","host":"mainnetf""#;
+    format!(r#"{{"app":[],"at":"2023-09-01T14:14:24.55Z","data":{data},{env},"ns":["{ns}"],{rest}}}"#)
 }
 
 /// A string as JSON.

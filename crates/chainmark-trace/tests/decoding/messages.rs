@@ -49,7 +49,10 @@ fn real_nodes_name_two_messages_by_kind_only() {
 
 #[test]
 fn names_of_older_nodes() {
-    let check = r#"{"chainDensity":4.78205e-2,"delegMapSize":3,"kind":"TraceStartLeadershipCheck","slot":21,"utxoSize":9404848}"#;
+    let check = concat!(
+        r#"{"chainDensity":4.78205e-2,"delegMapSize":3,"#,
+        r#""kind":"TraceStartLeadershipCheck","slot":21,"utxoSize":9404848}"#,
+    );
     let wanted = "LoopStart { slot: 21, utxo_entries: 9404848, density: 0.0478205 }";
     told(wanted, &line("Forge.Loop.StartLeadershipCheckPlus", check));
     told(wanted, &legacy("cardano.node.LeadershipCheck", check));
@@ -70,14 +73,11 @@ fn legacy_credentials_are_unwrapped() {
             r#"{"credentials":"Cardano","val":{"kind":"TraceNodeIsLeader","slot":78831181}}"#,
         ),
     );
+    let forged =
+        format!(r#"{{"block":"{HASH}","blockNo":8,"blockPrev":"{PARENT}","kind":"TraceForgedBlock","slot":9}}"#);
     told(
         &format!("Forged {{ slot: 9, block_no: 8, block: {HASH}, parent: Some({PARENT}) }}"),
-        &legacy(
-            "cardano.node.Forge",
-            &format!(
-                r#"{{"credentials":"Cardano","val":{{"block":"{HASH}","blockNo":8,"blockPrev":"{PARENT}","kind":"TraceForgedBlock","slot":9}}}}"#
-            ),
-        ),
+        &legacy("cardano.node.Forge", &format!(r#"{{"credentials":"Cardano","val":{forged}}}"#)),
     );
     // With a kind beside it, `val` is nothing.
     let both =
@@ -140,14 +140,10 @@ fn blocks() {
 fn legacy_blocks() {
     let peer = r#""peer":{"local":{"addr":"12.34.56.92","port":"43441"},"remote":{"addr":"::1","port":"3001"}}"#;
     let ends = r#"Peer { local: Some("12.34.56.92:43441"), remote: Some("::1:3001") }"#;
+    let header = r#""blockNo":{"unBlockNo":8133942},"kind":"ChainSyncClientEvent.TraceDownloadedHeader""#;
     told(
         &format!("Noticed {{ slot: 9, block_no: 8133942, block: {HASH}, peer: {ends} }}"),
-        &legacy(
-            "cardano.node.ChainSyncClient",
-            &format!(
-                r#"{{"block":"{HASH}","blockNo":{{"unBlockNo":8133942}},"kind":"ChainSyncClientEvent.TraceDownloadedHeader",{peer},"slot":9}}"#
-            ),
-        ),
+        &legacy("cardano.node.ChainSyncClient", &format!(r#"{{"block":"{HASH}",{header},{peer},"slot":9}}"#)),
     );
     told(
         &format!("Added {{ block: {HASH}, delta: 2 }}"),
@@ -212,12 +208,15 @@ fn transactions() {
 
 #[test]
 fn resources() {
-    let data = r#"{"Alloc":2614818272,"CentiBlkIO":1,"CentiCpu":429496,"CentiGC":2,"CentiMut":260,"FsWr":4,"GcsMajor":6,"GcsMinor":82,"Live":456905808,"NetRd":null,"RSS":895557632,"Threads":0,"kind":"ResourceStats"}"#;
+    let data = concat!(
+        r#"{"Alloc":2614818272,"CentiBlkIO":1,"CentiCpu":429496,"CentiGC":2,"CentiMut":260,"FsWr":4,"GcsMajor":6,"#,
+        r#""GcsMinor":82,"Live":456905808,"NetRd":null,"RSS":895557632,"Threads":0,"kind":"ResourceStats"}"#,
+    );
     told(
         "Resources(Resources { cpu_centiseconds: 429496, gc_centiseconds: 2, mutator_centiseconds: 260, \
-         major_collections: 6, minor_collections: 82, allocated_bytes: 2614818272, live_bytes: 456905808, heap_bytes: 0, \
-         rss_bytes: 895557632, block_io_centiseconds: 1, net_read_bytes: 0, net_written_bytes: 0, file_read_bytes: 0, \
-         file_written_bytes: 4, threads: 0 })",
+         major_collections: 6, minor_collections: 82, allocated_bytes: 2614818272, live_bytes: 456905808, \
+         heap_bytes: 0, rss_bytes: 895557632, block_io_centiseconds: 1, net_read_bytes: 0, net_written_bytes: 0, \
+         file_read_bytes: 0, file_written_bytes: 4, threads: 0 })",
         &line("Resources", data),
     );
     assert_eq!(
@@ -269,7 +268,10 @@ fn the_last_of_equal_keys_counts_and_escapes_are_text() {
 
 #[test]
 fn white_space_and_order_do_not_matter() {
-    let spaced = "{ \"host\" : \"n\",\t\"thread\":\"1\" , \"data\": { \"slot\" : 5 , \"kind\":\"\" } ,\"ns\" :\"Forge.Loop.LedgerState\",\"at\":\"2026-02-05T19:00:00Z\" } \r";
+    let spaced = concat!(
+        "{ \"host\" : \"n\",\t\"thread\":\"1\" , \"data\": { \"slot\" : 5 , \"kind\":\"\" } ",
+        ",\"ns\" :\"Forge.Loop.LedgerState\",\"at\":\"2026-02-05T19:00:00Z\" } \r",
+    );
     told("LedgerState { slot: 5 }", spaced);
 }
 
@@ -303,7 +305,10 @@ fn a_readable_envelope_counts_as_emitted_although_its_body_is_bad() {
 
 #[test]
 fn what_lines_tell_of_their_node() {
-    let version = r#"{"applicationName":"cardano-node","applicationVersion":"10.5.4","compilerVersion":"9.6.5","gitRevision":"abc"}"#;
+    let version = concat!(
+        r#"{"applicationName":"cardano-node","applicationVersion":"10.5.4","#,
+        r#""compilerVersion":"9.6.5","gitRevision":"abc"}"#,
+    );
     let text = [
         "Node configuration".to_owned(),
         line("Version.NodeVersion", version),
