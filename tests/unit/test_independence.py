@@ -10,6 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMON = ("core", "store", "stats", "compare", "report")
+# Those of `stats` are left out: numeric, long, and of functions that import nothing but `core`.
+TESTED = tuple(room for room in COMMON if room != "stats")
 SYSTEMS = ("cardano", "cometbft")
 
 
@@ -19,7 +21,7 @@ def test_common_rooms_pass_their_tests_without_a_system(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src" / "chainmark", copy, ignore=shutil.ignore_patterns("__pycache__", *SYSTEMS))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert not any((copy / "systems" / system).exists() for system in SYSTEMS)
-    for room in COMMON:
+    for room in TESTED:
         tests = ROOT / "tests" / "unit" / room
         if tests.is_dir():
             shutil.copytree(tests, tmp_path / "tests" / "unit" / room, ignore=shutil.ignore_patterns("__pycache__"))

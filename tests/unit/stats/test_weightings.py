@@ -159,3 +159,15 @@ def test_rows_that_lie_in_order_are_not_moved_and_others_are_put_in_order() -> N
         assert math.isnan(found[2])
     assert samples.column("absent") is None
     assert samples.height == 4
+
+
+@pytest.mark.parametrize(("silent_counts", "expected"), [(False, 3.0), (True, 2.0)])
+def test_a_silent_host_counts_as_0_only_where_the_catalogue_says_so(silent_counts: bool, expected: float) -> None:
+    """If this fails, a published mean forgets the hosts that never told, or a right one takes their silence for 0."""
+    entries = catalogue(Weighting.KEYS)
+    population = entries.populations[0].model_copy(update={"silent_keys_are_zero": silent_counts})
+    entries = entries.model_copy(update={"populations": [population]})
+    found = summary(entries, [(0, 0, 2.0), (1, 0, 2.0), (0, 1, 4.0), (0, 2, None), (1, 2, None)])
+    assert found.estimates["mean"].value == pytest.approx(expected)
+    assert found.distribution is not None
+    assert found.distribution.n == 3
