@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chainmark.cli.common import AsJson, Html, JsonFile, Markdown, Pdf, Reports, open_store, present
+from chainmark.cli.common import Output, only_run, open_store, shows_result
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Trail
 from chainmark.core.trail import LogLine, Story, StoryPlace
@@ -33,47 +33,43 @@ Lines = Annotated[
 ]
 
 
+@shows_result
 def block(
     run: RunReference,
     key: Key,
     hosts: Hosts = None,
     lines: Lines = None,
-    html: Html = None,
-    pdf: Pdf = None,
-    md: Markdown = None,
-    json_file: JsonFile = None,
-    as_json: AsJson = False,
+    *,
+    output: Output,
 ) -> None:
     """Show the life of one block: when every host did what with it, and which log lines say so.
 
     Example: `chainmark block cardano-value-10.6.2-2026 1234 --lines logs/ --html block-1234.html`
     """
     story = _story(run, BLOCK, key, hosts or [], lines)
-    present(story, Reports(html=html, pdf=pdf, markdown=md, json_file=json_file), as_json)
+    output.present(story)
 
 
+@shows_result
 def trail(
     run: RunReference,
     trail_id: Annotated[str, typer.Argument(metavar="TRAIL", help="What to follow, as the run's catalogue calls it.")],
     key: Annotated[str, typer.Argument(metavar="KEY|NUMBER", help="Its key, the beginning of it, or its number.")],
     hosts: Hosts = None,
     lines: Lines = None,
-    html: Html = None,
-    pdf: Pdf = None,
-    md: Markdown = None,
-    json_file: JsonFile = None,
-    as_json: AsJson = False,
+    *,
+    output: Output,
 ) -> None:
     """Follow anything that a run's catalogue has a trail of, as `chainmark block` follows blocks.
 
     Example: `chainmark trail cardano-value-10.6.2-2026 block 1234`
     """
     story = _story(run, trail_id, key, hosts or [], lines)
-    present(story, Reports(html=html, pdf=pdf, markdown=md, json_file=json_file), as_json)
+    output.present(story)
 
 
 def _story(reference: str, trail_id: str, key: str, hosts: Sequence[str], lines: Path | None) -> Story:
-    run = _one_run(reference)
+    run = only_run(open_store().select(reference), reference)
     found = _trail(run, trail_id)
     follower = Follower(run.scan_events(found.events), found, run.manifest)
     story = follower.story(follower.find(key))
@@ -82,14 +78,6 @@ def _story(reference: str, trail_id: str, key: str, hosts: Sequence[str], lines:
     if lines is not None:
         story.log_lines = _log_lines(story, asked or _telling(story), lines)
     return story
-
-
-def _one_run(reference: str) -> SealedRun:
-    runs = open_store().select(reference)
-    if len(runs) > 1:
-        names = ", ".join(run.run_id for run in runs[:_LISTED])
-        raise UsageError(f"`{reference}` names {len(runs)} runs: {names} …", "give one run's id")
-    return runs[0]
 
 
 def _trail(run: SealedRun, trail_id: str) -> Trail:

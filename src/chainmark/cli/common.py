@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
@@ -12,7 +14,7 @@ from pydantic import BaseModel
 import chainmark
 from chainmark.cli.console import err, out, print_json
 from chainmark.core.comparison import Comparison, Verdict
-from chainmark.core.errors import ExitCode
+from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
 from chainmark.core.side_by_side import SideBySide
@@ -31,6 +33,7 @@ EXIT_CODES = {
     Verdict.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
     Verdict.INVALID: ExitCode.INVALID,
 }
+_LISTED = 3
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write the report as PDF.")]
@@ -44,15 +47,26 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at rand
 KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' homes in the run, to be looked into.")]
 
 
-class Reports(BaseModel):
-    """Where the renderings of a result go."""
+class Output(BaseModel):
+    """How a result is shown: where its renderings go, and whether stdout is for machines."""
 
     html: Path | None = None
     pdf: Path | None = None
     markdown: Path | None = None
     json_file: Path | None = None
+    as_json: bool = False
 
-    def write(self, document: Document) -> list[Path]:
+    def present(self, document: Document) -> None:
+        """Write a result's reports and print it."""
+        written = self._write(document)  # first: a reader who has seen enough may close the pipe
+        if self.as_json:
+            print_json(document)
+        else:
+            chainmark.render_terminal(document, out)
+        if written:
+            err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)
+
+    def _write(self, document: Document) -> list[Path]:
         """Write what was asked for; the paths written."""
         contents: list[tuple[Path | None, Callable[[], bytes]]] = [
             (self.html, lambda: chainmark.render_html(document).encode()),
@@ -68,9 +82,43 @@ class Reports(BaseModel):
         return written
 
 
+def _output(
+    html: Html = None, pdf: Pdf = None, md: Markdown = None, json_file: JsonFile = None, as_json: AsJson = False
+) -> Output:
+    return Output(html=html, pdf=pdf, markdown=md, json_file=json_file, as_json=as_json)
+
+
+def shows_result(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Output` behind its own ones; it gets them as its keyword `output`."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    options = inspect.signature(_output, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        command(output=_output(**{name: given.pop(name) for name in options}), **given)
+
+    parameters = [*(parameter for parameter in own if parameter.name != "output"), *options.values()]
+    # What typer reads; the annotations are of the same parameters.
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_options
+
+
 def open_store() -> Store:
     """The store of this invocation."""
     return Store(data_directory())
+
+
+def only_run(runs: Sequence[SealedRun], reference: str) -> SealedRun:
+    """The run that a reference names.
+
+    Raises:
+        UsageError: it names several.
+    """
+    if len(runs) > 1:
+        names = ", ".join(run.run_id for run in runs[:_LISTED])
+        raise UsageError(f"`{reference}` names {len(runs)} runs: {names} …", "give one run's id")
+    return runs[0]
 
 
 def resolve_profile(reference: str, settings: Sequence[str]) -> tuple[System, BaseModel]:
@@ -90,29 +138,16 @@ def resolve_launchable(reference: str, settings: Sequence[str]) -> tuple[Launcha
     return launchable(system), profile
 
 
-def compare_and_report(
-    baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], reports: Reports, as_json: bool
-) -> ExitCode:
+def compare_and_report(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], output: Output) -> ExitCode:
     """Compare two sides, print the result, write the reports; the exit code of the verdict."""
     # Through the public API, which loads scipy and the renderers only when they are needed: 2 s of every other start.
     comparison = chainmark.compare_runs(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
-    present(comparison, reports, as_json)
+    output.present(comparison)
     return EXIT_CODES[comparison.verdict]
 
 
-def compare_side_by_side_and_report(sides: Sequence[Sequence[SealedRun]], reports: Reports, as_json: bool) -> ExitCode:
+def compare_side_by_side_and_report(sides: Sequence[Sequence[SealedRun]], output: Output) -> ExitCode:
     """Compare every further version with the first; the exit code of the worst verdict."""
     result = chainmark.compare_side_by_side(sides, history=open_store().sealed(), tool_version=tool_version())
-    present(result, reports, as_json)
+    output.present(result)
     return EXIT_CODES[result.verdict]
-
-
-def present(document: Document, reports: Reports, as_json: bool) -> None:
-    """Write a result's reports and print it."""
-    written = reports.write(document)  # first: a reader who has seen enough may close the pipe
-    if as_json:
-        print_json(document)
-    else:
-        chainmark.render_terminal(document, out)
-    if written:
-        err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)

@@ -9,15 +9,11 @@ from typing import Annotated
 import typer
 
 from chainmark.cli.common import (
-    AsJson,
-    Html,
-    JsonFile,
-    Markdown,
-    Pdf,
-    Reports,
+    Output,
     compare_and_report,
     compare_side_by_side_and_report,
     open_store,
+    shows_result,
 )
 from chainmark.cli.published import is_document, publish, sides_of
 from chainmark.core.errors import UsageError
@@ -31,6 +27,7 @@ class Style(StrEnum):
     PUBLISHED = "published"
 
 
+@shows_result
 def compare_command(
     baseline: Annotated[
         str,
@@ -53,11 +50,8 @@ def compare_command(
         ReportStyle | None,
         typer.Option("--era", help="Which of the published styles: that of today, or the one before 2026."),
     ] = None,
-    html: Html = None,
-    pdf: Pdf = None,
-    md: Markdown = None,
-    json_file: JsonFile = None,
-    as_json: AsJson = False,
+    *,
+    output: Output,
 ) -> None:
     """Compare candidates with a baseline and say: pass, fail, inconclusive or invalid.
 
@@ -66,17 +60,16 @@ def compare_command(
     Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
     then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
     """
-    reports = Reports(html=html, pdf=pdf, markdown=md, json_file=json_file)
     references = [baseline, *(candidates or [])]
     if style is Style.PUBLISHED:
-        publish(references, era, reports, as_json)
+        publish(references, era, output)
         raise typer.Exit
     _check_own(references, era)
     store = open_store()
     sides = sides_of(store, references)
     if len(sides) > 2:
-        raise typer.Exit(compare_side_by_side_and_report(sides, reports, as_json))
-    raise typer.Exit(compare_and_report(sides[0], sides[1], reports, as_json))
+        raise typer.Exit(compare_side_by_side_and_report(sides, output))
+    raise typer.Exit(compare_and_report(sides[0], sides[1], output))
 
 
 def _check_own(references: Sequence[str], era: ReportStyle | None) -> None:

@@ -7,18 +7,14 @@ from typing import Annotated
 import typer
 
 from chainmark.cli.common import (
-    AsJson,
-    Html,
-    JsonFile,
     KeepHomes,
-    Markdown,
-    Pdf,
-    Reports,
+    Output,
     Seed,
     Settings,
     compare_and_report,
     open_store,
     resolve_launchable,
+    shows_result,
 )
 from chainmark.cli.console import err, progress
 from chainmark.core.manifest import Scalar
@@ -27,6 +23,7 @@ from chainmark.systems.runner import Arm, ExperimentPlan, Lab
 SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
 
 
+@shows_result
 def experiment(
     profile: Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")],
     baseline: Annotated[str, typer.Option(help="The version to compare with, e.g. `v0.38.17`.")],
@@ -37,11 +34,8 @@ def experiment(
     set_candidate: SideSettings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
-    html: Html = None,
-    pdf: Pdf = None,
-    md: Markdown = None,
-    json_file: JsonFile = None,
-    as_json: AsJson = False,
+    *,
+    output: Output,
 ) -> None:
     """Run two versions in turn (A B B A A B …) and compare them: the whole question in one command.
 
@@ -61,8 +55,7 @@ def experiment(
     with progress() as listener:
         runs = Lab(open_store(), system).experiment(ExperimentPlan(arms, repeat, seed, keep_homes), listener)
     sides = [[run for run in runs if (place := run.manifest.experiment) and place.side == arm.side] for arm in arms]
-    reports = Reports(html=html, pdf=pdf, markdown=md, json_file=json_file)
-    raise typer.Exit(compare_and_report(sides[0], sides[1], reports, as_json))
+    raise typer.Exit(compare_and_report(sides[0], sides[1], output))
 
 
 def _warn_of_different_workloads(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chainmark.cli.common import AsJson, Html, JsonFile, Markdown, Pdf, Reports, present
+from chainmark.cli.common import Output, shows_result
 from chainmark.cli.console import err, progress
 from chainmark.cli.modelling import (
     REPORT_SUFFIX,
@@ -28,6 +28,7 @@ from chainmark.systems.base import ModelledSystem, ModelOrder
 _LISTED = 5
 
 
+@shows_result
 def explain(
     sources: Annotated[
         list[str],
@@ -39,11 +40,8 @@ def explain(
     blocks: Blocks = None,
     seed: ModelSeed = 1,
     threads: Threads = 0,
-    html: Html = None,
-    pdf: Pdf = None,
-    md: Markdown = None,
-    json_file: JsonFile = None,
-    as_json: AsJson = False,
+    *,
+    output: Output,
 ) -> None:
     """Say whether the measured stages explain the measured whole; of many reports, how often they do.
 
@@ -53,14 +51,13 @@ def explain(
     against them all, method by method: `chainmark explain reports/`.
     """
     order = ModelOrder(blocks=blocks, seed=seed, threads=threads)
-    reports = Reports(html=html, pdf=pdf, markdown=md, json_file=json_file)
     if len(sources) == 1 and not Path(sources[0]).is_dir():
         explanation = _explanation(sources[0], version, order)
-        present(explanation, reports, as_json)
+        output.present(explanation)
         raise typer.Exit(ExitCode.DONE if explanation.explained else ExitCode.FAIL)
     if version is not None:
         raise UsageError("`--version` goes with one report, and a record is of many", "leave `--version` out")
-    present(_evidence(sources, order), reports, as_json)
+    output.present(_evidence(sources, order))
 
 
 def _explanation(reference: str, version: str | None, order: ModelOrder) -> Explanation:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from chainmark.cli.common import open_store, resolve_profile
+from chainmark.cli.common import only_run, open_store, resolve_profile
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import ModelledSystem, ModelSource, load_system, modelled, system_names
@@ -31,7 +31,6 @@ SOURCES_HINT = (
     "a source is a published report's path, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
 )
 REPORT_SUFFIX = ".json"
-_LISTED = 3
 
 
 def find_source(reference: str, version: str | None, settings: Sequence[str]) -> tuple[ModelledSystem, ModelSource]:
@@ -93,7 +92,4 @@ def _run(reference: str) -> SealedRun:
         runs = open_store().select(reference)
     except UsageError as error:
         raise UsageError(f"`{reference}` is no report, profile or run: {error.message}", SOURCES_HINT) from error
-    if len(runs) > 1:
-        names = ", ".join(run.run_id for run in runs[:_LISTED])
-        raise UsageError(f"`{reference}` names {len(runs)} runs: {names} …", "give one run's id")
-    return runs[0]
+    return only_run(runs, reference)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from chainmark.cli.common import AsJson, Html, JsonFile, Markdown, Pdf, Reports, present
+from chainmark.cli.common import Output, shows_result
 from chainmark.cli.console import progress
 from chainmark.cli.modelling import Blocks, Column, ModelSeed, Settings, Threads, find_source
 from chainmark.systems.base import Change, ModelOrder
@@ -62,6 +62,7 @@ Together = Annotated[
 ]
 
 
+@shows_result
 def predict(
     ctx: typer.Context,
     source: Annotated[
@@ -86,11 +87,8 @@ def predict(
     blocks: Blocks = None,
     seed: ModelSeed = 1,
     threads: Threads = 0,
-    html: Html = None,
-    pdf: Pdf = None,
-    md: Markdown = None,
-    json_file: JsonFile = None,
-    as_json: AsJson = False,
+    *,
+    output: Output,
 ) -> None:
     """Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to them.
 
@@ -117,7 +115,7 @@ def predict(
     order = ModelOrder(changes, together=together, blocks=blocks, seed=seed, threads=threads)
     with progress() as listener:
         prediction = system.predict(found, order, listener)
-    present(prediction, Reports(html=html, pdf=pdf, markdown=md, json_file=json_file), as_json)
+    output.present(prediction)
 
 
 def in_written_order(written: Sequence[str], given: Mapping[str, Sequence[str]]) -> tuple[Change, ...]:

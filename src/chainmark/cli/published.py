@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import chainmark
-from chainmark.cli.common import Reports, open_store, present
+from chainmark.cli.common import Output, open_store
 from chainmark.core.errors import UsageError
 from chainmark.core.published import PublishedReport, ReportStyle, chosen, find_version
 from chainmark.store.runs import SealedRun, Store
@@ -24,14 +24,13 @@ def is_document(reference: str) -> bool:
     return path.suffix == SUFFIX or path.is_file()
 
 
-def publish(references: Sequence[str], era: ReportStyle | None, reports: Reports, as_json: bool) -> None:
+def publish(references: Sequence[str], era: ReportStyle | None, output: Output) -> None:
     """Show versions as the published reports of their system do.
 
     Args:
         references: runs, reports as JSON, and versions of such reports; the first one is the baseline.
         era: the style; None takes that of the reports given, or today's.
-        reports: the files to write.
-        as_json: print JSON instead of the report.
+        output: the files to write, and how to print.
     """
     documents = {reference: _read(reference) for reference in references if is_document(reference)}
     styles = [document.style for document in documents.values()]
@@ -43,7 +42,7 @@ def publish(references: Sequence[str], era: ReportStyle | None, reports: Reports
     else:
         parts += sides_of(open_store(), references)
     document = chainmark.compare_published(parts, style, tool_version=tool_version())
-    present(chainmark.worded(document), reports, as_json)
+    output.present(chainmark.worded(document))
 
 
 def _split(reference: str) -> tuple[Path, str | None]:

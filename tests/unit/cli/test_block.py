@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from chainmark.cli.app import app
 from chainmark.core.errors import UsageError
 from chainmark.core.trail import Story
 from chainmark.store.runs import SealedRun, Store
 
+from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import SLOW, Lives, key_of, sealed, trail, write_logs
 
 HOSTS = 6
@@ -34,14 +33,6 @@ def run(tmp_path_factory: pytest.TempPathFactory, lives: Lives) -> SealedRun:
 def own_store(run: SealedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store of that run, as `--store` would set it."""
     monkeypatch.setenv("CHAINMARK_STORE", str(run.path.parents[1]))
-
-
-def chainmark(*arguments: str) -> Result:
-    """Run the command; an error that it would print is raised."""
-    result = CliRunner().invoke(app, arguments)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def told(*arguments: str) -> Story:

@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from chainmark.cli.app import app
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 
+from tests.unit.cli.commands import chainmark
 from tests.unit.systems.cardano import made_up
 
 PROFILE = "cardano/value"
@@ -24,14 +23,6 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store of the test's own, set as `--store` would."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     return tmp_path / "store"
-
-
-def chainmark(*arguments: str) -> Result:
-    """Run the command; an error that it would print is raised."""
-    result = CliRunner().invoke(app, arguments)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def predicted(*arguments: str) -> Prediction:
