@@ -9,19 +9,9 @@ from chainmark.compare import published
 from chainmark.compare.joined import compare_published, joined, restyled
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Gate, GateStatus, Status
-from chainmark.core.published import (
-    FactRow,
-    PublishedChange,
-    PublishedColumn,
-    PublishedReport,
-    PublishedRow,
-    PublishedTable,
-    PublishedValue,
-    ReportStyle,
-    chosen,
-    find_version,
-)
+from chainmark.core.published import PublishedReport, PublishedValue, ReportStyle, chosen, find_version
 
+from tests.unit.compare.printed_reports import printed_report, printed_row
 from tests.unit.compare.published_runs import HOSTS, run
 
 TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
@@ -30,28 +20,9 @@ TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
 def _printed(
     *versions: str, style: ReportStyle = TYPST, values: tuple[str, ...] = ("0.60000", "0.66000")
 ) -> PublishedReport:
-    told = [PublishedChange(delta="0.060", percent="10", told=True)] * (len(versions) - 1)
-    row = PublishedRow(
-        metric_id="spread_s",
-        label="Spread",
-        unit="s",
-        width=4,
-        values=[PublishedValue(printed=text) for text in values[: len(versions)]],
-        told=told,
-    )
-    return PublishedReport(
-        tool_version="test",
-        style=style,
-        title="a report",
-        workload="value-only",
-        date="2026-01-01",
-        statement="We compare.",
-        columns=[PublishedColumn(label=version) for version in versions],
-        facts=[FactRow(label="Machines", values=["52"] * len(versions))],
-        tables=[PublishedTable(id="spreading", title="Spreading", rows=[row])],
-        figures=[],
-        dictionary=[],
-    )
+    told = [("0.060", "10")] * (len(versions) - 1)
+    row = printed_row("Spread", "s", 4, *values[: len(versions)], told=told, metric_id="spread_s")
+    return printed_report([row], *versions, style=style, table=("spreading", "Spreading"))
 
 
 def test_tables_charts_and_dictionary_have_the_published_order_and_names() -> None:

@@ -8,47 +8,20 @@ import pytest
 from rich.console import Console
 
 from chainmark.compare.joined import compare_published
-from chainmark.core.published import (
-    FactRow,
-    PublishedChange,
-    PublishedColumn,
-    PublishedReport,
-    PublishedRow,
-    PublishedTable,
-    PublishedValue,
-    ReportStyle,
-)
+from chainmark.core.published import PublishedReport, PublishedRow, ReportStyle
 from chainmark.report.published_sheet import published_sheet
 from chainmark.report.published_text import worded
 from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.report.sheet import Definitions, Figure, Table
 
+from tests.unit.compare.printed_reports import printed_report, printed_row
 from tests.unit.compare.published_runs import run
 
 TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
 
 
-def _row(label: str, unit: str, width: int | None, *printed: str, told: tuple[str, str] | None = None) -> PublishedRow:
-    changes = [] if told is None else [PublishedChange(delta=told[0], percent=told[1], told=True)]
-    values = [PublishedValue(printed=text) for text in printed]
-    return PublishedRow(metric_id=None, label=label, unit=unit, width=width, values=values, told=changes)
-
-
 def _printed(rows: list[PublishedRow], style: ReportStyle = TYPST) -> PublishedReport:
-    return PublishedReport(
-        tool_version="test",
-        style=style,
-        title="10.6.2 against 10.5.4",
-        workload="value-only",
-        author="Somebody",
-        date="2026-02-16",
-        statement="We compare 10.6.2 relative to 10.5.4.",
-        columns=[PublishedColumn(label="10.5.4"), PublishedColumn(label="10.6.2")],
-        facts=[FactRow(label="Machines", values=["52", "52"]), FactRow(label="TPS", values=["12.0", "12.0"])],
-        tables=[PublishedTable(id="resource", title="Resource Usage", rows=rows)],
-        figures=[],
-        dictionary=[],
-    )
+    return printed_report(rows, "10.5.4", "10.6.2", style=style)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +41,9 @@ def _tables(report: PublishedReport) -> dict[str, Table]:
 def test_rows_and_columns_are_the_published_ones() -> None:
     """Base, then value, change and change in percent of each further version, in the digits of the style."""
     rows = [
-        _row("Process CPU usage", "%", 3, "5.7687", "5.4359"),
-        _row("RTS live GC dateset", "MiB", 5, "3886.2", "2992.", told=("-894.125", "-23")),
-        _row("Block size", "Bytes", 9, "88968", "88963", told=("-4.886", "-0.0")),
+        printed_row("Process CPU usage", "%", 3, "5.7687", "5.4359"),
+        printed_row("RTS live GC dateset", "MiB", 5, "3886.2", "2992.", told=[("-894.125", "-23")]),
+        printed_row("Block size", "Bytes", 9, "88968", "88963", told=[("-4.886", "-0.0")]),
     ]
     table = _tables(_printed(rows))["Resource Usage"]
     assert [column.heading for column in table.columns] == ["", "10.5.4", "10.6.2", "Δ", "Δ%"]
@@ -83,7 +56,7 @@ def test_rows_and_columns_are_the_published_ones() -> None:
 
 def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
     """Nobody must sign a digit that nobody knows."""
-    open_, decided = _row("RSS", "MiB", 5, "8735.4", "6602.5"), _row("CPU", "%", 3, "5.7687", "5.4359")
+    open_, decided = printed_row("RSS", "MiB", 5, "8735.4", "6602.5"), printed_row("CPU", "%", 3, "5.7687", "5.4359")
     report = _printed([open_, decided])
     cells = [[cell.tail for cell in row.cells] for row in _tables(report)["Resource Usage"].rows]
     assert cells == [["", "", "", "≈", "≈"], ["", "", "", "", ""]]
@@ -93,18 +66,18 @@ def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
 
 def test_a_printed_change_that_cannot_be_is_told() -> None:
     """A report whose own columns do not agree deserves a look before it is believed."""
-    wrong = _row("CPU", "%", 3, "5.7687", "5.4359", told=("-0.433", "-6"))
+    wrong = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.433", "-6")])
     assert any("cannot be of the values" in note for note in published_sheet(_printed([wrong])).notes)
-    right = _row("CPU", "%", 3, "5.7687", "5.4359", told=("-0.333", "-6"))
+    right = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.333", "-6")])
     assert not any("cannot be" in note for note in published_sheet(_printed([right])).notes)
-    org = _row("CPU", "%", 3, "0.02543", "0.02391", told=("-0.002", "-6"))
+    org = printed_row("CPU", "%", 3, "0.02543", "0.02391", told=[("-0.002", "-6")])
     assert any("cannot be" in note for note in published_sheet(_printed([org], ORG)).notes)
 
 
 def test_a_row_whose_width_nobody_knows_is_decided_only_where_any_width_is() -> None:
     """A metric that the catalogue does not know may have lost zeros behind its last digit."""
-    unknown = worded(_printed([_row("Odd", "s", None, "0.5", "0.6")])).tables[0].rows[0].changes[0]
-    known = worded(_printed([_row("Odd", "s", 3, "0.5", "0.6")])).tables[0].rows[0].changes[0]
+    unknown = worded(_printed([printed_row("Odd", "s", None, "0.5", "0.6")])).tables[0].rows[0].changes[0]
+    known = worded(_printed([printed_row("Odd", "s", 3, "0.5", "0.6")])).tables[0].rows[0].changes[0]
     assert (unknown.decided, known.decided) == (False, True)
     assert (unknown.delta, unknown.percent) == ("0.100", "20")
 

@@ -1,0 +1,57 @@
+"""Made-up published reports: what a reader finds printed, without the runs behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.core.published import (
+    FactRow,
+    PublishedChange,
+    PublishedColumn,
+    PublishedReport,
+    PublishedRow,
+    PublishedTable,
+    PublishedValue,
+    ReportStyle,
+)
+
+
+def printed_row(
+    label: str,
+    unit: str,
+    width: int | None,
+    *printed: str,
+    told: Sequence[tuple[str, str]] = (),
+    metric_id: str | None = None,
+) -> PublishedRow:
+    """One metric as printed, with the changes and changes in percent that the report tells."""
+    return PublishedRow(
+        metric_id=metric_id,
+        label=label,
+        unit=unit,
+        width=width,
+        values=[PublishedValue(printed=text) for text in printed],
+        told=[PublishedChange(delta=delta, percent=percent, told=True) for delta, percent in told],
+    )
+
+
+def printed_report(
+    rows: Sequence[PublishedRow],
+    *versions: str,
+    style: ReportStyle = ReportStyle.TYPST,
+    table: tuple[str, str] = ("resource", "Resource Usage"),
+) -> PublishedReport:
+    """A report of one table, given with its id and title."""
+    return PublishedReport(
+        tool_version="test",
+        style=style,
+        title="a report",
+        workload="value-only",
+        date="2026-01-01",
+        statement="We compare.",
+        columns=[PublishedColumn(label=version) for version in versions],
+        facts=[FactRow(label="Machines", values=["52"] * len(versions))],
+        tables=[PublishedTable(id=table[0], title=table[1], rows=list(rows))],
+        figures=[],
+        dictionary=[],
+    )
