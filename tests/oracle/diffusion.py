@@ -176,7 +176,7 @@ class Block:
         rounds = self.network.body_rounds(host, peer, self.slot + sent)
         travel = rtt * (rounds - 0.5) + self.network.scenario["block_bytes"] / p["bandwidth_bytes_per_s"]
         client = self.network.log_normal(p["body_service_s"] - server, p["body_variation"])
-        self.plan(sent + travel + client, self.body, host, peer)
+        self.plan(now + (sent + travel + client - now) * p["fetch_factor"], self.body, host, peer)
 
     def body(self, now: float, host: int, _: int) -> None:
         """The first copy: adopt it, and announce it at once."""

@@ -24,7 +24,7 @@ PARAMETERS = {
     "pipelining": True, "fast_block_probability": 0.2, "fast_block_share": 0.75, "slow_block_probability": 0.01,
     "slow_forging_s": 0.5, "slow_adoption_s": 1.0, "straggler_probability": 0.003, "straggler_s": 0.15,
     "forging_variation": 0.12, "header_variation": 0.6, "body_variation": 0.7, "request_variation": 0.6,
-    "announcement_variation": 0.5, "adoption_variation": 0.1,
+    "announcement_variation": 0.5, "adoption_variation": 0.1, "fetch_factor": 1.0,
 }  # fmt: skip
 
 
@@ -50,6 +50,7 @@ def scenario(block_bytes: float, hosts: int = 52, **parameters: float) -> dict[s
         ("small blocks", scenario(3000.0)),
         ("full blocks", scenario(89000.0)),
         ("one fetch at a time", scenario(89000.0, fetch_concurrency=1)),
+        ("slower fetches", scenario(89000.0, fetch_factor=1.15)),
         ("another size of network", scenario(30000.0, hosts=31)),
     ],
 )

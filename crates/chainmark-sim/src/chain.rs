@@ -500,8 +500,8 @@ impl ChainRun {
             let rounds = (f64::from(transfer.rounds) * share).ceil().max(1.0) as u32;
             let on_wire = extra_rounds_ns(rounds, link.rtt_s) + (transfer.bytes_ns as f64 * share) as u64;
             arrived = (first_sent.max(sent) + trip + on_wire).max(arrived);
-            let at = arrived + self.timing.client(draws, numbers.0, numbers.1);
-            arrived = at;
+            arrived += self.timing.client(draws, numbers.0, numbers.1);
+            let at = arrived + self.timing.fetch_excess(arrived - now);
             self.ring.known_mut(number, host).in_flight += 1;
             if self.offline(link.host, sent) {
                 self.plan(at + 2 * trip, host, number, Kind::Lost);

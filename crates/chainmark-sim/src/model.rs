@@ -47,6 +47,8 @@ pub struct Parameters {
     pub body_service_s: f64,
     /// The part of the body's service that the server spends before it sends.
     pub server_share: f64,
+    /// Every fetch, from the request to the body, lasts so many times as long: the rest is spent after the last byte.
+    pub fetch_factor: f64,
     pub segment_bytes: f64,
     pub segment_bytes_in_region: f64,
     pub initial_window_segments: f64,
@@ -80,6 +82,7 @@ impl Default for Parameters {
             header_service_s: 0.0025,
             body_service_s: 0.0115,
             server_share: 0.25,
+            fetch_factor: 1.0,
             segment_bytes: 1448.0,
             segment_bytes_in_region: 8949.0,
             initial_window_segments: 10.0,
@@ -178,6 +181,7 @@ impl Scenario {
         ] {
             within(key, fraction, 0.0, 1.0)?;
         }
+        within("parameters.fetch_factor", p.fetch_factor, 1.0, 100.0)?;
         within("block_bytes", self.block_bytes, 1.0, 1e9)?;
         within("block_bytes_variation", self.block_bytes_variation, 0.0, 1.0)?;
         within("block_interval_s", self.block_interval_s, 0.01, 1e6)?;

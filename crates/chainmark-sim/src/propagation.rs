@@ -307,6 +307,8 @@ impl<'a> Propagation<'a> {
         let served = &mut open.hosts[link.host as usize];
         served.sent_ns = served.sent_ns.min(sent);
         let travel = half_ns(link.rtt_s) + extra_rounds_ns(transfer.rounds, link.rtt_s);
+        let excess = self.timing.fetch_excess(sent + travel + transfer.bytes_ns + client_ns - now);
+        let client_ns = client_ns + excess;
         let arrives = sent + travel + transfer.bytes_ns + client_ns;
         self.events += 2;
         let (rounds, bytes_ns) = (transfer.rounds, transfer.bytes_ns);

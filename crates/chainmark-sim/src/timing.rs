@@ -163,6 +163,12 @@ impl Timing {
         self.drawn(&self.body, self.client_ns, draws.bits(number, Purpose::BodyService, peer))
     }
 
+    /// What a fetch of that duration lasts longer than the model says.
+    #[inline]
+    pub fn fetch_excess(&self, fetch_ns: u64) -> u64 {
+        (fetch_ns as f64 * (self.parameters.fetch_factor - 1.0)) as u64
+    }
+
     /// Validation of a block: (usual time, what a slow block or a straggler adds).
     pub fn adoption(&self, draws: Draws, number: u32, regime: Regime, own: bool) -> (u64, u64) {
         let purpose = if own { Purpose::SelfAdoption } else { Purpose::Adoption };

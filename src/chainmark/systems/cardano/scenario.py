@@ -83,6 +83,8 @@ class Parameters(BaseModel):
     body_service_s: Seconds = 0.0115
     # The part of the body's service that the server spends before it sends.
     server_share: Share = 0.25
+    # Every fetch lasts so many times as long, from the request to the body: a slow-down to be found.
+    fetch_factor: Annotated[float, Field(ge=1, le=100)] = 1.0
     segment_bytes: SegmentBytes = 1448.0
     segment_bytes_in_region: SegmentBytes = 8949.0
     initial_window_segments: Annotated[float, Field(ge=1, le=1e6)] = 10.0
