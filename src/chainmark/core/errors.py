@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 
 class ExitCode(IntEnum):
@@ -30,6 +31,12 @@ class ChainmarkError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @classmethod
+    def from_native(cls, error: Exception) -> Self:
+        """The same for an error that a crate raised: its text is the sentence, and maybe a line with a hint."""
+        sentence, _, hint = str(error).partition("\nhint: ")
+        return cls(sentence, hint or None)
 
 
 class UsageError(ChainmarkError):

@@ -53,8 +53,8 @@ class CometBft:
         try:
             check_transaction_size(load.total_connections, load.rate, load.size_bytes)
         except ValueError as error:
-            sentence, _, hint = str(error).partition("\nhint: ")
-            raise UsageError(f"`load.size_bytes` cannot be used: {sentence}", hint or None) from error
+            told = UsageError.from_native(error)
+            raise UsageError(f"`load.size_bytes` cannot be used: {told.message}", told.hint) from error
         return profile
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:

@@ -116,19 +116,14 @@ def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
             send_grace_s=load.send_grace_s,
         )
     except ValueError as error:
-        raise UsageError(*_sentence_and_hint(error)) from error
-
-
-def _sentence_and_hint(error: Exception) -> tuple[str, str | None]:
-    sentence, _, hint = str(error).partition("\nhint: ")
-    return sentence, hint or None
+        raise UsageError.from_native(error) from error
 
 
 def _start(load: TransactionLoad) -> int:
     try:
         return load.start()
     except ConnectionError as error:
-        raise EnvironmentFailure(*_sentence_and_hint(error)) from error
+        raise EnvironmentFailure.from_native(error) from error
 
 
 @contextmanager
@@ -151,7 +146,7 @@ def _observing(observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
     try:
         observer.start()
     except ConnectionError as error:
-        raise EnvironmentFailure(*_sentence_and_hint(error)) from error
+        raise EnvironmentFailure.from_native(error) from error
     try:
         yield messages
     finally:
