@@ -122,7 +122,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
             raise UsageError(f"{name} has not one log line", _exclude_hint(name))
         if books.objects == 0:
             kept = next((line for line in books.malformed_kept), None)
-            why = f", the first because {kept.reason}" if kept else ""
+            why = f"; line {kept.line:,} of {Path(kept.file).name}: {kept.reason}" if kept else ""
             raise UsageError(
                 f"none of the {books.raw_lines:,} lines of {name} can be read as a trace message{why}",
                 f"logs are JSON lines as cardano-node prints them; {_exclude_hint(name)}",
@@ -132,9 +132,21 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
             "these are a node's messages, but none of them is about slots, blocks or resources",
             "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info",
         )
+    _check_begun(summaries, genesis)
     offsets = {name: summary.loop_offsets_s[1] for name, summary in summaries.items() if summary.loop_offsets_s}
     _check_fit(offsets, genesis, None)
     _check_magic({name: summary.books.network_magic for name, summary in summaries.items()}, genesis)
+
+
+def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
+    """That the logs do not end before the chain begins: all that they tell would be left out."""
+    last_ns = max((one.books.last_ns for one in summaries.values() if one.books.last_ns is not None), default=None)
+    if last_ns is not None and last_ns < genesis.system_start_ns:
+        raise UsageError(
+            f"these logs are not of the genesis: they end at {_text(last_ns)}, and by it slot 0 began at "
+            f"{_text(genesis.system_start_ns)}",
+            "give their own with `--genesis FILE`",
+        )
 
 
 def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,15 +13,20 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cardano.topology import Listed, parse_topology
 
-_READ = ConfigDict(frozen=True, extra="ignore")
-_STATED = ConfigDict(frozen=True, extra="forbid")
+_READ = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+_STATED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GENESIS_FILES = ("genesis/genesis.shelley.json", "genesis-shelley.json", "genesis/shelley-genesis.json")
 META_FILE = "meta.json"
 TOPOLOGY_FILE = "topology.json"
+# No chain has shorter or longer slots, nor counts that a signed word of 64 bits does not hold.
+SlotLength = Annotated[float, Field(ge=1e-3, le=3600, description="(seconds)")]
+Count = Annotated[int, Field(ge=1, lt=2**63)]
+# cardano-tracer names a node's folder after its address.
+_PORT = re.compile(r"_\d{1,5}$")
 STATED_START = "--set genesis.system_start=2026-02-05T18:52:16Z"
 GENESIS_HINT = f"give it with `--genesis FILE`, or state what is known of it: `{STATED_START}`"
 UNKNOWN = "unknown"
@@ -74,9 +82,9 @@ class StatedGenesis(BaseModel):
     model_config = _STATED
 
     system_start: datetime | None = None
-    slot_length_s: Annotated[float, Field(gt=0, le=3600, description="(seconds)")] = 1.0
-    epoch_slots: Annotated[int, Field(ge=1)] = 8000
-    security_parameter: Annotated[int, Field(ge=1)] = 40
+    slot_length_s: SlotLength = 1.0
+    epoch_slots: Count = 8000
+    security_parameter: Count = 40
     active_slots_coefficient: Annotated[float, Field(gt=0, le=1)] = 0.05
     max_block_body_bytes: Annotated[int, Field(ge=1, description="(bytes)")] = 90_112
     network_magic: Annotated[int, Field(ge=0)] | None = None
@@ -100,9 +108,9 @@ class _ShelleyGenesis(BaseModel):
     model_config = _READ
 
     systemStart: datetime  # noqa: N815
-    slotLength: Annotated[float, Field(gt=0)]  # noqa: N815
-    epochLength: Annotated[int, Field(ge=1)]  # noqa: N815
-    securityParam: Annotated[int, Field(ge=1)]  # noqa: N815
+    slotLength: SlotLength  # noqa: N815
+    epochLength: Count  # noqa: N815
+    securityParam: Count  # noqa: N815
     activeSlotsCoeff: Annotated[float, Field(gt=0, le=1)]  # noqa: N815
     networkMagic: int | None = None  # noqa: N815
     protocolParams: _ProtocolParameters  # noqa: N815
@@ -118,7 +126,7 @@ def find_genesis(folder: Path, given: Path | None) -> Path | None:
     """The genesis file that was given, or the one that lies beside the logs."""
     if given is not None:
         return given
-    return next((path for name in GENESIS_FILES if (path := folder / name).is_file()), None)
+    return next((path for name in GENESIS_FILES if _is_file(path := folder / name)), None)
 
 
 def read_genesis(path: Path) -> Genesis:
@@ -285,7 +293,7 @@ def find_meta(folder: Path, given: Path | None) -> Path | None:
     if given is not None:
         return given
     beside = folder / META_FILE
-    return beside if beside.is_file() else None
+    return beside if _is_file(beside) else None
 
 
 def read_meta(path: Path) -> Meta:
@@ -312,7 +320,7 @@ def read_regions(folder: Path, given: Path | None) -> tuple[Path | None, dict[st
         UsageError: a file was given that is no topology.
     """
     path = given if given is not None else folder / TOPOLOGY_FILE
-    if given is None and not path.is_file():
+    if given is None and not _is_file(path):
         return None, None
     topology = parse_topology(str(path))
     if not isinstance(topology, Listed):
@@ -320,9 +328,33 @@ def read_regions(folder: Path, given: Path | None) -> tuple[Path | None, dict[st
     return path, {host.name: host.region for host in topology.hosts}
 
 
+def regions_of(hosts: Iterable[str], regions: Mapping[str, str]) -> dict[str, str]:
+    """The regions by the names of the hosts: "node-0_30001", as cardano-tracer calls a folder, is the host "node-0".
+
+    A host that the topology lists keeps its name, and one whose name is not the only one of its kind has no region.
+    """
+    names = list(hosts)
+    short = {name: _PORT.sub("", name) for name in names if name not in regions}
+    shared = Counter(short.values())
+    renamed = {one: name for name, one in short.items() if one != name and shared[one] == 1 and one not in names}
+    return {renamed.get(name, name): region for name, region in regions.items()}
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except PermissionError as error:
+        raise EnvironmentFailure(f"{path} may not be read", "make its folder readable") from error
+
+
 def _read_json(path: Path, what: str, hint: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        # JSON can hold halves of characters, which nothing can be written with.
+        json.dumps(content, ensure_ascii=False).encode()
+        return content
+    except PermissionError as error:
+        raise EnvironmentFailure(f"the {what} {path} may not be read", "make it readable, or give another") from error
     except OSError as error:
         raise UsageError(f"the {what} {path} cannot be read: {error.strerror}", hint) from error
     except (ValueError, RecursionError) as error:

@@ -34,6 +34,7 @@ from chainmark.systems.cardano.documents import (
     find_meta,
     read_meta,
     read_regions,
+    regions_of,
     resolve_genesis,
 )
 from chainmark.systems.cardano.filters import Condition, parse_conditions
@@ -138,6 +139,7 @@ def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs)
 
     Raises:
         UsageError: there is no genesis, or a document is not what it should be.
+        EnvironmentFailure: a document may not be read.
     """
     genesis_file = find_genesis(cluster.folder, order.genesis)
     if genesis_file is None and settings.genesis.system_start is None:
@@ -148,6 +150,8 @@ def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs)
     meta_file = find_meta(cluster.folder, order.meta)
     meta = Meta() if meta_file is None else read_meta(meta_file)
     topology_file, regions = read_regions(cluster.folder, order.topology)
+    if regions is not None:
+        regions = regions_of([host.name for host in cluster.hosts], regions)
     files = [path for path in (genesis_file, meta_file, topology_file) if path is not None]
     return Documents(genesis, meta, regions, files, notes)
 

@@ -156,9 +156,9 @@ def find_logs(source: Path) -> ClusterLogs:
         UsageError: there is no such folder, or it holds no logs.
         EnvironmentFailure: it may not be read.
     """
-    if not source.exists():
-        raise UsageError(f"there is no folder or file `{source}`", "give the folder of a cluster's logs")
     try:
+        if not source.exists():
+            raise UsageError(f"there is no folder or file `{source}`", "give the folder of a cluster's logs")
         if source.is_file():
             hosts: list[HostLogs] = _families([source], source.parent)
             left_out: list[str] = []

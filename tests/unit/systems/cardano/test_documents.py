@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cardano.documents import (
     GENESIS_FILES,
     Meta,
@@ -18,6 +18,7 @@ from chainmark.systems.cardano.documents import (
     read_genesis,
     read_meta,
     read_regions,
+    regions_of,
     resolve_genesis,
 )
 
@@ -76,6 +77,10 @@ def test_what_nobody_stated_is_named_with_the_value_that_is_assumed() -> None:
         (json.dumps({**GENESIS, "systemStart": "yesterday"}), "`systemStart` is missing or not as it must be"),
         (json.dumps({**GENESIS, "slotLength": 0}), "`slotLength` is missing"),
         (json.dumps({**GENESIS, "epochLength": None}), "`epochLength` is missing"),
+        (json.dumps({**GENESIS, "slotLength": -1}), "`slotLength` is missing"),
+        (json.dumps({**GENESIS, "slotLength": 1e300}), "`slotLength` is missing"),
+        (json.dumps({**GENESIS, "securityParam": 10**30}), "`securityParam` is missing"),
+        (json.dumps({**GENESIS, "activeSlotsCoeff": float("nan")}), "`activeSlotsCoeff` is missing"),
     ],
 )
 def test_what_is_no_genesis_is_refused_with_what_is_wrong(tmp_path: Path, content: str, said: str) -> None:
@@ -86,6 +91,27 @@ def test_what_is_no_genesis_is_refused_with_what_is_wrong(tmp_path: Path, conten
     assert "--genesis FILE" in (refused.value.hint or "")
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         read_genesis(tmp_path / "none.json")
+
+
+def test_a_genesis_written_by_a_windows_editor_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "genesis.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(GENESIS).encode())
+    assert read_genesis(path).epoch_slots == 8000
+
+
+def test_what_may_not_be_read_is_an_environment_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read everything, so the refusal is the file system's in name only."""
+
+    def refuse(*_: Any, **__: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(EnvironmentFailure, match="may not be read"):
+        read_genesis(tmp_path / "genesis.json")
+    monkeypatch.setattr(Path, "is_file", refuse)
+    for find in (find_genesis, find_meta, read_regions):
+        with pytest.raises(EnvironmentFailure, match="may not be read"):
+            find(tmp_path, None)
 
 
 def test_descriptions_of_both_ages_tell_versions_and_commits(tmp_path: Path) -> None:
@@ -138,6 +164,11 @@ def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"`meta\.manifest` in .* is not as it must be"):
         read_meta(_write(tmp_path / "meta.json", {"meta": {"manifest": 7}}))
     assert find_meta(tmp_path, None) == tmp_path / "meta.json"
+    rate = {"profile_content": {"generator": {"tps": float("inf")}}}
+    with pytest.raises(UsageError, match=r"`meta\.profile_content\.generator\.tps` in .* is not as it must be"):
+        read_meta(_write(tmp_path / "meta.json", {"meta": rate}))
+    with pytest.raises(UsageError, match="is not JSON"):
+        read_meta(_write(tmp_path / "meta.json", {"meta": {"batch": "\ud800"}}))
 
 
 def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
@@ -149,3 +180,17 @@ def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
         read_regions(tmp_path, Path("torus-dense"))
     with pytest.raises(UsageError, match="cannot be read as a file"):
         read_regions(tmp_path, tmp_path / "none.json")
+
+
+def test_hosts_named_after_their_addresses_keep_their_regions() -> None:
+    """The folders of cardano-tracer are called "node-0_30001"; without their regions no route would be measured."""
+    listed = {"node-0": "eu", "node-1": "us", "node-2": "ap"}
+    assert regions_of(["node-0_30000", "node-1_30001", "node-2"], listed) == {
+        "node-0_30000": "eu",
+        "node-1_30001": "us",
+        "node-2": "ap",
+    }
+    # Which of them is meant cannot be known.
+    assert regions_of(["node-0_30000", "node-0_30001"], listed) == listed
+    assert regions_of(["node-0", "node-0_30001"], listed) == listed
+    assert regions_of(["127.0.0.1_30000"], listed) == listed

@@ -234,12 +234,24 @@ def _another_year(folder: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"at":"2026-', b'"at":"2025-'))
 
 
+def _relays_of_an_older_chain(folder: Path) -> None:
+    """Without a forge loop only the times say that the genesis is another chain's."""
+    edit_json("genesis/genesis.shelley.json", systemStart="2027-02-05T18:52:16Z")(folder)
+    for host in HOSTS:
+        edit_lines(f"{host}/stdout", lambda line: None if "Forge." in line else line)(folder)
+
+
 @pytest.mark.parametrize(
     ("change", "said", "hint"),
     [
         (_empty, "node-2 has not one log line: node-2/stdout is empty", "--exclude node-2"),
         (_gone, "node-2 has not one log line: its folder has no log in it", "--exclude node-2"),
-        (_malformed, r"none of the 299 lines of node-2 can be read", "--exclude node-2"),
+        (
+            _malformed,
+            r"none of the 299 lines of node-2 can be read as a trace message; line 1 of stdout: no JSON",
+            "--exclude node-2",
+        ),
+        (_relays_of_an_older_chain, "they end at 2026-02-05T18:5.*, and by it slot 0 began at 2027-", "--genesis FILE"),
         (_no_genesis, "there is no genesis in", "--set genesis.system_start=2026-02-05T18:52:16Z"),
         (
             _another_year,
