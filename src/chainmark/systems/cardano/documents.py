@@ -352,10 +352,10 @@ def _read_json(path: Path, what: str, hint: str) -> Any:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         # JSON can hold halves of characters, which nothing can be written with.
         json.dumps(content, ensure_ascii=False).encode()
-        return content
     except PermissionError as error:
         raise EnvironmentFailure(f"the {what} {path} may not be read", "make it readable, or give another") from error
     except OSError as error:
         raise UsageError(f"the {what} {path} cannot be read: {error.strerror}", hint) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the {what} {path} is not JSON: {error}", hint) from error
+    return content
