@@ -17,6 +17,9 @@ const COMPRESSED: usize = 128 << 10;
 /// is a multiple of it.
 const DECOMPRESSED: usize = 32 << 10;
 
+/// How some editors and shells begin a text; it belongs to no line.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The bytes of a file as they are stored.
 struct Stored<'a> {
     file: File,
@@ -87,6 +90,8 @@ pub struct Input<'a> {
     source: Source<'a>,
     /// The first bytes of a plain file that nobody read yet.
     head: Vec<u8>,
+    /// Whether any text was read.
+    begun: bool,
     damage: Option<String>,
     pub container: Container,
 }
@@ -123,11 +128,21 @@ impl<'a> Input<'a> {
             plain_head = head;
             (Source::Plain(Box::new(stored)), Container::Plain)
         };
-        Ok(Self { path: path.to_owned(), source, head: plain_head, damage: None, container })
+        Ok(Self { path: path.to_owned(), source, head: plain_head, begun: false, damage: None, container })
     }
 
     /// Fills `buffer` as far as the text goes; less than all of it only at the end.
     pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let filled = self.fill_any(buffer)?;
+        if std::mem::replace(&mut self.begun, true) || !buffer[..filled].starts_with(BYTE_ORDER_MARK) {
+            return Ok(filled);
+        }
+        buffer.copy_within(BYTE_ORDER_MARK.len()..filled, 0);
+        let filled = filled - BYTE_ORDER_MARK.len();
+        Ok(filled + self.fill_any(&mut buffer[filled..])?)
+    }
+
+    fn fill_any(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = self.head.len().min(buffer.len());
         buffer[..filled].copy_from_slice(&self.head[..filled]);
         self.head.drain(..filled);

@@ -125,6 +125,19 @@ fn compressed_files_of_several_parts() {
 }
 
 #[test]
+fn a_byte_order_mark_hides_no_line() {
+    let folder = Folder::new();
+    let text = [b"\xef\xbb\xbf", slots(3).join("\r\n").as_bytes()].concat();
+    for bytes in [text.clone(), gzip(&text), zstd(&text)] {
+        assert_eq!(facts(&[folder.write("log", &bytes)]), told(0..3));
+    }
+    // It is no text of its own, and within a file it is none.
+    assert_eq!(read_text(b"\xef\xbb\xbf").1.raw_lines, 0);
+    let (_, books) = read_text(format!("{}\n\u{feff}{}", slots(1)[0], slots(1)[0]).as_bytes());
+    assert_eq!((books.decoded, books.not_objects), (1, 1));
+}
+
+#[test]
 fn a_damaged_file_counts_as_far_as_it_goes() {
     let folder = Folder::new();
     // The texts must not compress into a single block.
