@@ -4,8 +4,19 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
+/// What a message is called; empty where it has no name.
+struct Names {
+    message: Message,
+    /// Namespace of the present tracing system.
+    present: &'static str,
+    /// Namespace of its first versions.
+    first: &'static str,
+    /// `kind` of the system before it.
+    legacy: &'static str,
+}
+
 macro_rules! messages {
-    ($($variant:ident: $new:expr, $old:expr, $legacy:expr;)*) => {
+    ($($variant:ident: $present:expr, $first:expr, $legacy:expr;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Message { $($variant,)* }
 
@@ -13,8 +24,8 @@ macro_rules! messages {
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
         }
 
-        /// Namespace of the present tracing system, of its first versions, and `kind` of the one before it.
-        const NAMES: &[(Message, &str, &str, &str)] = &[$((Message::$variant, $new, $old, $legacy),)*];
+        const NAMES: &[Names] =
+            &[$(Names { message: Message::$variant, present: $present, first: $first, legacy: $legacy },)*];
     };
 }
 
@@ -62,20 +73,21 @@ impl Message {
         match self {
             // One message to whoever counts it, but for what the old nodes call the hash.
             Self::AnnouncedLegacy => Self::Announced.name(),
-            _ => NAMES[self as usize].1,
+            _ => NAMES[self as usize].present,
         }
     }
 
     /// The message of a line, by its namespace and `kind`; the present names go first, the oldest last.
     pub fn find(ns: &[u8], kind: &[u8]) -> Option<Self> {
-        let matching = |wanted: &[u8], name: fn(&(Self, &'static str, &'static str, &'static str)) -> &'static str| {
-            NAMES.iter().find(|names| !name(names).is_empty() && name(names).as_bytes() == wanted).map(|names| names.0)
+        let matching = |wanted: &[u8], name: fn(&Names) -> &'static str| {
+            let names = NAMES.iter().find(|names| !name(names).is_empty() && name(names).as_bytes() == wanted);
+            names.map(|names| names.message)
         };
         let short_kind = kind.strip_prefix(b"Cardano.Node.").unwrap_or(kind);
-        matching(ns, |names| names.1)
-            .or_else(|| matching(ns, |names| names.2))
-            .or_else(|| matching(short_kind, |names| names.2))
-            .or_else(|| matching(kind, |names| names.3))
+        matching(ns, |names| names.present)
+            .or_else(|| matching(ns, |names| names.first))
+            .or_else(|| matching(short_kind, |names| names.first))
+            .or_else(|| matching(kind, |names| names.legacy))
             // The oldest nodes have two kinds for one message.
             .or_else(|| (kind == b"ResourceStats").then_some(Self::Resources))
     }

@@ -1,0 +1,56 @@
+//! What lines tell of the node itself, beside the events: its name, its version, its network.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::books::{HostBooks, MAX_NAMES};
+use crate::decode::fields::Fields;
+use crate::json::{Key, string};
+use crate::key;
+use crate::message::Note;
+
+/// Counts the host that was told until now, and begins to count another one.
+#[cold]
+pub(super) fn count_host(names: &mut BTreeMap<String, u64>, last: &mut (String, u64), host: &[u8]) {
+    if let Some(count) = names.get_mut(&last.0) {
+        *count += last.1;
+    }
+    let host = String::from_utf8_lossy(host).into_owned();
+    if names.len() < MAX_NAMES {
+        names.entry(host.clone()).or_insert(0);
+    }
+    *last = (host, 1);
+}
+
+impl HostBooks {
+    #[cold]
+    pub(super) fn note(&mut self, note: Note, fields: Fields<'_>) {
+        let told = |key: Key| {
+            let value = fields.members.get(fields.scanner.text, key);
+            let told = string(fields.scanner.text, value).or_else(|| {
+                let number = value.lead(fields.scanner.text).is_ascii_digit();
+                number.then(|| Cow::Borrowed(value.of(fields.scanner.text)))
+            })?;
+            (!told.is_empty()).then(|| String::from_utf8_lossy(&told).into_owned())
+        };
+        match note {
+            Note::Version => {
+                self.node_version = told(key::APPLICATION_VERSION).or(self.node_version.take());
+                self.node_revision = told(key::GIT_REVISION).or(self.node_revision.take());
+                self.compiler_version = told(key::COMPILER_VERSION).or(self.compiler_version.take());
+            }
+            Note::Startup => self.network_magic = told(key::NETWORK_MAGIC).or(self.network_magic.take()),
+        }
+    }
+
+    /// Old nodes tell version and revision in every line: "8.1.1:ea2c0".
+    #[cold]
+    pub(super) fn note_environment(&mut self, told: Option<Cow<'_, [u8]>>) {
+        let Some(told) = told else { return };
+        let told = String::from_utf8_lossy(&told);
+        if let Some((version, revision)) = told.split_once(':').filter(|(version, _)| !version.is_empty()) {
+            self.node_version = Some(version.to_owned());
+            self.node_revision = Some(revision.to_owned());
+        }
+    }
+}
