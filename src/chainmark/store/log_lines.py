@@ -1,9 +1,12 @@
-"""Lines of log files by their numbers, as they stand there: the files may be plain or compressed by now."""
+"""Lines of log files by their numbers, as they were logged: the files may be plain or compressed by now."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
+import zlib
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -11,7 +14,10 @@ from typing import BinaryIO, cast
 import zstandard
 
 from chainmark.core.storage import storage_errors
+from chainmark.store.wrapped_lines import unwrapped
 
+# Pieces of one line that are looked for, and how long they may be: journald and docker cut lines into short ones.
+_PIECES, _PIECE_BYTES = 256, 1 << 18
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PACKED = ("", ".gz", ".zst")
 
@@ -30,15 +36,20 @@ def find_log(folder: Path, name: str) -> Path | None:
 def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
     """The lines of those numbers, from 1, without their ends; one that the file does not have is left out.
 
-    What a terminal could take for a command is made visible.
+    Of a line that journald or docker wrapped, what was logged; if they cut it, the number is that of its last piece.
+    What a terminal could take for a command is made visible. Damage ends a file, as it did when it was imported.
     """
     wanted = set(numbers)
     found: dict[int, str] = {}
     last = max(wanted, default=0)
-    with storage_errors(path), path.open("rb") as raw:
+    before: deque[bytes] = deque(maxlen=_PIECES)
+    damage = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
+    with storage_errors(path), path.open("rb") as raw, contextlib.suppress(*damage):
         for number, line in enumerate(_unpacked(raw), start=1):
             if number in wanted:
-                found[number] = _visible(line.rstrip(b"\r\n").decode("utf-8", errors="replace"))
+                found[number] = _visible(unwrapped(line.rstrip(b"\r\n"), before).decode("utf-8", errors="replace"))
+            if len(line) <= _PIECE_BYTES:
+                before.append(line)
             if number >= last:
                 break
     return found
@@ -49,7 +60,8 @@ def _unpacked(raw: io.BufferedReader) -> BinaryIO:
     if start.startswith(_GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
     if start == _ZSTD:
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
+        decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)  # as `zstd --long` needs it
+        return io.BufferedReader(decompressor.stream_reader(raw, read_across_frames=True))
     return raw
 
 
