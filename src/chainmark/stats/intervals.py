@@ -2,6 +2,9 @@
 
 Every constructor is a pure function of numbers. A contrast lives on a *working* scale: the logarithm of a ratio,
 a ratio minus one, or a plain difference. A 90 % interval is two one-sided tests at 5 %, which the verdict needs.
+
+Distributions are written with the special functions that ``scipy.stats`` computes them by: that package itself takes
+longer to import than a small comparison to make.
 """
 
 from __future__ import annotations
@@ -12,11 +15,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import special
+
+from chainmark.stats.centiles import FloatArray
 
 CONFIDENCE = 0.90
 _ONE_SIDED = (1.0 + CONFIDENCE) / 2.0
 _LARGEST_Z = 37.0  # beyond it the normal tail is smaller than a float can hold
+_HALVINGS = 48  # of the range up to it: to 2e-13
 
 
 class Working(StrEnum):
@@ -61,14 +67,26 @@ class Contrast:
 def t_quantile(probability: float, degrees_of_freedom: float | None) -> float:
     """Quantile of Student's t; of the normal distribution for None."""
     if degrees_of_freedom is None:
-        return float(stats.norm.ppf(probability))
-    return float(stats.t.ppf(probability, degrees_of_freedom))
+        return float(special.ndtri(probability))
+    return float(special.stdtrit(degrees_of_freedom, probability))
 
 
 def _t_tail(value: float, degrees_of_freedom: float | None) -> float:
     if degrees_of_freedom is None:
-        return float(stats.norm.sf(value))
-    return float(stats.t.sf(value, degrees_of_freedom))
+        return _normal_tail(value)
+    return float(special.stdtr(degrees_of_freedom, -value))
+
+
+def _normal_tail(value: float) -> float:
+    return float(special.ndtr(-value))
+
+
+def _binomial_at_least(count: float, trials: float, share: float) -> float:
+    return float(special.betainc(count, trials - count + 1.0, share)) if count > 0 else 1.0
+
+
+def _binomial_at_most(count: float, trials: float, share: float) -> float:
+    return float(special.betaincc(count + 1.0, trials - count, share)) if count < trials else 1.0
 
 
 def from_standard_error(
@@ -108,11 +126,12 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
     Args:
         values: at least one value; the variance of a single one is 0.
     """
-    array = np.asarray(values, dtype=np.float64)
-    largest = float(np.abs(array).max())
-    if float(array.max() - array.min()) <= 1e-12 * largest:
-        return float(array[0]), 0.0
-    return float(array.mean()), float(array.var(ddof=1))
+    # A few numbers, thousands of times: arrays would take longer.
+    low, high = min(values), max(values)
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        return float(values[0]), 0.0
+    mean = math.fsum(values) / len(values)
+    return mean, math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def difference_of(baseline: float, candidate: float) -> float:
@@ -180,11 +199,35 @@ def poisson_p_different(count_a: float, exposure_a: float, count_b: float, expos
     if count_a + count_b == 0:
         return 1.0
     if count_a + count_b <= 200:
-        return float(stats.poisson_means_test(round(count_a), exposure_a, round(count_b), exposure_b).pvalue)
+        return _e_test(round(count_a), exposure_a, round(count_b), exposure_b)
     share = exposure_b / (exposure_a + exposure_b)
     total = count_a + count_b
-    tails = stats.binom.cdf(count_b, total, share), stats.binom.sf(count_b - 1, total, share)
-    return min(1.0, 2.0 * float(min(tails)))
+    return min(1.0, 2.0 * min(_binomial_at_most(count_b, total, share), _binomial_at_least(count_b, total, share)))
+
+
+def _poisson_table(mean: float) -> tuple[FloatArray, FloatArray]:
+    """Counts of a Poisson variable and their probabilities; what is left out has less than 1e-13 on either side."""
+    reach = 8.0 * math.sqrt(mean) + 40.0
+    counts = np.arange(max(0.0, math.floor(mean - reach)), math.ceil(mean + reach) + 1.0)
+    return counts, np.exp(special.xlogy(counts, mean) - special.gammaln(counts + 1.0) - mean)
+
+
+def _e_test(count_a: int, exposure_a: float, count_b: int, exposure_b: float) -> float:
+    """Chance of counts whose standardised difference is as large as the one found, if the pooled rate held for both."""
+    rate = (count_a + count_b) / (exposure_a + exposure_b)
+    (counts_a, chances_a), (counts_b, chances_b) = (
+        _poisson_table(rate * exposure_a),
+        _poisson_table(rate * exposure_b),
+    )
+
+    def distance(of_a: FloatArray, of_b: FloatArray) -> FloatArray:
+        variance = of_a / exposure_a**2 + of_b / exposure_b**2
+        return np.abs(of_a / exposure_a - of_b / exposure_b) / np.sqrt(np.where(variance > 0.0, variance, np.inf))
+
+    found = distance(np.array(float(count_a)), np.array(float(count_b)))
+    # Equal distances differ by rounding: without this allowance the counts found need not be as far as themselves.
+    as_far = distance(counts_a[:, None], counts_b[None, :]) >= found * (1.0 - 1e-12)
+    return float((chances_a[:, None] * chances_b[None, :])[as_far].sum())
 
 
 def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b: float) -> Contrast:
@@ -208,8 +251,8 @@ def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b:
         ratio = max(0.0, 1.0 + bound)
         return exposure_b * ratio / (exposure_a + exposure_b * ratio)
 
-    low_share = float(stats.beta.ppf(tail, count_b, count_a + 1)) if count_b > 0 else 0.0
-    high_share = float(stats.beta.ppf(1.0 - tail, count_b + 1, count_a))
+    low_share = float(special.betaincinv(count_b, count_a + 1.0, tail)) if count_b > 0 else 0.0
+    high_share = float(special.betaincinv(count_b + 1.0, count_a, 1.0 - tail))
     low = low_share / (1.0 - low_share) * odds - 1.0
     high = high_share / (1.0 - high_share) * odds - 1.0
     return Contrast(
@@ -217,8 +260,8 @@ def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b:
         change=count_b / count_a * odds - 1.0,
         low=low,
         high=high,
-        p_above=lambda bound: float(stats.binom.sf(count_b - 1, total, share(bound))),
-        p_below=lambda bound: float(stats.binom.cdf(count_b, total, share(bound))),
+        p_above=lambda bound: _binomial_at_least(count_b, total, share(bound)),
+        p_below=lambda bound: _binomial_at_most(count_b, total, share(bound)),
         p_different=poisson_p_different(count_a, exposure_a, count_b, exposure_b),
         standard_error=_width_as_standard_error(low, high),
     )
@@ -229,9 +272,17 @@ Limits = Callable[[float], tuple[float, float]]
 
 def _crossing(limit: Callable[[float], float], bound: float) -> float:
     """The z at which a monotone limit meets the bound; the largest z when it never does."""
-    if (limit(0.0) - bound) * (limit(_LARGEST_Z) - bound) > 0.0:
+    nearest, furthest = limit(0.0) - bound, limit(_LARGEST_Z) - bound
+    if nearest * furthest > 0.0:
         return _LARGEST_Z
-    return float(optimize.brentq(lambda z: limit(z) - bound, 0.0, _LARGEST_Z, xtol=1e-10))
+    before, after = 0.0, _LARGEST_Z
+    for _ in range(_HALVINGS):
+        middle = (before + after) / 2.0
+        if (limit(middle) - bound) * furthest > 0.0:
+            after = middle
+        else:
+            before = middle
+    return (before + after) / 2.0
 
 
 def _from_limits(change: float, limits: Limits, working: Working, p_different: float | None = None) -> Contrast:
@@ -239,13 +290,13 @@ def _from_limits(change: float, limits: Limits, working: Working, p_different: f
 
     def above(bound: float) -> float:
         if bound < change:
-            return float(stats.norm.sf(_crossing(lambda z: limits(z)[0], bound)))
-        return float(stats.norm.cdf(_crossing(lambda z: limits(z)[1], bound)))
+            return _normal_tail(_crossing(lambda z: limits(z)[0], bound))
+        return _normal_tail(-_crossing(lambda z: limits(z)[1], bound))
 
     def below(bound: float) -> float:
         if bound > change:
-            return float(stats.norm.sf(_crossing(lambda z: limits(z)[1], bound)))
-        return float(stats.norm.cdf(_crossing(lambda z: limits(z)[0], bound)))
+            return _normal_tail(_crossing(lambda z: limits(z)[1], bound))
+        return _normal_tail(-_crossing(lambda z: limits(z)[0], bound))
 
     low, high = limits(t_quantile(_ONE_SIDED, None))
     different = min(1.0, 2.0 * min(above(0.0), below(0.0))) if p_different is None else p_different
@@ -270,9 +321,9 @@ def poisson_limits(count: float, exposure: float, z: float) -> tuple[float, floa
 
     Source: Garwood (1936), "Fiducial limits for the Poisson distribution".
     """
-    tail = float(stats.norm.sf(z))
-    low = float(stats.chi2.ppf(tail, 2.0 * count)) / 2.0 if count > 0 else 0.0
-    high = float(stats.chi2.isf(tail, 2.0 * count + 2.0)) / 2.0
+    tail = _normal_tail(z)
+    low = float(special.gammaincinv(count, tail)) if count > 0 else 0.0
+    high = float(special.gammainccinv(count + 1.0, tail))
     rate = count / exposure
     return min(low / exposure, rate), max(high / exposure, rate)
 

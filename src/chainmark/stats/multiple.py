@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from scipy import stats
-
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values that control the chance of any false alarm in a family.
@@ -38,8 +35,13 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     Returns:
         In the order given.
 
-    Source: Benjamini and Hochberg (1995), as scipy computes it.
+    Source: Benjamini and Hochberg (1995).
     """
-    if not p_values:
-        return []
-    return [float(q) for q in stats.false_discovery_control(np.asarray(p_values), method="bh")]
+    count = len(p_values)
+    order = sorted(range(count), key=lambda index: p_values[index])
+    adjusted = [1.0] * count
+    lowest = 1.0
+    for rank, index in reversed(list(enumerate(order, start=1))):
+        lowest = min(lowest, p_values[index] * (count / rank))
+        adjusted[index] = lowest
+    return adjusted

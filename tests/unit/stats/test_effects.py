@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from chainmark.stats import effects
 from chainmark.stats.effects import largest_gap, probability_larger, wasserstein
@@ -20,6 +21,7 @@ def test_effect_sizes_agree_with_brute_force(left: list[float], right: list[floa
     gaps = {v: abs(np.mean(a <= v) - np.mean(b <= v)) for v in {*left, *right}}
     assert gap == pytest.approx(max(gaps.values()))
     assert gaps[at] == pytest.approx(gap)
+    assert wasserstein(a, b) == pytest.approx(stats.wasserstein_distance(left, right))
 
 
 def test_a_shift_is_its_own_wasserstein_distance() -> None:
