@@ -1,62 +1,75 @@
-"""How far a side's quantiles could have come out otherwise: runs resampled first, then blocks of time within each."""
+"""How far a side's quantiles could have come out otherwise: runs resampled first, then blocks of time within each.
+
+Resampled are bundles of rows, all rows of a unit at least. Of every resample it is counted how many values are at or
+below the values of a grid: its distribution function, from which all its quantiles are read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from chainmark.compare.inputs import Bundles
-from chainmark.compare.samples import ChartSide, RunSamples
+from chainmark.compare.samples import ChartSide
 from chainmark.core.metric import Metric, Population
-from chainmark.stats.bootstrap import (
-    Multiplicities,
-    generator,
-    multiplicities,
-    optimal_block_length,
-    resampled_centiles,
-)
-from chainmark.stats.centiles import FloatArray, IntArray, centile_index
-from chainmark.stats.units import Units, block_length, unit_sums
-from chainmark.stats.woodruff import LARGE_ROWS
+from chainmark.stats.bootstrap import Multiplicities, generator, multiplicities, optimal_block_length
+from chainmark.stats.centiles import FloatArray, IntArray, centile_index, centile_indices
 
 BAND_RESAMPLES = 200
-_CHUNK = 10  # resamples of rows held at a time: bounds the memory
-_GRID = 400  # values at which the distribution functions of resamples of bundles are known
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One run's finite values, and the units in which they are resampled."""
-
-    values: FloatArray
-    unit_of_value: IntArray
-    units: int
-    block_length: float
-
-
-def _part(values: FloatArray, units: Units) -> _Part:
-    kept = np.isfinite(values)
-    length = block_length([unit_sums(values, units)], ordered=units.ordered)
-    return _Part(values[kept], units.of_row[kept], units.count, length)
+_GRID = 400  # values at which the distribution functions of resamples are known, where more are distinct
+_ENDS = 32  # lowest and highest values that are in the grid as well, and as many quantiles beyond them: tails are long
+_CHUNK_ELEMENTS = 2_000_000  # held at a time: bounds the memory
+_FEW = 20  # rows of a bundle: so many are weighted one by one sooner than counted
+_MANY = 256  # rows of a bundle: so many are sorted sooner than looked up
 
 
 def band(replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The pointwise 90 % band of replicates.
+    """The pointwise 90 % band of replicates; resamples without a value tell nothing.
 
     Args:
         replicates: shape (resamples, points).
     """
-    ordered = np.sort(replicates, axis=0)
+    ordered = np.sort(replicates[np.isfinite(replicates).all(axis=1)], axis=0)
     last = len(ordered) - 1
     return ordered[round(0.05 * last)], ordered[round(0.95 * last)]
 
 
+def resampled_quantiles(
+    pooled: FloatArray, at_or_below: IntArray, counts: IntArray, fractions: FloatArray
+) -> FloatArray:
+    """Nearest-rank quantiles of resamples whose distribution functions are known at the values of a grid.
+
+    Between two values of the grid a resample is taken to hold the sample's values in their proportions. Where all
+    distinct values are in the grid, its quantiles are exact.
+
+    Args:
+        pooled: shape (n,), ascending, in the metric's unit.
+        at_or_below: shape (points,), the number of them at or below each value of the grid; the last is n.
+        counts: shape (resamples, points), the same of every resample.
+        fractions: shape (fractions,), 0 to 1.
+
+    Returns:
+        Shape (resamples, fractions), in the metric's unit; NaN where a resample holds no value.
+    """
+    result = np.full((len(counts), len(fractions)), np.nan)
+    full = np.flatnonzero(counts[:, -1])
+    known = np.pad(counts[full], ((0, 0), (1, 0)))
+    # Far enough apart that all resamples together are one ascending row.
+    offsets = (np.arange(len(full)) * (known[:, -1].max(initial=0) + 1))[:, None]
+    wanted = centile_indices(known[:, -1], fractions)
+    cells = np.searchsorted((known + offsets).ravel(), (wanted + offsets).ravel(), side="right").reshape(wanted.shape)
+    after = cells - np.arange(len(full))[:, None] * known.shape[1]
+    low, high = (np.take_along_axis(known, places, axis=1) for places in (after - 1, after))
+    edges = np.append(0, at_or_below)
+    ranks = edges[after - 1] + (wanted - low) * (edges[after] - edges[after - 1]) // (high - low)
+    result[full] = pooled[ranks]
+    return result
+
+
 class Resampler:
-    """Quantiles of a side's pooled samples, resampled. A run with very many rows is resampled in bundles of them.
+    """Quantiles of a side's pooled samples, resampled.
 
     Args:
         side: the runs.
@@ -75,77 +88,53 @@ class Resampler:
 
     @property
     def in_bundles(self) -> bool:
-        """Whether bundles of neighbouring rows are resampled, instead of units of rows."""
-        return any(len(run.values) > LARGE_ROWS for run in self._runs)
+        """Whether a resampled bundle holds more than one unit."""
+        return any(run.run.bundles(self._population).coarse for run in self._runs)
 
     def quantiles(self, fractions: FloatArray) -> FloatArray:
         """Replicates, shape (resamples, fractions), in the metric's unit."""
-        return self._of_bundles(fractions) if self.in_bundles else self._of_rows(fractions)
-
-    def _of_rows(self, fractions: FloatArray) -> FloatArray:
-        rng = generator(*self._purpose)
-        parts = [_part(run.values, run.run.units(self._population)) for run in self._runs]
-        values = np.concatenate([part.values for part in parts])
-        order = np.argsort(values, kind="stable")
-        wanted = [float(fraction) for fraction in fractions]
-        chunks = []
-        for _ in range(BAND_RESAMPLES // _CHUNK):
-            weights = np.take(_row_weights(parts, rng), order, axis=1)
-            chunks.append(resampled_centiles(weights, values[order], wanted))
-        return np.concatenate(chunks)
-
-    def _of_bundles(self, fractions: FloatArray) -> FloatArray:
-        """A resample has its quantile where the sample has the one of the fraction that its share became."""
-        shares, resampled = self._shares
-        n = len(self._pooled)
-        moved = np.array([np.interp(fractions, np.append(0.0, row), np.append(0.0, shares)) for row in resampled])
-        ranks = np.minimum(np.floor(moved * n + 1e-9).astype(np.int64), n - 1)
-        return self._pooled[ranks]
+        return resampled_quantiles(self._pooled, *self._counts, fractions)
 
     @cached_property
-    def _shares(self) -> tuple[FloatArray, FloatArray]:
-        """The shares at or below the values of a grid, of the sample (points,) and its resamples (resamples, points).
-
-        All sums are of whole numbers below 2^53, so that the order in which BLAS adds them does not matter.
-        """
+    def _counts(self) -> tuple[IntArray, IntArray]:
+        """Values at or below those of a grid, of the sample (points,) and of its resamples (resamples, points)."""
         rng = generator(*self._purpose)
-        n = len(self._pooled)
-        places = [centile_index(n, float(fraction)) for fraction in np.linspace(0.0, 1.0, _GRID)]
-        grid = np.unique(self._pooled[places])
-        drawn = _drawn(rng, BAND_RESAMPLES, len(self._runs))
-        sums = np.zeros((BAND_RESAMPLES, len(grid)))
+        grid = _grid(self._pooled)
+        drawn = _drawn(rng, len(self._runs))
+        sums = np.zeros((BAND_RESAMPLES, len(grid)), dtype=np.int64)
         for index, run in enumerate(self._runs):
             bundles = run.run.bundles(self._population)
-            length = _bundle_block_length(run, bundles)
-            weights = np.concatenate(list(multiplicities(rng, len(bundles.starts) - 1, length, BAND_RESAMPLES)))
-            sums += (weights * drawn[:, index, None]).astype(np.float64) @ _at_or_below(run, bundles, grid)
-        return np.searchsorted(self._pooled, grid, side="right") / n, sums / sums[:, -1:]
+            values = run.values if bundles.order is None else run.values[bundles.order]
+            length = _block_length(values, bundles)
+            chunks = multiplicities(rng, len(bundles.starts) - 1, length, BAND_RESAMPLES)
+            weights = np.concatenate(list(chunks)) * drawn[:, index, None]
+            sums += resampled_counts(weights, values, bundles.starts, grid)
+        return np.searchsorted(self._pooled, grid, side="right"), sums
 
 
-def _drawn(rng: np.random.Generator, resamples: int, runs: int) -> IntArray:
+def _grid(pooled: FloatArray) -> FloatArray:
+    """All distinct values where they are few; else as many quantiles, and the values at both ends."""
+    is_last = np.append(pooled[1:] != pooled[:-1], True)
+    distinct: FloatArray = pooled[is_last]
+    if len(distinct) <= _GRID:
+        return distinct
+    n = len(pooled)
+    places = [centile_index(n, float(fraction)) for fraction in np.linspace(0.0, 1.0, _GRID)]
+    beyond = np.geomspace(_ENDS, max(_ENDS, n / 50.0), _ENDS).astype(np.int64)
+    ends = np.concatenate([np.arange(_ENDS), beyond])
+    found: FloatArray = np.unique(pooled[np.concatenate([places, ends, n - 1 - ends])])
+    return found
+
+
+def _drawn(rng: np.random.Generator, runs: int) -> Multiplicities:
     """How often each run is drawn, shape (resamples, runs)."""
-    drawn = rng.integers(0, runs, size=(resamples, runs))
-    return np.stack([(drawn == index).sum(axis=1, dtype=np.int64) for index in range(runs)], axis=1)
+    drawn = rng.integers(0, runs, size=(BAND_RESAMPLES, runs))
+    return np.stack([(drawn == index).sum(axis=1, dtype=np.int32) for index in range(runs)], axis=1)
 
 
-def _row_weights(parts: Sequence[_Part], rng: np.random.Generator) -> Multiplicities:
-    """Multiplicities of the pooled values for a few resamples, shape (chunk, n): runs drawn, then blocks."""
-    drawn = _drawn(rng, _CHUNK, len(parts)).astype(np.int32)
-    weights = []
-    for index, part in enumerate(parts):
-        chunks = list(multiplicities(rng, part.units, part.block_length, _CHUNK))
-        weights.append(np.take(np.concatenate(chunks), part.unit_of_value, axis=1) * drawn[:, index, None])
-    return np.concatenate(weights, axis=1)
-
-
-def _in_bundles(run: RunSamples, bundles: Bundles) -> FloatArray:
-    return run.values if bundles.order is None else run.values[bundles.order]
-
-
-def _bundle_block_length(run: RunSamples, bundles: Bundles) -> float:
+def _block_length(values: FloatArray, bundles: Bundles) -> float:
     if not bundles.ordered:
         return 1.0
-    values = _in_bundles(run, bundles)
     valid = np.isfinite(values)
     counts = np.add.reduceat(valid, bundles.starts[:-1], dtype=np.int64)
     sums = np.add.reduceat(np.where(valid, values, 0.0), bundles.starts[:-1])
@@ -153,12 +142,53 @@ def _bundle_block_length(run: RunSamples, bundles: Bundles) -> float:
     return optimal_block_length(sums[present] / counts[present])
 
 
-def _at_or_below(run: RunSamples, bundles: Bundles, grid: FloatArray) -> FloatArray:
+def resampled_counts(weights: Multiplicities, values: FloatArray, starts: IntArray, grid: FloatArray) -> IntArray:
+    """How many values of each resample are at or below each value of the grid.
+
+    Args:
+        weights: shape (resamples, bundles), how often each bundle is drawn.
+        values: shape (rows,), bundle by bundle, in the metric's unit, NaN where there is none.
+        starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
+        grid: shape (points,), ascending; the last value is not below any of the values.
+
+    Returns:
+        Shape (resamples, points).
+    """
+    if len(values) <= _FEW * (len(starts) - 1):
+        return _weighted(weights, values, starts, grid)
+    # Sums of whole numbers below 2^53: the order in which BLAS adds them does not matter.
+    counts: FloatArray = weights.astype(np.float64) @ _at_or_below(values, starts, grid)
+    return counts.astype(np.int64)
+
+
+def _weighted(weights: Multiplicities, values: FloatArray, starts: IntArray, grid: FloatArray) -> IntArray:
+    """The same, value by value."""
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(np.isfinite(values))]  # NaN comes last
+    bundle_of_value = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[order]
+    last = np.searchsorted(values[order], grid, side="right")
+    counts = np.empty((len(weights), len(grid)), dtype=np.int64)
+    rows = max(1, _CHUNK_ELEMENTS // max(1, len(order)))
+    for first in range(0, len(weights), rows):
+        drawn = np.take(weights[first : first + rows], bundle_of_value, axis=1)
+        counts[first : first + rows] = drawn.cumsum(axis=1, dtype=np.int32)[:, last - 1]
+    counts[:, last == 0] = 0
+    return counts
+
+
+def _at_or_below(values: FloatArray, starts: IntArray, grid: FloatArray) -> FloatArray:
     """How many values of each bundle are at or below each value of the grid, shape (bundles, points)."""
-    values = _in_bundles(run, bundles)
-    ends = bundles.starts.tolist()
-    counts = [
-        np.searchsorted(np.sort(values[start:end]), grid, side="right")  # NaN sorts last, so it is never counted
-        for start, end in pairwise(ends)
-    ]
-    return np.array(counts, dtype=np.float64)
+    bundles, points = len(starts) - 1, len(grid)
+    if len(values) > _MANY * bundles:
+        ends = starts.tolist()
+        each = [np.searchsorted(np.sort(values[start:end]), grid, side="right") for start, end in pairwise(ends)]
+        return np.array(each, dtype=np.float64)
+    table = np.empty((bundles, points))
+    rows = max(1, _CHUNK_ELEMENTS // max(points + 1, _MANY))
+    for first in range(0, bundles, rows):
+        edges = starts[first : first + rows + 1]
+        count = len(edges) - 1
+        cells = np.searchsorted(grid, values[edges[0] : edges[-1]])  # NaN has a cell of its own, the last one
+        cells += np.repeat(np.arange(count) * (points + 1), np.diff(edges))
+        counted = np.bincount(cells, minlength=count * (points + 1)).reshape(count, points + 1)
+        table[first : first + rows] = counted[:, :-1].cumsum(axis=1)
+    return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.wording import counted
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
-from chainmark.stats.centiles import FloatArray, IntArray, centile, is_estimable
+from chainmark.stats.centiles import FloatArray, IntArray, centiles, is_estimable
 from chainmark.stats.intervals import Working, welch
 
 _TAIL = (0.999, 1.0)
@@ -26,7 +26,8 @@ _DIGITS = 6  # of a coordinate: more than a screen or a page can show
 
 
 def _rounded(values: FloatArray | Sequence[float]) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
+    plain = values.tolist() if isinstance(values, np.ndarray) else values  # formatted sooner than those of an array
+    return [float(f"{value:.{_DIGITS}g}") for value in plain]
 
 
 def _fractions(points: int) -> FloatArray:
@@ -36,7 +37,7 @@ def _fractions(points: int) -> FloatArray:
 def _band_note(resamplers: Sequence[Resampler]) -> str:
     seed_note = f"{BAND_RESAMPLES} seeded resamples"
     if any(resampler.in_bundles for resampler in resamplers):
-        seed_note += " of bundles of neighbouring rows"
+        seed_note += " of bundles of neighbouring units"
     if any(resampler.runs < 2 for resampler in resamplers):
         return f"band: pointwise 90 %, blocks of time within the run ({seed_note}); it holds no noise between runs"
     return f"band: pointwise 90 %, runs resampled, then blocks of time within each ({seed_note})"
@@ -49,7 +50,7 @@ def _unit_label(metric: Metric) -> str:
 def _pooled_line(side: ChartSide, values: FloatArray, resampler: Resampler) -> Line:
     fractions = _fractions(min(_POOLED_POINTS, max(2, len(values))))
     low, high = band(resampler.quantiles(fractions))
-    points = np.array([centile(values, float(fraction)) for fraction in fractions])
+    points = centiles(values, fractions)
     # Replicates of an extreme never pass it: the band is widened to hold its own line.
     return Line(
         side=side.name,
@@ -68,7 +69,7 @@ def _run_line(side: ChartSide, number: int, own: RunSamples) -> Line:
         side=side.name,
         run_id=own.run.run_id,
         label=f"{side.label} run {number}",
-        x=_rounded([centile(own.ascending, float(fraction)) for fraction in fractions]),
+        x=_rounded(centiles(own.ascending, fractions)),
         y=_rounded(fractions),
     )
 
@@ -110,10 +111,18 @@ def cdf_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence[R
 Shift = tuple[float, float, float]
 
 
-def _shift_by_runs(left: list[FloatArray], right: list[FloatArray], fraction: float, *, ratio: bool) -> Shift:
-    transform: Callable[[float], float] = math.log if ratio else float
-    sides = [[transform(centile(values, fraction)) for values in side] for side in (left, right)]
-    contrast = welch(sides[0], sides[1], Working.LOG if ratio else Working.DIFFERENCE)
+def _shifts_by_runs(
+    left: list[FloatArray], right: list[FloatArray], fractions: FloatArray, *, ratio: bool
+) -> list[Shift]:
+    sides = [np.array([centiles(values, fractions) for values in side]) for side in (left, right)]
+    if ratio:
+        sides = [np.log(side) for side in sides]
+    both = zip(sides[0].T.tolist(), sides[1].T.tolist(), strict=True)
+    return [_shift_by_runs(before, after, ratio=ratio) for before, after in both]
+
+
+def _shift_by_runs(left: list[float], right: list[float], *, ratio: bool) -> Shift:
+    contrast = welch(left, right, Working.LOG if ratio else Working.DIFFERENCE)
     found = (contrast.change, contrast.low, contrast.high)
     if not ratio:
         return found
@@ -129,8 +138,8 @@ def _shift_by_bootstrap(
     *,
     ratio: bool,
 ) -> list[Shift]:
-    left = np.array([centile(values[0], float(fraction)) for fraction in fractions])
-    right = np.array([centile(values[1], float(fraction)) for fraction in fractions])
+    left = centiles(values[0], fractions)
+    right = centiles(values[1], fractions)
     change = right / left - 1.0 if ratio else right - left
     moved = replicates[1] / replicates[0] - 1.0 if ratio else replicates[1] - replicates[0]
     low, high = band(moved)
@@ -155,7 +164,7 @@ def shift_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence
         return None
     ratio = metric.kind is Kind.POSITIVE and min(float(values[0]) for side in runs for values in side) > 0.0
     if min(len(side) for side in runs) > 1:
-        shifts = [_shift_by_runs(runs[0], runs[1], float(fraction), ratio=ratio) for fraction in fractions]
+        shifts = _shifts_by_runs(runs[0], runs[1], fractions, ratio=ratio)
         how = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
     else:
         drawn = [resampler.quantiles(fractions) for resampler in resamplers]

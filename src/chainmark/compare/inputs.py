@@ -14,10 +14,11 @@ from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Population
 from chainmark.stats.centiles import IntArray
-from chainmark.stats.samples import OrderedSamples
+from chainmark.stats.samples import FrameSamples, OrderedSamples
 from chainmark.stats.units import Units, units_of
 
-MOST_BUNDLES = 4096  # of time values: what a band is resampled by where rows are too many
+MOST_BUNDLES = 4096  # of units: what a band is resampled by
+_KEPT_CELLS = 250_000  # of a population's table: 2 MB; a larger one is read column by column
 
 
 class RunData(Protocol):
@@ -60,6 +61,7 @@ class LoadedRun:
         self._summaries: dict[str, MetricSummary] | None = None
         self._ordered: dict[str, OrderedSamples | None] = {}
         self._bundles: dict[str, Bundles] = {}
+        self._kept: dict[str, pl.DataFrame] = {}
 
     @property
     def run_id(self) -> str:
@@ -79,11 +81,18 @@ class LoadedRun:
             population_id: of the population.
             columns: None reads all of them, which a large population has too many of.
         """
+        kept = self._kept.get(population_id)
+        if kept is not None:
+            return FrameSamples({population_id: kept}).samples(population_id, columns)
         metrics = self.catalogue.metrics_of(population_id)
         summaries = [self.summary(metric.id) for metric in metrics]
         if not any(summary and summary.distribution for summary in summaries):
             return pl.DataFrame()
-        return self._run.samples(population_id, columns)
+        frame = self._run.samples(population_id, columns)
+        population = self.catalogue.population(population_id)
+        if frame.height * (len(metrics) + len(population.keys) + 1) <= _KEPT_CELLS:
+            self._kept[population_id] = self._run.samples(population_id)  # small: one reading serves every column
+        return frame
 
     def ordered(self, population_id: str) -> OrderedSamples | None:
         """A population's columns in total order; None when the run's catalogue has no such population."""
@@ -110,9 +119,10 @@ class LoadedRun:
         return units_of(ordered.keys() if ordered else pl.DataFrame(), population)
 
     def bundles(self, population: Population) -> Bundles:
-        """A population's rows in bundles of neighbouring units; kept, for it is small where rows are many."""
+        """A population's rows in bundles of neighbouring units, or of single ones; kept, for it is small."""
         if population.id not in self._bundles:
-            self._bundles[population.id] = _bundles_of(self.units(population).bundled(MOST_BUNDLES))
+            units = self.units(population)
+            self._bundles[population.id] = _bundles_of(units.bundled(MOST_BUNDLES), coarse=units.count > MOST_BUNDLES)
         return self._bundles[population.id]
 
 
@@ -124,15 +134,17 @@ class Bundles:
         order: shape (rows,), the rows bundle by bundle; None where they lie so already.
         starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
         ordered: whether neighbouring bundles are neighbours in time.
+        coarse: whether a bundle holds more than one unit.
     """
 
     order: IntArray | None
     starts: IntArray
     ordered: bool
+    coarse: bool
 
 
-def _bundles_of(units: Units) -> Bundles:
+def _bundles_of(units: Units, *, coarse: bool) -> Bundles:
     lies_so = bool((np.diff(units.of_row) >= 0).all())
     order = None if lies_so else np.argsort(units.of_row, kind="stable")
     in_order = units.of_row if order is None else units.of_row[order]
-    return Bundles(order, np.searchsorted(in_order, np.arange(units.count + 1)), units.ordered)
+    return Bundles(order, np.searchsorted(in_order, np.arange(units.count + 1)), units.ordered, coarse)

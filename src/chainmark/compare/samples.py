@@ -13,6 +13,7 @@ import numpy as np
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core.metric import Metric
 from chainmark.stats.centiles import FloatArray, finite
+from chainmark.stats.woodruff import LARGE_ROWS
 
 _MOST_THREADS = 2  # each holds a column of a run
 
@@ -49,6 +50,9 @@ class SideSamples:
     """
 
     def __init__(self, runs: Sequence[LoadedRun], metric: Metric) -> None:
+        if len(runs) == 1 or all(run.rows(metric.population) <= LARGE_ROWS for run in runs):
+            self.runs = [_read(run, metric) for run in runs]  # sooner than threads are started
+            return
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
             self.runs = list(pool.map(lambda run: _read(run, metric), runs))
 

@@ -83,6 +83,20 @@ def centile(sorted_values: FloatArray, fraction: float) -> float:
     return float(sorted_values[centile_index(len(sorted_values), fraction)])
 
 
+def centiles(sorted_values: FloatArray, fractions: FloatArray) -> FloatArray:
+    """`centile` for many fractions at once.
+
+    Args:
+        sorted_values: shape (n,), ascending, n >= 1, in the metric's unit.
+        fractions: shape (fractions,), 0 to 1.
+
+    Returns:
+        Shape (fractions,), in the metric's unit.
+    """
+    found: FloatArray = sorted_values[centile_indices(np.array([len(sorted_values)]), fractions)[0]]
+    return found
+
+
 def estimable_centile(sorted_values: FloatArray, fraction: float) -> float | None:
     """The centile, or None where n is too small for that fraction.
 

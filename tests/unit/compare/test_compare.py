@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from chainmark.compare import bands, compare
+from chainmark.compare import compare, inputs
 from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
@@ -176,14 +176,16 @@ def test_one_mean_of_a_metric_is_shown_where_hosts_count_alike() -> None:
         assert rows[name, "candidate"].mean == shown.candidate.value
 
 
-def test_bands_of_bundles_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bands_of_bundles_are_those_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
     baseline, candidate = sides(repetitions=1, drawn=True, seconds=150)
+    monkeypatch.setattr(inputs, "MOST_BUNDLES", 1_000_000)
     exact = {chart.id: chart for chart in compared(baseline, candidate).charts}
-    monkeypatch.setattr(bands, "LARGE_ROWS", 100)
+    monkeypatch.setattr(inputs, "MOST_BUNDLES", 60)
     coarse = {chart.id: chart for chart in compared(baseline, candidate).charts}
     assert coarse.keys() == exact.keys()
     for name in ("tx_latency_s-cdf", "cpu_cores-cdf", "cpu_cores-shift", "block_interval_s-cdf"):
-        assert "of bundles of neighbouring rows" in coarse[name].note
+        assert "of bundles of neighbouring units" in coarse[name].note
+        assert "of bundles of neighbouring units" not in exact[name].note
         for own, other in zip(coarse[name].lines, exact[name].lines, strict=True):
             assert (own.x, own.y) == (other.x, other.y)
             widths = [
