@@ -115,14 +115,15 @@ class Resampler:
 def _grid(pooled: FloatArray) -> FloatArray:
     """All distinct values where they are few; else as many quantiles, and the values at both ends."""
     is_last = np.append(pooled[1:] != pooled[:-1], True)
-    distinct: FloatArray = pooled[is_last]
-    if len(distinct) <= _GRID:
-        return distinct
+    found: FloatArray
+    if np.count_nonzero(is_last) <= _GRID:
+        found = pooled[is_last]
+        return found
     n = len(pooled)
     places = [centile_index(n, float(fraction)) for fraction in np.linspace(0.0, 1.0, _GRID)]
     beyond = np.geomspace(_ENDS, max(_ENDS, n / 50.0), _ENDS).astype(np.int64)
     ends = np.concatenate([np.arange(_ENDS), beyond])
-    found: FloatArray = np.unique(pooled[np.concatenate([places, ends, n - 1 - ends])])
+    found = np.unique(pooled[np.concatenate([places, ends, n - 1 - ends])])
     return found
 
 
