@@ -63,7 +63,8 @@ pub struct HostBooks {
     /// published analysis does not know; `decoded_by_message` tells how many they are.
     pub decoded: u64,
     pub ignored: u64,
-    /// Lines that do not begin with a brace, and pieces of lines that a wrapper cut.
+    /// Lines that do not begin with a brace, pieces of lines that a wrapper cut, and objects of other programs in a
+    /// wrapper that holds lines of several.
     pub not_objects: u64,
     pub malformed: u64,
     pub malformed_envelope: u64,

@@ -18,7 +18,7 @@ use crate::key;
 use crate::message::{Message, Route, Routed, Routes};
 use crate::text::{Text, TextBuffer};
 use crate::time::{self, Clock};
-use crate::wrapper::{self, Wrapper};
+use crate::wrapper::{self, Pending, Wrapper};
 use facts::line_of;
 use fields::Fields;
 use notes::count_host;
@@ -46,8 +46,8 @@ pub struct Decoder {
     core: Core,
     /// What was inside wrappers, and inside wrappers in these.
     payloads: [TextBuffer; 2],
-    /// Pieces of lines that are not complete: of the standard output and of the standard error.
-    pending: [TextBuffer; 2],
+    /// Pieces of lines that are not complete.
+    pending: Pending,
     wrappers: [u64; Wrapper::ALL.len()],
 }
 
@@ -56,7 +56,7 @@ impl Default for Decoder {
         Self {
             core: Core::default(),
             payloads: [TextBuffer::new(0), TextBuffer::new(0)],
-            pending: [TextBuffer::new(0), TextBuffer::new(0)],
+            pending: Pending::default(),
             wrappers: [0; Wrapper::ALL.len()],
         }
     }
@@ -90,32 +90,26 @@ impl Decoder {
         self.wrappers[wrapper as usize] += 1;
         let Self { core, payloads: [outer, inner], pending, .. } = self;
         let (payload, line_break) = core.opening.payload(wrapper);
-        let pending = &mut pending[usize::from(core.opening.is_standard_error(text))];
+        let stream = core.opening.stream().of(text);
         let goes_on = match wrapper::unwrap(Scanner { text, end }, wrapper, payload, line_break, outer) {
             Ok(goes_on) => goes_on,
             Err(reason) => return core.bad_envelope(Problem::Wrapper(reason), text, start, end),
         };
-        if goes_on && pending.len() + outer.len() <= MAX_LINE {
-            pending.append(outer.as_bytes());
+        if goes_on && pending.keep(wrapper, stream, outer.as_bytes(), MAX_LINE) {
             core.count_piece();
             return Line::Piece;
         }
-        if !pending.is_empty() {
-            pending.append(outer.as_bytes());
-            std::mem::swap(pending, outer);
-            pending.clear();
-        }
-        core.payload_line(outer, Some(inner))
+        pending.complete(wrapper, stream, outer);
+        core.payload_line(wrapper, outer, Some(inner))
     }
 
     /// The class of a line whose last piece never came; to be called until there is none.
     pub fn end(&mut self) -> Option<Line<'_>> {
         let Self { core, payloads: [outer, inner], pending, .. } = self;
-        let pending = pending.iter_mut().find(|pending| !pending.is_empty())?;
-        std::mem::swap(pending, outer);
-        pending.clear();
+        let wrapper;
+        (wrapper, *outer) = pending.take()?;
         core.recall_piece();
-        Some(core.payload_line(outer, Some(inner)))
+        Some(core.payload_line(wrapper, outer, Some(inner)))
     }
 
     /// What most lines since the last question were wrapped in.
@@ -188,23 +182,43 @@ impl Default for Core {
 
 impl Core {
     /// The class of the line in `payload`, which may be wrapped once more if there is room for what is `inside`.
-    fn payload_line(&mut self, payload: &mut TextBuffer, inside: Option<&mut TextBuffer>) -> Line<'_> {
+    fn payload_line(
+        &mut self,
+        wrapper: Wrapper,
+        payload: &mut TextBuffer,
+        inside: Option<&mut TextBuffer>,
+    ) -> Line<'_> {
         payload.index();
         let (text, end) = (&payload.text(), without_newline(payload));
-        match self.opening.open(text, 0, end) {
+        let opened = self.opening.open(text, 0, end);
+        if wrapper.has_other_programs() && self.is_of_another_program(&opened, text, end) {
+            return self.not_object();
+        }
+        match opened {
             Opened::Trace => self.trace(text, 0, end),
             Opened::NotObject => self.not_object(),
             Opened::Bad(problem) => self.bad_envelope(problem, text, 0, end),
-            Opened::Wrapped(wrapper) => {
+            Opened::Wrapped(within) => {
                 let Some(inside) = inside else {
                     return self.bad_envelope(Problem::Wrapper("wrapped more than twice"), text, 0, end);
                 };
-                let (payload, line_break) = self.opening.payload(wrapper);
-                match wrapper::unwrap(Scanner { text, end }, wrapper, payload, line_break, inside) {
-                    Ok(_) => self.payload_line(inside, None),
+                let (payload, line_break) = self.opening.payload(within);
+                match wrapper::unwrap(Scanner { text, end }, within, payload, line_break, inside) {
+                    Ok(_) => {
+                        self.payload_line(if within.has_other_programs() { within } else { wrapper }, inside, None)
+                    }
                     Err(reason) => self.bad_envelope(Problem::Wrapper(reason), text, 0, end),
                 }
             }
+        }
+    }
+
+    /// Whether what looks like an object has nothing by which a node's could be known, not even a time.
+    fn is_of_another_program(&mut self, opened: &Opened, text: &Text<'_>, end: usize) -> bool {
+        match opened {
+            Opened::Trace => !self.opening.is_log_object(),
+            Opened::Bad(_) => time::textual(&mut self.clock, text, 0, end).is_none(),
+            Opened::NotObject | Opened::Wrapped(_) => false,
         }
     }
 

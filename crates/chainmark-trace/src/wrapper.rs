@@ -19,10 +19,71 @@ pub enum Wrapper {
 
 impl Wrapper {
     pub const ALL: [Self; 4] = [Self::None, Self::Journald, Self::Docker, Self::Devnet];
+
+    /// Whether lines of other programs than nodes are to be expected: objects of theirs are none of a node's.
+    pub fn has_other_programs(self) -> bool {
+        matches!(self, Self::Journald | Self::Devnet)
+    }
 }
 
 /// Docker cuts lines into pieces of this many bytes; only the last piece ends in a newline.
 const DOCKER_PIECE: usize = 16_384;
+
+/// Streams whose cut lines are kept apart; what more of them say is taken piece by piece.
+const MAX_STREAMS: usize = 64;
+
+/// First pieces of lines whose last ones did not come yet. Programs write at the same time, so pieces of one's line
+/// stand between those of another's; a stream writes one line after the other.
+#[derive(Default)]
+pub struct Pending {
+    lines: Vec<Cut>,
+    bytes: usize,
+}
+
+struct Cut {
+    wrapper: Wrapper,
+    stream: Vec<u8>,
+    text: TextBuffer,
+}
+
+impl Pending {
+    /// Keeps a piece; false if there is no room for it in `most` bytes.
+    pub fn keep(&mut self, wrapper: Wrapper, stream: &[u8], piece: &[u8], most: usize) -> bool {
+        if self.bytes + piece.len() > most {
+            return false;
+        }
+        let place = self.place(wrapper, stream).unwrap_or(self.lines.len());
+        if place == MAX_STREAMS {
+            return false;
+        }
+        if place == self.lines.len() {
+            self.lines.push(Cut { wrapper, stream: stream.to_vec(), text: TextBuffer::new(0) });
+        }
+        self.lines[place].text.append(piece);
+        self.bytes += piece.len();
+        true
+    }
+
+    /// Puts the pieces that were kept before their last one.
+    pub fn complete(&mut self, wrapper: Wrapper, stream: &[u8], last: &mut TextBuffer) {
+        let Some(place) = self.place(wrapper, stream) else { return };
+        let mut text = self.lines.swap_remove(place).text;
+        self.bytes -= text.len();
+        text.append(last.as_bytes());
+        *last = text;
+    }
+
+    /// A line whose last piece never came.
+    pub fn take(&mut self) -> Option<(Wrapper, TextBuffer)> {
+        let Cut { wrapper, text, .. } = self.lines.pop()?;
+        self.bytes -= text.len();
+        Some((wrapper, text))
+    }
+
+    fn place(&self, wrapper: Wrapper, stream: &[u8]) -> Option<usize> {
+        self.lines.iter().position(|line| line.wrapper == wrapper && line.stream == stream)
+    }
+}
 
 /// Puts the wrapped line into `out`; tells whether it goes on in a later line.
 pub fn unwrap(

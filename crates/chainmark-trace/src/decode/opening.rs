@@ -29,6 +29,7 @@ struct Wrapping {
     devnet: Span,
     line_break: Span,
     stream: Span,
+    process: Span,
 }
 
 /// What a line is.
@@ -71,10 +72,10 @@ impl Opening {
         if let Err(fault) = scanned {
             return Opened::Bad(Problem::Json(fault));
         }
-        let (envelope, wrapping) = (&self.envelope, &self.wrapping);
-        if envelope.at.present() || envelope.ns.present() || envelope.data.present() {
+        if self.is_log_object() {
             return Opened::Trace;
         }
+        let wrapping = &self.wrapping;
         if wrapping.journald.present() {
             Opened::Wrapped(Wrapper::Journald)
         } else if wrapping.docker.present() {
@@ -111,7 +112,8 @@ impl Opening {
                 b"log" => Some(&mut wrapping.docker),
                 b"message" => Some(&mut wrapping.devnet),
                 b"_LINE_BREAK" => Some(&mut wrapping.line_break),
-                b"stream" => Some(&mut wrapping.stream),
+                b"stream" | b"_STREAM_ID" => Some(&mut wrapping.stream),
+                b"_PID" => Some(&mut wrapping.process),
                 _ => None,
             };
             let end = scanner.value(at, 1)?;
@@ -136,9 +138,15 @@ impl Opening {
         (payload, wrapping.line_break)
     }
 
-    /// Whether a wrapped line was written to the standard error.
-    pub fn is_standard_error(&self, text: &Text<'_>) -> bool {
-        self.wrapping.stream.of(text) == b"\"stderr\""
+    /// By which the pieces of a wrapped line are told from those of others: docker's name of a stream, journald's
+    /// number of one, or that of the process.
+    pub fn stream(&self) -> Span {
+        if self.wrapping.stream.present() { self.wrapping.stream } else { self.wrapping.process }
+    }
+
+    /// Whether an object that is not wrapped has anything of a log object.
+    pub fn is_log_object(&self) -> bool {
+        self.envelope.at.present() || self.envelope.ns.present() || self.envelope.data.present()
     }
 }
 

@@ -64,6 +64,22 @@ fn wrapped_lines_that_are_no_log_objects() {
 }
 
 #[test]
+fn objects_of_other_programs_are_none_of_a_node() {
+    let others = [r#"{"level":"info","msg":"scraped"}"#, r#"{"level":"info" cut"#, "{}"];
+    let node = [r#"{"at":"2026-02-05T19:00:00Z","ns":"#, r#"{"at":"2026-02-05T19:00:00Z"}"#, r#"{"ns":"Resources"}"#];
+    let counts = |wrap: &dyn Fn(&str) -> String| {
+        let text: Vec<_> = others.iter().chain(&node).map(|line| wrap(line)).collect();
+        let (_, books) = read_text(text.join("\n").as_bytes());
+        (books.not_objects, books.malformed_envelope)
+    };
+    assert_eq!(counts(&|line| format!(r#"{{"_PID":"7","MESSAGE":{}}}"#, quoted(line))), (3, 3));
+    assert_eq!(counts(&|line| format!(r#"{{"process":"x","replica":0,"message":{}}}"#, quoted(line))), (3, 3));
+    // A container and a file have one program.
+    assert_eq!(counts(&|line| format!(r#"{{"log":{},"stream":"stdout"}}"#, quoted(line))), (0, 6));
+    assert_eq!(counts(&str::to_owned), (0, 6));
+}
+
+#[test]
 fn pieces_of_cut_lines_are_joined() {
     let long = line("Forge.Loop.LedgerState", &format!(r#"{{"slot":5,"note":"{}"}}"#, "x".repeat(40_000)));
     let docker = |piece: &str, stream: &str| format!(r#"{{"log":{},"stream":"{stream}","time":"t"}}"#, quoted(piece));
@@ -82,6 +98,22 @@ fn pieces_of_cut_lines_are_joined() {
     let text = [journal(&long[..9_000], r#","_LINE_BREAK":"line-max""#), journal(&long[9_000..], "")];
     let (events, books) = read_text(text.join("\n").as_bytes());
     assert_eq!((events.len(), books.raw_lines, books.pieces), (1, 2, 1));
+
+    // Pieces of other programs stand between; without a stream's number its process tells them apart.
+    for id in ["_STREAM_ID", "_PID"] {
+        let of = |piece: &str, stream: &str, more: &str| journal(piece, &format!(r#","{id}":"{stream}"{more}"#));
+        let goes_on = r#","_LINE_BREAK":"line-max""#;
+        let text = [
+            of(&long[..9_000], "7", goes_on),
+            of("{\"of\":", "8", goes_on),
+            of(&long[9_000..20_000], "7", goes_on),
+            of("Started a unit.", "1", ""),
+            of("\"another unit\"}", "8", ""),
+            of(&long[20_000..], "7", ""),
+        ];
+        let (events, books) = read_text(text.join("\n").as_bytes());
+        assert_eq!((events.len(), books.raw_lines, books.pieces, books.not_objects), (1, 6, 3, 5));
+    }
 
     // The last piece never comes.
     let text = docker(&format!("{{{}", " ".repeat(16_384)), "stdout");
