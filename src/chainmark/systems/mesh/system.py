@@ -1,0 +1,160 @@
+"""The system `mesh`: Mesh (Rosetta) servers, looked at, sampled, and asked under load."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel
+
+from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.profile import LoadProfile
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Fact, Subject
+from chainmark.core.progress import Progress
+from chainmark.systems.base import Service, ServiceOrder
+from chainmark.systems.mesh.bodies import READS
+from chainmark.systems.mesh.client import MeshClient
+from chainmark.systems.mesh.corpus import sample
+from chainmark.systems.mesh.csv_import import from_csv
+from chainmark.systems.mesh.discovery import Offering, Server, discover
+from chainmark.systems.mesh.pinned import Corpus, Refusal
+from chainmark.systems.mesh.profile import MeshProfile
+from chainmark.systems.profiles import check_profile
+
+NODE_VERSION = "node_version"
+
+
+class MeshApi:
+    """The system `mesh`, found by entry point."""
+
+    name = "mesh"
+    title = "Mesh API"
+
+    def catalogue(self) -> Catalogue:
+        """Its metrics come with the endpoints of a server; without one there are none."""
+        return load_catalogue_of(self.name, self.title, [])
+
+    def profile(self, content: Mapping[str, object]) -> MeshProfile:
+        """Check a profile."""
+        return check_profile(MeshProfile, content)
+
+    def load_profile(self, profile: BaseModel) -> LoadProfile:
+        """It is one."""
+        return cast(MeshProfile, profile)
+
+    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+        """Ask the server what it is, and take or sample what it is to be asked."""
+        mesh = cast(MeshProfile, profile)
+        with MeshClient.of(order.target) as client:
+            server = discover(client, mesh.mesh.network or None, metadata_options=mesh.mesh.metadata_options or None)
+            corpus, wrong = _corpus(mesh, order, server, client, progress)
+        if order.pinned is not None:
+            corpus.save(order.pinned)
+        ids = _chosen(corpus, [*order.endpoints, *mesh.mesh.endpoints])
+        endpoints = corpus.load_endpoints(ids, strata=mesh.mesh.strata or None, by_stratum=mesh.mesh.by_stratum)
+        return Service(
+            subject=_subject(server, order.version),
+            target=order.target,
+            endpoints=endpoints,
+            strata=_strata(corpus),
+            skipped=_skipped(server, corpus),
+            corpus_hash=corpus.hash,
+            facts=_facts(server, corpus),
+            conditions={"network": server.network_name},
+            warnings=tuple(_warnings(wrong)),
+        )
+
+
+def _corpus(
+    mesh: MeshProfile, order: ServiceOrder, server: Server, client: MeshClient, progress: Progress
+) -> tuple[Corpus, list[Refusal]]:
+    """The requests, and those of a pinned file that this server does not answer rightly any more."""
+    if order.corpus is None:
+        progress.stage(f"sampling requests from {server.url}")
+        return sample(server, client, mesh.corpus, progress), []
+    corpus = read_corpus(order.corpus, server)
+    if not corpus.validated:
+        return corpus.validated_by(server, client, progress), []
+    wrong = corpus.check_against(server, client, progress)
+    items = sum(len(one.items) for one in corpus.endpoints)
+    if len(wrong) == items:
+        raise UsageError(
+            f"{server.url} answers none of the {items} requests of {order.corpus} rightly: {wrong[0].reason}",
+            "is it the corpus of this network? `chainmark corpus` samples a new one",
+        )
+    return corpus, wrong
+
+
+def read_corpus(path: Path, server: Server) -> Corpus:
+    """A pinned corpus, or the CSV files of other load tests.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if path.is_dir() or path.suffix.lower() == ".csv":
+        return from_csv(path, server.network, include_mempool=server.include_mempool)
+    return Corpus.load(path)
+
+
+def _chosen(corpus: Corpus, wanted: Sequence[str]) -> list[str] | None:
+    """Ids of the endpoints, named by id, path or label; None: all."""
+    if not wanted:
+        return None
+    ids = []
+    for name in wanted:
+        found = [read.id for read in READS if name in {read.id, read.path, read.label}]
+        if not found:
+            known = ", ".join(one.id for one in corpus.endpoints)
+            raise UsageError(f"there is no endpoint `{name}`", f"the corpus has {known}")
+        ids += [id_ for id_ in found if corpus.endpoint(id_) or len(found) == 1]
+    return list(dict.fromkeys(ids))
+
+
+def _subject(server: Server, version: str | None) -> Subject:
+    versions = server.versions
+    middleware = versions.get("middleware_version")
+    told = middleware or versions.get(NODE_VERSION) or "unversioned"
+    name = f"{server.network['blockchain']} Mesh API"
+    return Subject(system="mesh", name=name, version=version or told, build=f"node {versions.get(NODE_VERSION)}")
+
+
+def _strata(corpus: Corpus) -> dict[str, dict[str, int]]:
+    return {one.id: dict(Counter(item.stratum for item in one.items)) for one in corpus.endpoints}
+
+
+def _skipped(server: Server, corpus: Corpus) -> dict[str, str]:
+    """Endpoints that are not measured, by their label."""
+    labels = {read.id: read.label for read in READS}
+    skipped = {labels[one.endpoint]: f"{one.state}: {one.reason}" for one in corpus.unmeasured}
+    for offer in server.offers:
+        if offer.state is not Offering.OFFERED and corpus.endpoint(offer.endpoint.id) is None:
+            skipped.setdefault(offer.endpoint.label, f"{offer.state}: {offer.reason}")
+    return skipped
+
+
+def _facts(server: Server, corpus: Corpus) -> tuple[Fact, ...]:
+    versions = ", ".join(f"{name.removesuffix('_version')} {text}" for name, text in server.versions.items())
+    items = sum(len(one.items) for one in corpus.endpoints)
+    oldest = f", oldest {server.oldest.index:,}" if server.oldest else ""
+    return (
+        Fact(label="Network", value=server.network_name),
+        Fact(label="Versions", value=versions),
+        Fact(label="Chain", value=f"block {server.current.index:,}{oldest}"),
+        Fact(label="Corpus", value=f"{items:,} requests, {corpus.origin}, {corpus.hash[:16]}"),
+    )
+
+
+def _warnings(wrong: Sequence[Refusal]) -> list[str]:
+    counts = Counter(one.endpoint for one in wrong)
+    return [
+        f"{count} pinned requests to {endpoint} are not answered rightly by this server, "
+        f"and count as errors: {next(one.reason for one in wrong if one.endpoint == endpoint)}"
+        for endpoint, count in sorted(counts.items())
+    ]
+
+
+SYSTEM = MeshApi()
