@@ -263,13 +263,16 @@ def _achieved(evidence: _Evidence) -> ConditionResult:
 
 
 def _queue_noise(result: StepResult) -> float:
-    """Standard deviation, in requests, of what stands at the window's end less what stood at its begin.
+    """Standard deviation, in requests, of what is under way at the window's end less what was at its begin.
 
-    A queue at rest varies at most like that of one server with random arrivals, N(N + 1) with a mean of N (which is
-    rate x latency, Little); over a time too short for it to come to rest it walks at random, 2 a request.
+    By Little's law rate x latency are under way. Those that are served vary at most as a Poisson count does (M/G/oo);
+    those that wait, as they do before one server with random arrivals (M/M/1): by about their mean. Over a time too
+    short for the queue to come to rest it walks at random, and both arrivals and answers add their own number.
     """
-    under_way = result.due_per_s * (result.latency_all.mean_s or 0.0)
-    return math.sqrt(2.0 * min(under_way * (under_way + 1.0), float(result.books.due)))
+    everything = result.latency_all
+    under_way = result.due_per_s * (everything.mean_s or 0.0)
+    waiting = result.due_per_s * ((everything.mean_s or 0.0) - (everything.min_s or 0.0))
+    return math.sqrt(2.0 * min(under_way + waiting**2, float(result.books.due)))
 
 
 def _samples(evidence: _Evidence) -> ConditionResult:

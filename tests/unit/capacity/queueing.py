@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from chainmark.capacity.model import Endpoint, LevelKind, Phase, Request, Step, StepOrder, StepResult, Target
+from chainmark.capacity.model import Endpoint, LevelKind, Request, Step, StepOrder, StepResult, Target
 from chainmark.capacity.search import Ask
 from chainmark.capacity.sla import Sla, judge
 
@@ -32,9 +32,11 @@ class Latencies:
         self.values = np.frombuffer(base64.b64decode(text), dtype=np.float64)
 
     def count_over(self, seconds: float) -> int:
+        """How many were slower."""
         return int((self.values > seconds).sum())
 
     def quantile(self, fraction: float) -> float:
+        """Nearest rank."""
         rank = max(1, math.ceil(fraction * len(self.values) - 1e-9))
         return float(np.partition(self.values, rank - 1)[rank - 1])
 
@@ -178,8 +180,9 @@ class Server:
 
     def _closed(self, clients: int, end_s: float) -> tuple[FloatArray, FloatArray]:
         ready, free = [0.0] * clients, [0.0] * self.workers
-        starts, ends = [], []
-        times = iter(())
+        starts: list[float] = []
+        ends: list[float] = []
+        times: Iterator[float] = iter(())
         while ready[0] < end_s:
             service_s = next(times, None)
             if service_s is None:
@@ -248,7 +251,7 @@ def md_1_slower(rate: float, service_s: float, limit_s: float) -> float:
         arrivals, total = Decimal(rate), Decimal(0)
         for turn in range(int(wait_s / service_s + 1e-9) + 1):
             over = arrivals * (Decimal(turn) * Decimal(service_s) - Decimal(wait_s))
-            total += over**turn / math.factorial(turn) * (-over).exp()
+            total += (over**turn if turn else Decimal(1)) / math.factorial(turn) * (-over).exp()
         return 1.0 - float((1 - arrivals * Decimal(service_s)) * total)
 
 
@@ -267,8 +270,3 @@ def closed_exponential_slower(clients: int, workers: int, service_s: float, limi
     density = np.exp(log_density - math.lgamma(waits))
     waited = float(np.trapezoid(density, grid))
     return 1.0 - waited + float(np.trapezoid(density * np.exp(-serve * (limit_s - grid)), grid))
-
-
-def ask(level: Any, phase: Phase = Phase.PROBE) -> Ask:
-    """A usual step."""
-    return Ask(level, phase)
