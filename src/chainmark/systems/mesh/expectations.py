@@ -53,13 +53,9 @@ def network_status(genesis: Mapping[str, Any] | None) -> Expectation:
 
 
 def block(
-    identifier: Mapping[str, Any], parent_hash: str | None = None, transactions: int | None = None
+    identifier: Mapping[str, Any], parent: Mapping[str, Any] | None = None, transactions: int | None = None
 ) -> Expectation:
-    """The block that was asked for, its parent one lower (genesis is its own), with so many transactions inline."""
-    index = identifier["index"]
-    parent: dict[str, Any] = {"index": max(0, index - 1)}
-    if parent_hash is not None:
-        parent["hash"] = parent_hash
+    """The block that was asked for, with that parent and so many transactions inline, where these are known."""
     return expectation(
         [
             *_identifier("/block/block_identifier", identifier),
