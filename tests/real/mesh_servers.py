@@ -1,7 +1,8 @@
 """Real Mesh servers, written by others: a live Cosmos chain with its Rosetta server, and Coinbase's SDK example.
 
 Both are built once from the Go modules in `servers/`, into the cache, and listen on loopback addresses of their own.
-`python -m tests.real.mesh_servers simd` (or `rosetta-example`) starts one, prints its URL and stops it on Ctrl-C.
+`python -m tests.real.mesh_servers simd` (or `rosetta-example`) starts one, prints its URL and stops it on Ctrl-C;
+`python -m tests.real.mesh_servers build` builds both, which no test should have to wait for.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def build(module: str, package: str = ".") -> Path:
 
 def _build(folder: Path, package: str, program: Path) -> None:
     part = program.with_name("building")
-    command = ["go", "build", "-mod=readonly", "-trimpath", "-o", str(part), package]
+    command = ["go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(part), package]
     environment = {**os.environ, "CGO_ENABLED": "0"}
     subprocess.run(command, cwd=folder, env=environment, check=True, timeout=BUILD_TIMEOUT_S)
     part.rename(program)
@@ -232,6 +233,7 @@ def running_rosetta_example(folder: Path) -> Iterator[MeshServer]:
         yield MeshServer(url, group, process)
 
 
+# Imported by conftest.py, so that all tests share one server of each kind.
 @pytest.fixture(scope="session")
 def simd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshServer]:
     """One live chain for all tests of a session."""
@@ -247,12 +249,17 @@ def rosetta_example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshSe
 
 
 def main() -> None:
-    """Run one server until Ctrl-C or SIGTERM."""
+    """Build the servers, or run one until Ctrl-C or SIGTERM."""
     servers = {"simd": running_simd, "rosetta-example": running_rosetta_example}
-    if len(sys.argv) != 2 or sys.argv[1] not in servers:
-        sys.exit(f"usage: python -m tests.real.mesh_servers {'|'.join(servers)}")
+    wanted = sys.argv[1] if len(sys.argv) == 2 else ""
+    if wanted == "build":
+        build("rosetta-example")
+        build("simd", SIMD_PACKAGE)
+        return
+    if wanted not in servers:
+        sys.exit(f"usage: python -m tests.real.mesh_servers build|{'|'.join(servers)}")
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    with tempfile.TemporaryDirectory(prefix="mesh-server-") as folder, servers[sys.argv[1]](Path(folder)) as server:
+    with tempfile.TemporaryDirectory(prefix="mesh-server-") as folder, servers[wanted](Path(folder)) as server:
         print(server.url, flush=True)  # noqa: T201 - this is a command
         try:
             signal.pause()

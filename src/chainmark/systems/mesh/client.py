@@ -98,16 +98,24 @@ class MeshClient:
         timeout_s: for connecting, and again for each wait for bytes.
         ca_file: certificates to trust instead of the machine's.
         verify: False accepts any certificate.
+        server_name: what the certificate must be of, where that is not the URL's host.
 
     Raises:
         UsageError: ``url`` is none that can be asked, or ``ca_file`` holds no certificate.
     """
 
     def __init__(
-        self, url: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, ca_file: Path | None = None, verify: bool = True
+        self,
+        url: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        ca_file: Path | None = None,
+        verify: bool = True,
+        server_name: str | None = None,
     ) -> None:
         self.url = _checked_url(url)
         self._timeout_s = timeout_s
+        self._extensions = {"sni_hostname": server_name} if server_name else {}
         # Loading certificates takes 35 ms, and there is nothing to verify on plain HTTP. The engine knows no proxy,
         # so a proxy named by the environment must not answer here either.
         self._client = httpx.Client(
@@ -118,7 +126,8 @@ class MeshClient:
     def of(cls, target: Target, timeout_s: float = DEFAULT_TIMEOUT_S) -> MeshClient:
         """A client of a load test's target."""
         ca_file = Path(target.tls.ca_file) if target.tls.ca_file else None
-        return cls(target.url, timeout_s=timeout_s, ca_file=ca_file, verify=target.tls.verify)
+        tls = target.tls
+        return cls(target.url, timeout_s=timeout_s, ca_file=ca_file, verify=tls.verify, server_name=tls.server_name)
 
     def __enter__(self) -> MeshClient:
         return self
@@ -138,7 +147,9 @@ class MeshClient:
         content = body if isinstance(body, str) else canonical(body)
         started = time.perf_counter()
         try:
-            response = self._client.post(self.url + path, content=content.encode(), headers=dict(HEADERS))
+            response = self._client.post(
+                self.url + path, content=content.encode(), headers=dict(HEADERS), extensions=self._extensions
+            )
         except httpx.HTTPError as error:
             raise self._error(path, error) from error
         return _answer(response, time.perf_counter() - started)

@@ -198,7 +198,7 @@ class _Sampler:
         border = max(last - self._order.recent_blocks + 1, first + (last - first + 1) // 2)
         half = self._order.blocks // 2
         source = self._source("blocks")
-        drawn = {}
+        drawn: dict[int, str] = {}
         for age, low, high in (("old", first, border - 1), ("recent", border, last)):
             span, end = range(low, high + 1), first if age == "old" else last
             chosen = set(source.sample(span, min(half, len(span))))

@@ -15,8 +15,8 @@ from chainmark.systems.mesh.client import Answer
 Check = dict[str, Any]
 Expectation = dict[str, Any]
 
-_INTEGER_TEXT = re.compile(r"-?\d+")
-_INDEX = re.compile(r"0|[1-9]\d*")
+_INTEGER_TEXT = re.compile(r"-?[0-9]+")
+_INDEX = re.compile(r"0|[1-9][0-9]*")
 _NOTHING = object()
 
 _TYPES: dict[str, Callable[[Any], bool]] = {

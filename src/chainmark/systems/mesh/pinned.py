@@ -22,7 +22,7 @@ from chainmark.systems.mesh.bodies import ERROR_POINTERS, HEADERS, READS_BY_ID, 
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.discovery import Offering, Server, ask, network_name
 
-CORPUS_SCHEMA = 1
+CORPUS_SCHEMA: Literal[1] = 1
 
 
 class _Strict(BaseModel):
