@@ -16,7 +16,7 @@ class Engine(Protocol):
         """Begin."""
 
     def progress(self) -> str:
-        """Where it stands, as JSON."""
+        """Where it stands, as JSON: `phase`, `elapsed_s`, `planned_s`, `ok`, `failed` and more."""
 
     def stop(self) -> None:
         """Start nothing more; wait for what is under way."""

@@ -231,6 +231,7 @@ class ErrorClass:
         status: the HTTP status, if there was one.
         told: the members of the body that tell errors apart, by pointer.
         detail: what else is known.
+        example: what the server said to the first of them.
         count: how many.
         first_s: when the first ended, from the step's begin.
     """
@@ -239,6 +240,7 @@ class ErrorClass:
     status: int | None
     told: Mapping[str, Any]
     detail: str
+    example: str
     count: int
     first_s: float
 
@@ -250,6 +252,7 @@ class ErrorClass:
             status=entry.get("status"),
             told=dict(entry.get("told") or {}),
             detail=str(entry.get("detail") or ""),
+            example=str(entry.get("example") or ""),
             count=int(entry["count"]),
             first_s=float(entry["first_s"]),
         )

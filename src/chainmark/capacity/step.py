@@ -73,7 +73,7 @@ def run_step(
     except OSError as error:
         raise EnvironmentFailure.from_native(error) from error
     try:
-        _watch(engine, order, progress or Silent(), pause)
+        _watch(engine, progress or Silent(), pause)
         finished = engine.finish()
     except KeyboardInterrupt:
         engine.stop()
@@ -81,12 +81,12 @@ def run_step(
     return StepResult.of(order, finished)
 
 
-def _watch(engine: Engine, order: StepOrder, progress: Progress, pause: Callable[[float], None]) -> None:
-    began, whole_s = time.monotonic(), order.warm_up_s + order.duration_s
+def _watch(engine: Engine, progress: Progress, pause: Callable[[float], None]) -> None:
     while engine.running():
         told = json.loads(engine.progress())
-        counts = ", ".join(f"{told[key]:,} {key}" for key in ("ok", "failed") if isinstance(told.get(key), int))
-        progress.update(min(1.0, (time.monotonic() - began) / whole_s), counts)
+        said = f"{told['phase']}, {told['ok']:,} answered"
+        failed = f", {told['failed']:,} failed" if told["failed"] else ""
+        progress.update(min(1.0, told["elapsed_s"] / told["planned_s"]), said + failed)
         pause(_LOOK_EVERY_S)
 
 

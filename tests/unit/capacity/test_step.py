@@ -37,7 +37,7 @@ class SimulatedEngine:
 
     def progress(self) -> str:
         """As JSON."""
-        return json.dumps({"ok": 12, "failed": 0, "elapsed_s": 1.0})
+        return json.dumps({"phase": "window", "elapsed_s": 5.5, "planned_s": 11.0, "ok": 1200, "failed": 3})
 
     def stop(self) -> None:
         """Noted."""
@@ -196,6 +196,22 @@ def test_ctrl_c_stops_the_engine_and_keeps_the_part() -> None:
     assert bench.runner.done == [], "it is no measurement of this level"
     found = search(Bench(Server(1, 0.01), pause=interrupt).runner.measure, SearchPlan.of_clients())
     assert (found.stopped_by, len(found.steps)) == (StoppedBy.INTERRUPTED, 1)
+
+
+def test_whoever_waits_is_told_how_far_it_is() -> None:
+    told: list[tuple[float | str, str]] = []
+
+    class Listener:
+        def stage(self, name: str) -> None:
+            told.append((name, ""))
+
+        def update(self, fraction: float, detail: str = "") -> None:
+            told.append((fraction, detail))
+
+    bench = Bench(Server(1, 0.01))
+    bench.runner.progress = Listener()
+    bench.runner.measure(clients(2))
+    assert told[:2] == [("/block: 2 clients (probe)", ""), (0.5, "window, 1,200 answered, 3 failed")]
 
 
 @pytest.mark.parametrize(
