@@ -30,6 +30,11 @@ class ReadEndpoint:
         """As reports name it: `/search/transactions (by hash)`."""
         return f"{self.path} ({self.variant})" if self.variant else self.path
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What it may be called by: id, label, path."""
+        return frozenset({self.id, self.label, self.path})
+
 
 NETWORK_LIST = ReadEndpoint("network_list", "/network/list")
 NETWORK_OPTIONS = ReadEndpoint("network_options", "/network/options")

@@ -205,8 +205,9 @@ def _tls(url: str, ca_file: Path | None, verify: bool) -> ssl.SSLContext | bool:
 
 def _answer(response: httpx.Response, seconds: float) -> Answer:
     try:
-        document = json.loads(response.content)
-    except ValueError:
+        # NaN and Infinity are Python's, not JSON's; the load engine refuses them as well.
+        document = json.loads(response.content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
         document = None
     return Answer(
         status=response.status_code,
@@ -216,6 +217,10 @@ def _answer(response: httpx.Response, seconds: float) -> Answer:
         seconds=seconds,
         size_bytes=len(response.content),
     )
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -19,7 +19,7 @@ from chainmark.core.progress import Progress
 from chainmark.systems.mesh import bodies, expectations
 from chainmark.systems.mesh.bodies import Body, ReadEndpoint, canonical
 from chainmark.systems.mesh.client import MeshClient
-from chainmark.systems.mesh.discovery import Asked, BlockIdentifier, Offering, Server, accounts_of, ask
+from chainmark.systems.mesh.discovery import Asked, BlockIdentifier, Offering, Server, accounts_of, ask, other_hashes
 from chainmark.systems.mesh.expectations import Expectation
 from chainmark.systems.mesh.pinned import (
     Corpus,
@@ -213,7 +213,7 @@ class _Sampler:
         """Pin a block by index and hash, and ask again as it will be asked under load."""
         block = document["block"]
         identifier, parent, inline = block["block_identifier"], block["parent_block_identifier"], block["transactions"]
-        others = document.get("other_transactions") or []
+        others = other_hashes(document)
         identifier = {"index": identifier["index"], "hash": identifier["hash"]}
         body = bodies.block(self._network, identifier)
         expected = expectations.block(identifier, parent, len(inline))
@@ -229,7 +229,7 @@ class _Sampler:
         for one in inline:
             transactions.append(_Transaction(where, one["transaction_identifier"]["hash"], len(one["operations"])))
             self._see(one)
-        transactions += [_Transaction(where, other["hash"], None) for other in others]
+        transactions += [_Transaction(where, text, None) for text in others]
 
     def _wrong_parent(self, index: int, parent_index: int) -> str | None:
         """A parent comes before its block (not always one before: heights may be left empty); genesis has itself."""

@@ -75,7 +75,7 @@ def from_csv(path: Path, network: Mapping[str, Any] | None = None, *, include_me
         raise UsageError(f"{path} holds neither {DIMENSIONS} nor a CSV file", _HINT)
     if network is None:
         raise UsageError(f"{path} does not say which network it is of", "name it, or the server that has it")
-    gathered = _Gathered(dict(network), include_mempool)
+    gathered = _Gathered(path, dict(network), include_mempool)
     for file in files:
         gathered.stratum = Stratum(name=file.stem, description=f"rows of {file.name}")
         for line, row in _rows(file, ROW_COLUMNS):
@@ -90,6 +90,7 @@ _HINT = f"wanted: a CSV file with the columns {', '.join(ROW_COLUMNS)}, or a fol
 class _Gathered:
     """Items by endpoint, in the order of their rows, each body once a stratum."""
 
+    source: Path
     network: dict[str, Any]
     include_mempool: bool
     stratum: Stratum = field(default_factory=lambda: Stratum(name="", description=""))
@@ -146,7 +147,7 @@ class _Gathered:
                 left_out = asked - len(items)
                 endpoints.append(CorpusEndpoint(id=read.id, strata=strata, items=items, asked=asked, left_out=left_out))
         if not endpoints:
-            raise UsageError("the CSV files hold no row", _HINT)
+            raise UsageError(f"{self.source} holds no row", _HINT)
         reason = "the imported files hold nothing for it"
         unmeasured = [
             Unmeasured(endpoint=read.id, state=Offering.NOT_ASKED, reason=reason)
@@ -169,7 +170,7 @@ def _by_dimension(path: Path, network: Mapping[str, Any] | None, *, include_memp
         raise UsageError(
             f"{path} is of the network `{told.network}`, not `{network['network']}`", "choose the other folder"
         )
-    gathered = _Gathered(dict(network or {"blockchain": "cardano", "network": told.network}), include_mempool)
+    gathered = _Gathered(path, dict(network or {"blockchain": "cardano", "network": told.network}), include_mempool)
     used, missing = set(), []
     for name, dimension in told.dimensions.items():
         reads = [_read_of(name, endpoint, dimension.data_type) for endpoint in dimension.endpoints]

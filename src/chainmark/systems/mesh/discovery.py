@@ -116,8 +116,8 @@ class Asked:
 def network_name(network: Network) -> str:
     """`blockchain/network`, and the sub-network if there is one."""
     sub = network.get("sub_network_identifier")
-    names = [network["blockchain"], network["network"], *([sub["network"]] if sub else [])]
-    return "/".join(names)
+    names = [network["blockchain"], network["network"], *([sub.get("network")] if isinstance(sub, Mapping) else [])]
+    return "/".join(map(str, names))
 
 
 def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Asked:
@@ -157,13 +157,13 @@ def discover(
         network=chosen,
         versions={name: text for name, text in sorted(options["version"].items()) if isinstance(text, str)},
         # Sorted: some servers list them in another order each time.
-        operation_types=tuple(sorted(allow["operation_types"])),
+        operation_types=tuple(sorted(map(str, allow["operation_types"]))),
         errors=tuple(sorted(map(_declared_error, allow["errors"]), key=bodies.canonical)),
         historical_balance_lookup=bool(allow.get("historical_balance_lookup")),
         mempool_coins=bool(allow.get("mempool_coins")),
         current=_identifier(status["current_block_identifier"]),
         genesis=_identifier(status["genesis_block_identifier"]),
-        oldest=_identifier(oldest) if oldest else None,
+        oldest=_identifier(oldest) if isinstance(oldest, Mapping) and {"index", "hash"} <= oldest.keys() else None,
     )
     return _Probing(client, server, metadata_options).result()
 
@@ -236,7 +236,7 @@ class Material:
 
     def take(self, identifier: BlockIdentifier, document: Mapping[str, Any]) -> None:
         """Take what a block has, where it has more than what was found before."""
-        others = [other["hash"] for other in document.get("other_transactions") or []]
+        others = other_hashes(document)
         inline = document["block"]["transactions"]
         hashes = [*others, *(one["transaction_identifier"]["hash"] for one in inline)]
         if hashes and self.transaction_hash is None:
@@ -247,10 +247,16 @@ class Material:
                     self.account = account
 
 
+def other_hashes(document: Mapping[str, Any]) -> list[str]:
+    """The transactions that a block's answer names without showing them."""
+    others = document.get("other_transactions") or []
+    return [other["hash"] for other in others if isinstance(other, Mapping) and isinstance(other.get("hash"), str)]
+
+
 def accounts_of(transaction: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The account identifiers in a transaction's operations, in order, repeated as they are."""
     for operation in transaction.get("operations") or []:
-        account = operation.get("account")
+        account = operation.get("account") if isinstance(operation, Mapping) else None
         if isinstance(account, Mapping) and isinstance(account.get("address"), str):
             yield account
 

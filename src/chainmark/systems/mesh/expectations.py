@@ -43,7 +43,8 @@ def network_list() -> Expectation:
 def network_options() -> Expectation:
     """Versions, operation types and errors."""
     version = [_type("/version/node_version", "string"), _type("/version/rosetta_version", "string")]
-    return expectation([*version, _type("/allow/operation_types", "array"), _type("/allow/errors", "array")])
+    errors = [_type("/allow/errors", "array"), _each("/allow/errors", _type("/code", "number"))]
+    return expectation([*version, _type("/allow/operation_types", "array"), *errors])
 
 
 def network_status(genesis: Mapping[str, Any] | None) -> Expectation:
@@ -63,6 +64,7 @@ def block(
             _type("/block/timestamp", "number"),
             _type("/block/transactions", "array"),
             _each("/block/transactions", _type("/transaction_identifier/hash", "string")),
+            _each("/block/transactions", _type("/operations", "array")),
             *_length("/block/transactions", transactions),
         ]
     )

@@ -169,30 +169,42 @@ class Corpus(_Strict):
         return next((one for one in self.endpoints if one.id == endpoint_id), None)
 
     def load_endpoints(
-        self, ids: Sequence[str] | None = None, *, strata: Sequence[str] | None = None, by_stratum: bool = False
+        self, names: Sequence[str] = (), *, strata: Sequence[str] | None = None, by_stratum: bool = False
     ) -> tuple[Endpoint, ...]:
         """What the load test measures.
 
         Args:
-            ids: which endpoints; None: all.
+            names: which endpoints, by id, label or path; none: all.
             strata: only items of these; None: all.
             by_stratum: each stratum as an endpoint of its own, so that its capacity is searched by itself.
 
         Raises:
             UsageError: the corpus has no such endpoint, or nothing is left.
         """
-        for unknown in set(ids or ()) - {one.id for one in self.endpoints}:
-            raise UsageError(f"the corpus has no endpoint `{unknown}`", self._why_missing(unknown))
-        chosen = [one for one in self.endpoints if ids is None or one.id in ids]
+        for name in names:
+            if not any(name in one.read.names for one in self.endpoints):
+                raise UsageError(f"the corpus has no endpoint `{name}`", self._why_missing(name))
+        chosen = [one for one in self.endpoints if not names or one.read.names & set(names)]
         made = tuple(endpoint for one in chosen for endpoint in _endpoints(one, strata, by_stratum=by_stratum))
         if not made:
             known = sorted({stratum.name for one in chosen for stratum in one.strata})
             raise UsageError(f"no item is in {', '.join(map(repr, strata or ()))}", f"strata: {', '.join(known)}")
         return made
 
-    def _why_missing(self, endpoint_id: str) -> str:
+    def strata_counts(self) -> dict[str, dict[str, int]]:
+        """How many items of each stratum, by endpoint id."""
+        return {
+            one.id: {s.name: sum(item.stratum == s.name for item in one.items) for s in one.strata}
+            for one in self.endpoints
+        }
+
+    def skipped(self) -> dict[str, str]:
+        """The endpoints without items, by label, with the reason."""
+        return {READS_BY_ID[one.endpoint].label: f"{one.state}: {one.reason}" for one in self.unmeasured}
+
+    def _why_missing(self, name: str) -> str:
         for one in self.unmeasured:
-            if one.endpoint == endpoint_id:
+            if name in READS_BY_ID[one.endpoint].names:
                 return f"it was {one.state} when the corpus was made: {one.reason}"
         return f"it has {', '.join(one.id for one in self.endpoints)}"
 

@@ -94,6 +94,12 @@ def test_what_the_load_test_gets(corpus: Corpus) -> None:
     parts = corpus.load_endpoints(["block"], by_stratum=True)
     assert sum(len(part.requests) for part in parts) == len(block.requests)
     assert {"block__old_small", "block__recent_small"} <= {part.id for part in parts}
+    assert corpus.load_endpoints(["/block"]) == (block,)
+    counts = corpus.strata_counts()
+    assert {one.id: sum(counts[one.id].values()) for one in corpus.endpoints} == {
+        one.id: len(one.requests) for one in corpus.load_endpoints()
+    }
+    assert corpus.skipped()["/account/coins"] == "not offered: 404 text/plain “404 page not found”"
     (only,) = corpus.load_endpoints(["block"], strata=["old/small"])
     assert 0 < len(only.requests) < len(block.requests)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chainmark.core.errors import UsageError
 from chainmark.systems.mesh.csv_import import from_csv
@@ -14,6 +18,8 @@ from chainmark.systems.mesh.pinned import Corpus
 
 NETWORK = {"blockchain": "cardano", "network": "mainnet"}
 HEADER = "address,block_index,block_hash,transaction_size,relative_ttl,transaction_hash\n"
+
+ROW_TEXT = st.text("ab,\"'é|", min_size=1, max_size=6)
 
 
 def _rows(tmp_path: Path, *rows: str, header: str = HEADER) -> Path:
@@ -74,13 +80,41 @@ def test_a_folder_of_files_has_a_stratum_a_file(tmp_path: Path) -> None:
         (HEADER, "a,seven,b,1,1,t", ":2: `block_index` is `seven`, not a number"),
         (HEADER, "a,7,b,1,1,t,more", ":2 has more cells than the header"),
         ("", "", "has no column `address`"),
-        (HEADER, "", "hold no row"),
+        (HEADER, "", "mainnet-data.csv holds no row"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path: Path, header: str, row: str, what: str) -> None:
     with pytest.raises(UsageError) as caught:
         from_csv(_rows(tmp_path, *([row] if row else []), header=header), NETWORK)
     assert what in caught.value.message
+
+
+@given(st.lists(st.text('a7,"\r\n\0é ', max_size=12), max_size=4), st.booleans())
+def test_any_text_is_read_or_refused_with_a_sentence(lines: list[str], headed: bool) -> None:
+    text = (HEADER if headed else "") + "\n".join(lines)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_bytes(text.encode())
+        try:
+            corpus = from_csv(path, NETWORK)
+        except UsageError:
+            return
+    assert all(one.asked == len(one.items) + one.left_out for one in corpus.endpoints)
+
+
+@given(st.lists(st.tuples(ROW_TEXT, st.integers(0, 10**12), ROW_TEXT), min_size=1, max_size=6))
+def test_every_row_comes_back(rows: list[tuple[str, int, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write(HEADER)
+            csv.writer(file).writerows([address, index, "b", 1, 1, text] for address, index, text in rows)
+        corpus = from_csv(path, NETWORK)
+    found = {
+        (b["block_identifier"]["index"], b["transaction_identifier"]["hash"])
+        for b in _bodies(corpus, "block_transaction")
+    }
+    assert found == {(index, text) for _, index, text in rows}
 
 
 def test_a_network_must_be_known(tmp_path: Path) -> None:

@@ -109,6 +109,8 @@ def test_a_connection_that_is_closed_is_one_endpoints_fault() -> None:
         (answer({"transaction_identifiers": [{"hash": 1}]}), Offering.REFUSED, "/transaction_identifiers/0/hash is 1"),
         (answer([], 404), Offering.NOT_OFFERED, "404 application/json “[]”"),
         ((200, "text/html", "<html>"), Offering.REFUSED, "200 text/html “<html>”"),
+        ((200, "application/json", "NaN"), Offering.REFUSED, "200 application/json “NaN”"),
+        ((200, "application/json", "[" * 100_000), Offering.REFUSED, "200 application/json “[[["),
         ((405, "text/plain", ""), Offering.NOT_OFFERED, "405 text/plain “”"),
     ],
 )

@@ -43,7 +43,14 @@ def _block(**changes: Any) -> dict[str, Any]:
             "/block/parent_block_identifier/index is 3, not 4",
         ),
         (_block(transactions=[]), "/block/transactions/0 is missing"),
-        (_block(transactions=[{"transaction_identifier": {"hash": HASH}}] * 2), "/block/transactions/1 is there"),
+        (
+            _block(transactions=[{"transaction_identifier": {"hash": HASH}, "operations": []}] * 2),
+            "/block/transactions/1 is there",
+        ),
+        (
+            _block(transactions=[{"transaction_identifier": {"hash": HASH}}]),
+            "/block/transactions/0/operations is missing",
+        ),
         ({"block": None}, "/block/block_identifier/index is missing"),
         ({"code": 3, "message": "no block", "retriable": False}, "200 code 3 “no block”"),
         ([], "/block/block_identifier/index is missing"),
