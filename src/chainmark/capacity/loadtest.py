@@ -159,9 +159,7 @@ class _EndpointTest:
         return self._fixed()
 
     def _runner(self, target: Target, found: Found, settings: StepSettings | None = None) -> StepRunner:
-        return self.make_runner(
-            target, found.endpoint, found.agreement, settings or self.plan.settings, self.progress
-        )
+        return self.make_runner(target, found.endpoint, found.agreement, settings or self.plan.settings, self.progress)
 
     def _fixed(self) -> bool:
         settings = replace(self.plan.settings, duration_s=self.plan.fixed.duration_s)

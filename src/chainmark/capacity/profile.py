@@ -63,9 +63,7 @@ class Search(BaseModel):
 
     def _plan(self, kind: LevelKind) -> SearchPlan:
         if kind is LevelKind.RATE:
-            return SearchPlan.of_rates(
-                self.rate_first, self.rate_last, self.rate_floor, self.relative_gap, self.times
-            )
+            return SearchPlan.of_rates(self.rate_first, self.rate_last, self.rate_floor, self.relative_gap, self.times)
         if self.ladder == "published":
             return SearchPlan.of_ladder(kind, LINEAR_LADDER, self.times)
         return SearchPlan.of_clients(self.clients_first, self.clients_last, self.relative_gap, self.times)

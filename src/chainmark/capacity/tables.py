@@ -28,7 +28,19 @@ from chainmark.core.errors import EnvironmentFailure
 NS = 1e9
 # Seconds between the steps of one level, on the axis of time that they share.
 STEP_GAP_S = 1.0
-_SERIES = ("started", "ok", "failed", "in_flight", "queued", "bytes_in", "p50_s", "p99_s", "max_s", "cpu_s", "lag_p99_s")
+_SERIES = (
+    "started",
+    "ok",
+    "failed",
+    "in_flight",
+    "queued",
+    "bytes_in",
+    "p50_s",
+    "p99_s",
+    "max_s",
+    "cpu_s",
+    "lag_p99_s",
+)
 
 
 def numbered(found: Sequence[Found]) -> Iterator[tuple[int, Found, Step]]:
@@ -143,9 +155,7 @@ def errors_frame(found: Sequence[Found]) -> pl.DataFrame:
 def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:
     """The samples of the metrics by population."""
     searched = {
-        capacity_id(one.endpoint.id, kind): [answer.capacity]
-        for one in found
-        for kind, answer in one.answers.items()
+        capacity_id(one.endpoint.id, kind): [answer.capacity] for one in found for kind, answer in one.answers.items()
     }
     columns: dict[str, Any] = {ATTEMPT: [1], **searched}
     schema = {ATTEMPT: pl.Int64, **dict.fromkeys(searched, pl.Float64)}

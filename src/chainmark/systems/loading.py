@@ -21,6 +21,7 @@ from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
 from chainmark.core.manifest import ExperimentPlace, Fact, Gate, GateStatus, HostFacts, Manifest, Status
 from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
 from chainmark.network.host import host_facts
 from chainmark.stats.summarise import summarise
 from chainmark.store.files import json_bytes, write_bytes
@@ -59,6 +60,7 @@ class Tester:
         """
         load = self.system.load_profile(profile)
         started_at = utc_now()
+        pinned = next((order.pinned for order in orders if order.pinned), None)
         services = [self._prepared(profile, order, progress) for order in orders]
         unfinished = [self._create(load, service, started_at) for service in services]
         try:
@@ -71,10 +73,11 @@ class Tester:
                 ExperimentPlace(id=experiment_id, side=service.target.name, repetition=repetition, position=position)
                 for position, service in enumerate(services)
             ]
-            runs = [
-                self._seal(profile, load, seed, started_at, report, *one)
-                for one in zip(services, unfinished, result.servers, places, strict=True)
-            ]
+            for run in unfinished:
+                _keep_corpus(pinned, run)
+            test = _Test(profile, load, seed, report, result.interrupted)
+            parts = zip(services, unfinished, result.servers, places, strict=True)
+            runs = [self._seal(test, _Part(*part)) for part in parts]
         except (KeyboardInterrupt, ChainmarkError):
             for run in unfinished:
                 if run.is_empty():
@@ -121,50 +124,63 @@ class Tester:
             targets=targets,
         )
 
-    def _seal(
-        self,
-        profile: BaseModel,
-        load: LoadProfile,
-        seed: int,
-        started_at: str,
-        report: LoadReport,
-        service: Service,
-        run: UnfinishedRun,
-        result: ServerResult,
-        place: ExperimentPlace,
-    ) -> SealedRun:
-        found = result.found
+    def _seal(self, test: _Test, part: _Part) -> SealedRun:
+        run, found = part.run, part.result.found
         run.write_events("steps", steps_frame(found))
         run.write_events("seconds", seconds_frame(found))
         run.write_events("errors", errors_frame(found))
-        write_bytes(run.raw / REPORT, json_bytes(report))
+        write_bytes(run.raw / REPORT, json_bytes(test.report))
         catalogue = load_catalogue_of(self.system.name, self.system.title, found)
         samples = samples_of(found)
         for population, frame in samples.items():
             run.write_samples(population, frame)
-        interrupted = any(target.run_id == run.run_id and target.interrupted for target in report.targets)
-        gates = load_gates(result, interrupted=interrupted)
-        manifest = Manifest(
-            run_id=run.run_id,
-            subject=service.subject,
-            profile_name=load.name,
-            profile=profile.model_dump(mode="json"),
-            workload={**load.workload(), "corpus": service.corpus_hash},
-            conditions={"scenario": load.scenario or "standard", **service.conditions},
-            tool_version=tool_version(),
-            seed=seed,
-            started_at=started_at,
-            ended_at=utc_now(),
-            host=host_facts(),
-            experiment=place,
-            counts=_counts(result),
-            facts=list(service.facts),
-            gates=gates,
-            warnings=[*service.warnings, *(f"{name} is not measured: {why}" for name, why in service.skipped.items())],
-            sources=run.sources(),
-            status=Status.INVALID if any(gate.status is GateStatus.FAIL for gate in gates) else Status.VALID,
-        )
-        return run.seal(manifest, catalogue, summarise(catalogue, samples, seed))
+        return run.seal(_manifest(test, part), catalogue, summarise(catalogue, samples, test.seed))
+
+
+@dataclass(frozen=True)
+class _Test:
+    """What the runs of one load test share."""
+
+    profile: BaseModel
+    load: LoadProfile
+    seed: int
+    report: LoadReport
+    interrupted: bool
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One server's part of it."""
+
+    service: Service
+    run: UnfinishedRun
+    result: ServerResult
+    place: ExperimentPlace
+
+
+def _manifest(test: _Test, part: _Part) -> Manifest:
+    service, load = part.service, test.load
+    gates = load_gates(part.result, interrupted=test.interrupted)
+    return Manifest(
+        run_id=part.run.run_id,
+        subject=service.subject,
+        profile_name=load.name,
+        profile=test.profile.model_dump(mode="json", by_alias=True),
+        workload={**load.workload(), "corpus": service.corpus_hash},
+        conditions={"scenario": load.scenario or "standard", **service.conditions},
+        tool_version=tool_version(),
+        seed=test.seed,
+        started_at=test.report.started_at,
+        ended_at=utc_now(),
+        host=host_facts(),
+        experiment=part.place,
+        counts=_counts(part.result),
+        facts=list(service.facts),
+        gates=gates,
+        warnings=[*service.warnings, *(f"{name} is not measured: {why}" for name, why in service.skipped.items())],
+        sources=part.run.sources(),
+        status=Status.INVALID if any(gate.status is GateStatus.FAIL for gate in gates) else Status.VALID,
+    )
 
 
 def _plan(load: LoadProfile, seed: int) -> LoadPlan:
@@ -225,6 +241,14 @@ def load_gates(result: ServerResult, *, interrupted: bool) -> list[Gate]:
         )
     )
     return gates
+
+
+def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
+    """The requests belong to the run: whoever wants to compare with it asks the same."""
+    if pinned is not None and pinned.is_file():
+        target = run.raw / CORPUS
+        with storage_errors(target):
+            shutil.copyfile(pinned, target)
 
 
 def _counts(result: ServerResult) -> dict[str, dict[str, int]]:

@@ -91,7 +91,7 @@ class HttpProfile(LoadProfile):
 
     title: str = "HTTP API"
     version: str = "unversioned"
-    error_pointers: list[Annotated[str, Field(pattern=r"^/")]] = []
+    error_pointers: tuple[Annotated[str, Field(pattern=r"^/")], ...] = ()
     request: Annotated[list[RequestEntry], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -75,7 +75,7 @@ def endpoints_of(profile: HttpProfile) -> tuple[Endpoint, ...]:
     for entry in profile.request:
         labels.setdefault(entry.endpoint, entry.label or entry.path)
         requests.setdefault(entry.endpoint, []).extend(_requests(entry))
-    pointers = tuple(profile.error_pointers)
+    pointers = profile.error_pointers
     return tuple(Endpoint(id_, labels[id_], tuple(found), pointers) for id_, found in requests.items())
 
 

@@ -16,7 +16,6 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
 from chainmark.systems.base import Service, ServiceOrder
-from chainmark.systems.mesh.bodies import READS
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
@@ -54,13 +53,13 @@ class MeshApi:
             corpus, wrong = _corpus(mesh, order, server, client, progress)
         if order.pinned is not None:
             corpus.save(order.pinned)
-        ids = _chosen(corpus, [*order.endpoints, *mesh.mesh.endpoints])
-        endpoints = corpus.load_endpoints(ids, strata=mesh.mesh.strata or None, by_stratum=mesh.mesh.by_stratum)
+        names = order.endpoints or mesh.mesh.endpoints
+        endpoints = corpus.load_endpoints(names, strata=mesh.mesh.strata or None, by_stratum=mesh.mesh.by_stratum)
         return Service(
             subject=_subject(server, order.version),
             target=order.target,
             endpoints=endpoints,
-            strata=_strata(corpus),
+            strata=corpus.strata_counts(),
             skipped=_skipped(server, corpus),
             corpus_hash=corpus.hash,
             facts=_facts(server, corpus),
@@ -100,20 +99,6 @@ def read_corpus(path: Path, server: Server) -> Corpus:
     return Corpus.load(path)
 
 
-def _chosen(corpus: Corpus, wanted: Sequence[str]) -> list[str] | None:
-    """Ids of the endpoints, named by id, path or label; None: all."""
-    if not wanted:
-        return None
-    ids = []
-    for name in wanted:
-        found = [read.id for read in READS if name in {read.id, read.path, read.label}]
-        if not found:
-            known = ", ".join(one.id for one in corpus.endpoints)
-            raise UsageError(f"there is no endpoint `{name}`", f"the corpus has {known}")
-        ids += [id_ for id_ in found if corpus.endpoint(id_) or len(found) == 1]
-    return list(dict.fromkeys(ids))
-
-
 def _subject(server: Server, version: str | None) -> Subject:
     versions = server.versions
     middleware = versions.get("middleware_version")
@@ -122,14 +107,9 @@ def _subject(server: Server, version: str | None) -> Subject:
     return Subject(system="mesh", name=name, version=version or told, build=f"node {versions.get(NODE_VERSION)}")
 
 
-def _strata(corpus: Corpus) -> dict[str, dict[str, int]]:
-    return {one.id: dict(Counter(item.stratum for item in one.items)) for one in corpus.endpoints}
-
-
 def _skipped(server: Server, corpus: Corpus) -> dict[str, str]:
     """Endpoints that are not measured, by their label."""
-    labels = {read.id: read.label for read in READS}
-    skipped = {labels[one.endpoint]: f"{one.state}: {one.reason}" for one in corpus.unmeasured}
+    skipped = corpus.skipped()
     for offer in server.offers:
         if offer.state is not Offering.OFFERED and corpus.endpoint(offer.endpoint.id) is None:
             skipped.setdefault(offer.endpoint.label, f"{offer.state}: {offer.reason}")
