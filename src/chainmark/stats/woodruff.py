@@ -23,7 +23,7 @@ import numpy as np
 
 from chainmark.stats.bootstrap import RESAMPLES, multiplicities
 from chainmark.stats.centiles import FloatArray, IntArray, centile_index
-from chainmark.stats.threads import worker_threads
+from chainmark.stats.threads import product_threads
 from chainmark.stats.units import UnitMean, Units
 
 LARGE_ROWS = 20_000  # of a population: with more, centiles' errors come from resampled shares
@@ -164,7 +164,7 @@ def replicates(
     """
     groups = _stacked(metrics)
     sums: list[list[FloatArray]] = [[] for _ in groups]
-    with worker_threads() as pool:
+    with product_threads() as pool:
         for weights in multiplicities(rng, units, block_length, RESAMPLES, _CHUNK_ELEMENTS):
             factors = weights.astype(np.float64)
             for part, found in zip(sums, pool.map(partial(np.matmul, factors), groups), strict=True):
