@@ -78,7 +78,7 @@ fn open_loops_send_what_is_due_in_order_at_low_and_high_rates() {
     assert_eq!((result.books.due, result.books.ok), (2, 2));
     assert_eq!(*seen.lock().unwrap(), ["0", "1"]);
     let mut order = order(&server.url, open(20_000.0, 8), requests);
-    (order["duration_s"], order["drain_s"]) = (json!(0.25), json!(20.0));
+    (order["duration_s"], order["drain_s"], order["threads"]) = (json!(0.25), json!(20.0), json!(2));
     let result = run(&order);
     assert_eq!((result.books.due, result.books.ok), (5000, 5000));
     assert!(server.connections() <= 12, "connections are used again");
