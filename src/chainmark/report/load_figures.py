@@ -157,7 +157,7 @@ def _load_figure(sides: Sequence[Side], id_: str, kind: Kind, *, strips: bool) -
     untold = sum(row["value"] is None for row in rows)
     notes = ["Lines run through the median of each level's steps."]
     if untold:
-        notes.append(f"{units.plural(untold, 'centile')} could not be drawn: not estimable, or never answered.")
+        notes.append(f"Without a mark: {units.plural(untold, 'centile')}, not estimable or never answered.")
     strip_rows = _load_strips(sides[0], kind) if strips and len(sides) == 1 else []
     return Figure(
         id=f"load-{kind}-{id_}",
