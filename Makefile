@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python setup nodes format docs bench check-truth clean
+.PHONY: help demo test check test-rust test-python setup nodes servers format docs bench check-truth clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -27,12 +27,16 @@ demo: setup nodes ## compare CometBFT v1.0.1 with v0.38.17 on real validators (a
 		--md reports/v1.0.1-against-v0.38.17.md --json-file reports/v1.0.1-against-v0.38.17.json; \
 	code=$$?; [ $$code -le 1 ] || [ $$code -eq 3 ] || exit $$code
 
-test: setup nodes check test-rust test-python ## set up everything, then run every check and test
+test: setup nodes servers check test-rust test-python ## set up everything, then run every check and test
 
 setup: $(VENV)/.built
 
 nodes: $(VENV)/.built
 	@$(BIN)/chainmark nodes install cometbft $(NODE_VERSIONS)
+
+servers: $(VENV)/.built
+	@echo "building the Mesh servers that the tests ask …"
+	@$(BIN)/python -m tests.real.mesh_servers build
 
 check: setup ## formatting, lints and types
 	$(BIN)/ruff format --check src tests benches

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod cometbft;
 pub mod error;
+pub mod http;
 pub mod observer;
 pub mod random;
 pub mod record;

@@ -102,7 +102,7 @@ impl Schedule {
         let mut time_ns = 0.0;
         let mut due: Vec<i64> = Vec::with_capacity(self.count() as usize);
         loop {
-            time_ns -= random.next_unit().ln() * mean_gap_ns;
+            time_ns += exponential_gap_ns(&mut random, mean_gap_ns);
             let rounded_ns = time_ns as i64 / step_ns * step_ns + phase_ns;
             let next_ns = due.last().map_or(rounded_ns, |&last_ns| rounded_ns.max(last_ns + step_ns));
             if next_ns >= self.duration_ns {
@@ -121,6 +121,11 @@ impl Schedule {
         };
         (0..self.count()).map(due).collect()
     }
+}
+
+/// The gap to the next arrival of a Poisson process.
+pub(crate) fn exponential_gap_ns(random: &mut SplitMix64, mean_gap_ns: f64) -> f64 {
+    -random.next_unit().ln() * mean_gap_ns
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Python bindings: argument conversion, release of the interpreter lock, errors. No logic.
 
+mod http;
 mod load;
 mod simulation;
 mod synth;
@@ -10,6 +11,8 @@ use pyo3::prelude::*;
 /// chainmark's Rust core.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::http::{Histogram, HttpLoad, http_record_classes};
     #[pymodule_export]
     use super::load::{EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction};
     #[pymodule_export]

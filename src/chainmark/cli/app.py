@@ -18,6 +18,7 @@ from chainmark.cli import (
     experiment,
     explain,
     ingest,
+    load,
     metrics,
     nodes,
     predict,
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("experiment")(experiment.experiment)
 app.command("ingest")(ingest.ingest)
+app.command("load")(load.load)
 app.command("compare")(compare.compare_command)
 app.command("block")(block.block)
 app.command("trail")(block.trail)

@@ -2,7 +2,8 @@
 
 Every system has metrics and profiles (:class:`System`). What else it can do stands in capabilities of their own: run
 real nodes (:class:`LaunchableSystem`), take in the logs of a cluster that somebody else ran
-(:class:`ImportableSystem`), predict and explain by a model (:class:`ModelledSystem`).
+(:class:`ImportableSystem`), predict and explain by a model (:class:`ModelledSystem`), answer requests whose load tests
+chainmark can make (:class:`ServedSystem`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 from pydantic import BaseModel
 
+from chainmark.capacity.model import Endpoint, Target
+from chainmark.capacity.profile import LoadProfile
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, HostFacts, Incident, Scalar, Source, Subject
@@ -63,6 +66,7 @@ class ImportOrder:
         threads: 0 means all cores. The run does not depend on it.
         keep_events: store every decoded event too.
         published_rules: analyse as the incumbent's published reports do, its quirks included.
+        part: which run of a source that holds several, as the system calls it.
     """
 
     source: Path
@@ -76,6 +80,7 @@ class ImportOrder:
     threads: int = 0
     keep_events: bool = False
     published_rules: bool = False
+    part: str | None = None
 
 
 @dataclass
@@ -159,6 +164,48 @@ class ModelOrder:
     threads: int = 0
 
 
+@dataclass(frozen=True)
+class ServiceOrder:
+    """Which server is to be load-tested, and with what.
+
+    Attributes:
+        version: what is measured, where the server does not say or says it otherwise.
+        endpoints: only these, by id or path; empty: all.
+        corpus: requests that were pinned to a file before; None leaves them to the system.
+        pinned: where the system keeps the requests that it chose, for the next test.
+    """
+
+    target: Target
+    version: str | None = None
+    endpoints: tuple[str, ...] = ()
+    corpus: Path | None = None
+    pinned: Path | None = None
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server that is ready to be load-tested.
+
+    Attributes:
+        strata: by endpoint, how many requests there are of each kind.
+        skipped: endpoints that are not measured, with the reason.
+        corpus_hash: of the requests; two tests with the same one asked the same.
+        facts: what a report says of the server, in its order.
+        conditions: facts by the catalogue's condition ids.
+    """
+
+    subject: Subject
+    target: Target
+    endpoints: tuple[Endpoint, ...]
+    strata: Mapping[str, Mapping[str, int]]
+    skipped: Mapping[str, str]
+    corpus_hash: str
+    facts: tuple[Fact, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
 class System(Protocol):
     """A kind of thing under test. Its folder under ``systems/`` is all that knows what it is."""
 
@@ -212,6 +259,18 @@ class ImportableSystem(System, Protocol):
 
 
 @runtime_checkable
+class PartedSystem(ImportableSystem, Protocol):
+    """An importable system whose sources may hold several runs, such as a page of published tables."""
+
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The names of the runs in the source; none: it is one run.
+
+        Raises:
+            UsageError: the source is not what it should be.
+        """
+
+
+@runtime_checkable
 class ModelledSystem(System, Protocol):
     """A system of which there is a model that predicts its metrics.
 
@@ -231,6 +290,22 @@ class ModelledSystem(System, Protocol):
         """The model's record against many published reports."""
 
 
+@runtime_checkable
+class ServedSystem(System, Protocol):
+    """A system that answers HTTP requests; its profiles are those of load tests."""
+
+    def load_profile(self, profile: BaseModel) -> LoadProfile:
+        """The same profile, as what all load tests share."""
+
+    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+        """Look at the server and choose what it is asked; every request is answered rightly once.
+
+        Raises:
+            UsageError: it is no such server, or there is nothing to ask.
+            EnvironmentFailure: it cannot be reached.
+        """
+
+
 @dataclass(frozen=True)
 class Capability:
     """Something that only some systems can do."""
@@ -244,6 +319,7 @@ CAPABILITIES = (
     Capability(LaunchableSystem, "run {} nodes itself", "`chainmark run` and `chainmark experiment`"),
     Capability(ImportableSystem, "read logs of {}", "`chainmark ingest`"),
     Capability(ModelledSystem, "predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"),
+    Capability(ServedSystem, "send requests to {}", "`chainmark load`"),
 )
 
 
@@ -302,6 +378,17 @@ def modelled(system: System) -> ModelledSystem:
     if isinstance(system, ModelledSystem):
         return system
     raise _cannot(system, ModelledSystem)
+
+
+def served(system: System) -> ServedSystem:
+    """The same system as one that can be load-tested.
+
+    Raises:
+        UsageError: it cannot; the hint names the commands that work.
+    """
+    if isinstance(system, ServedSystem):
+        return system
+    raise _cannot(system, ServedSystem)
 
 
 def _cannot(system: System, protocol: type) -> UsageError:

@@ -1,0 +1,272 @@
+//! Whether an answer is right.
+
+use super::error::HttpError;
+use super::order::{CheckOrder, ExpectOrder, TypeName, check_pointer};
+use serde_json::Value;
+
+/// Longer values are cut in messages.
+const SHOWN_CHARACTERS: usize = 80;
+
+/// What is right as an answer to one request.
+#[derive(Debug)]
+pub(super) struct Expectation {
+    statuses: Box<[u16]>,
+    json: bool,
+    checks: Box<[Check]>,
+    contains: Option<Box<str>>,
+}
+
+/// What is wrong with a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    NotJson {
+        reason: String,
+    },
+    /// `what` is the same for all answers that fail this check; `example` is of this answer.
+    Wrong {
+        what: String,
+        example: String,
+    },
+}
+
+#[derive(Debug)]
+struct Check {
+    pointer: Box<str>,
+    condition: Condition,
+}
+
+#[derive(Debug)]
+enum Condition {
+    Is(Value),
+    Type(TypeName),
+    Absent,
+    Each(Box<Check>),
+}
+
+impl Expectation {
+    /// `index` is the request's place in the order, for messages.
+    pub fn new(index: usize, order: &ExpectOrder) -> Result<Self, HttpError> {
+        let name = format!("requests[{index}].expect");
+        let refuse = |member: &str, value: String, condition| {
+            Err(HttpError::Value { name: format!("{name}.{member}"), value, condition })
+        };
+        if let Some(status) = order.status.iter().find(|&&status| !(200..=599).contains(&status)) {
+            return refuse("status", status.to_string(), "final statuses, 200 to 599");
+        }
+        if order.contains.as_deref() == Some("") {
+            return refuse("contains", "empty".into(), "a text that not every body holds");
+        }
+        let checks: Result<_, _> = order.checks.iter().map(|check| Check::new(&name, check)).collect();
+        Ok(Self {
+            statuses: order.status.clone().into(),
+            json: order.json,
+            checks: checks?,
+            contains: order.contains.as_deref().map(Into::into),
+        })
+    }
+
+    pub fn admits(&self, status: u16) -> bool {
+        if self.statuses.is_empty() { (200..300).contains(&status) } else { self.statuses.contains(&status) }
+    }
+
+    /// Whether the body matters.
+    pub fn needs_body(&self) -> bool {
+        self.json || self.contains.is_some() || !self.checks.is_empty()
+    }
+
+    /// The first thing that is wrong.
+    pub fn find_fault(&self, body: &[u8]) -> Option<Fault> {
+        if let Some(text) = &self.contains
+            && !holds(body, text.as_bytes())
+        {
+            return Some(Fault::Wrong { what: format!("the body does not hold {text:?}"), example: first_line(body) });
+        }
+        if !self.json && self.checks.is_empty() {
+            return None;
+        }
+        match serde_json::from_slice(body) {
+            Err(error) => Some(Fault::NotJson { reason: not_json(body, &error) }),
+            Ok(value) => self.checks.iter().find_map(|check| check.find_fault(&value, "")),
+        }
+    }
+}
+
+fn not_json(body: &[u8], error: &serde_json::Error) -> String {
+    if body.is_empty() { "the body is empty".into() } else { format!("the body is not JSON: {:?}", error.classify()) }
+}
+
+/// Naive search: bodies are checked once each.
+fn holds(body: &[u8], text: &[u8]) -> bool {
+    body.windows(text.len()).any(|window| window == text)
+}
+
+/// The beginning of a text body, for messages.
+pub(super) fn first_line(body: &[u8]) -> String {
+    let line = body.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
+    let line = line.unwrap_or_default();
+    cut(&String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN_CHARACTERS)]))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl Check {
+    fn new(name: &str, order: &CheckOrder) -> Result<Self, HttpError> {
+        check_pointer(&format!("{name}.checks"), &order.pointer)?;
+        let condition = match (&order.is, order.kind, order.absent, &order.each) {
+            (Some(value), None, None, None) => Condition::Is(value.clone()),
+            (None, Some(kind), None, None) => Condition::Type(kind),
+            (None, None, Some(true), None) => Condition::Absent,
+            (None, None, None, Some(each)) => Condition::Each(Box::new(Self::new(name, each)?)),
+            _ => {
+                let condition = "a pointer with exactly one of is, type, absent (true) and each";
+                let value = format!("for {:?}", order.pointer);
+                return Err(HttpError::Value { name: format!("{name}.checks"), value, condition });
+            }
+        };
+        Ok(Self { pointer: order.pointer.as_str().into(), condition })
+    }
+
+    /// `place` is where `value` stands in the answer.
+    fn find_fault(&self, value: &Value, place: &str) -> Option<Fault> {
+        let found = value.pointer(&self.pointer);
+        let fault = |what: &str, example: String| {
+            let place = format!("{place}{}", self.pointer);
+            let place = if place.is_empty() { "the body" } else { &place };
+            Some(Fault::Wrong { what: format!("{place} {what}"), example })
+        };
+        match (&self.condition, found) {
+            (Condition::Absent, None) => None,
+            (Condition::Absent, Some(found)) => fault("is there", cut(&found.to_string())),
+            (_, None) => fault("is missing", String::new()),
+            (Condition::Is(wanted), Some(found)) if equal(wanted, found) => None,
+            (Condition::Is(wanted), Some(found)) => {
+                fault("is wrong", format!("{} instead of {}", cut(&found.to_string()), cut(&wanted.to_string())))
+            }
+            (Condition::Type(kind), Some(found)) if kind.admits(found) => None,
+            (Condition::Type(kind), Some(found)) => {
+                fault(&format!("is not {}", kind.with_article()), cut(&found.to_string()))
+            }
+            (Condition::Each(each), Some(Value::Array(elements))) => {
+                let place = format!("{place}{}/*", self.pointer);
+                elements.iter().find_map(|element| each.find_fault(element, &place))
+            }
+            (Condition::Each(_), Some(found)) => fault("is not an array", cut(&found.to_string())),
+        }
+    }
+}
+
+/// 5 and 5.0 are the same number, which serde_json does not say.
+fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        _ => one == other,
+    }
+}
+
+impl TypeName {
+    fn admits(self, value: &Value) -> bool {
+        match self {
+            Self::Object => value.is_object(),
+            Self::Array => value.is_array(),
+            Self::String => value.is_string(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::IntegerText => value.as_str().is_some_and(|text| {
+                let digits = text.strip_prefix('-').unwrap_or(text);
+                !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+            }),
+        }
+    }
+
+    fn with_article(self) -> &'static str {
+        match self {
+            Self::Object => "an object",
+            Self::Array => "an array",
+            Self::String => "a string",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::IntegerText => "a text of digits",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(expect: &str, body: &str) -> Option<Fault> {
+        let order: ExpectOrder = serde_json::from_str(expect).unwrap();
+        Expectation::new(0, &order).unwrap().find_fault(body.as_bytes())
+    }
+
+    fn wrong(expect: &str, body: &str) -> (String, String) {
+        match fault(expect, body) {
+            Some(Fault::Wrong { what, example }) => (what, example),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn checks_pass_what_is_right() {
+        let body = r#"{"block":{"index":5,"n":null},"ops":[{"value":"-12"},{"value":"3"}],"ok":true,"x":1.5,"s":"t"}"#;
+        for expect in [
+            r#"{"json":true}"#,
+            r#"{"contains":"\"index\":5"}"#,
+            r#"{"checks":[{"pointer":"/block/index","is":5},{"pointer":"/block/index","is":5.0}]}"#,
+            r#"{"checks":[{"pointer":"/block/n","is":null},{"pointer":"/error","absent":true}]}"#,
+            r#"{"checks":[{"pointer":"","type":"object"},{"pointer":"/ops","type":"array"}]}"#,
+            r#"{"checks":[{"pointer":"/ok","type":"boolean"},{"pointer":"/x","type":"number"}]}"#,
+            r#"{"checks":[{"pointer":"/s","type":"string"},{"pointer":"/ops/0/value","type":"integer_text"}]}"#,
+            r#"{"checks":[{"pointer":"/ops","each":{"pointer":"/value","type":"integer_text"}}]}"#,
+        ] {
+            assert_eq!(fault(expect, body), None, "{expect}");
+        }
+    }
+
+    #[test]
+    fn checks_name_what_is_wrong_or_a_200_with_an_error_in_it_would_count() {
+        let body = r#"{"code":12,"index":5,"list":[{"v":"1"},{"v":"x"},{}],"text":"-"}"#;
+        let pairs = [
+            (r#"{"pointer":"/code","absent":true}"#, "/code is there", "12"),
+            (r#"{"pointer":"/index","is":6}"#, "/index is wrong", "5 instead of 6"),
+            (r#"{"pointer":"/index","is":null}"#, "/index is wrong", "5 instead of null"),
+            (r#"{"pointer":"/block","type":"object"}"#, "/block is missing", ""),
+            (r#"{"pointer":"/index","type":"array"}"#, "/index is not an array", "5"),
+            (r#"{"pointer":"/text","type":"integer_text"}"#, "/text is not a text of digits", "\"-\""),
+            (r#"{"pointer":"/index","each":{"pointer":"","is":1}}"#, "/index is not an array", "5"),
+            (
+                r#"{"pointer":"/list","each":{"pointer":"/v","type":"integer_text"}}"#,
+                "/list/*/v is not a text of digits",
+                "\"x\"",
+            ),
+            (r#"{"pointer":"","type":"array"}"#, "the body is not an array", body),
+        ];
+        for (check, what, example) in pairs {
+            let found = wrong(&format!(r#"{{"checks":[{check}]}}"#), body);
+            assert_eq!(found, (what.to_owned(), example.to_owned()));
+        }
+        assert_eq!(wrong(r#"{"contains":"abc"}"#, "a\nb").0, "the body does not hold \"abc\"");
+        for body in ["", "<html>", r#"{"a":"#, "{} x"] {
+            assert!(matches!(fault(r#"{"json":true}"#, body), Some(Fault::NotJson { .. })), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_check_that_says_nothing_or_two_things_is_refused() {
+        for check in [
+            r#"{"pointer":"/a"}"#,
+            r#"{"pointer":"/a","absent":false}"#,
+            r#"{"pointer":"a","is":1}"#,
+            r#"{"pointer":"/a","is":1,"type":"number"}"#,
+            r#"{"pointer":"/a","each":{"pointer":"/b"}}"#,
+        ] {
+            let order: ExpectOrder = serde_json::from_str(&format!(r#"{{"checks":[{check}]}}"#)).unwrap();
+            assert!(Expectation::new(3, &order).unwrap_err().to_string().contains("requests[3].expect.checks"));
+        }
+    }
+}

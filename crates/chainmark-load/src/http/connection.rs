@@ -1,0 +1,571 @@
+//! One connection and the request that it carries.
+//!
+//! Edge-triggered: a socket is registered once, for everything. What has been read short is empty until the next event.
+
+use super::answer::{AnswerParser, Malformed, Piece};
+use super::classes::Kind;
+use super::plan::Plan;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_linger, set_tcp_nodelay, socket_error};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustls::ClientConnection;
+use std::borrow::Cow;
+use std::io::{BufRead, Read, Write};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// One read takes a whole answer of the usual size.
+const WIRE_BYTES: usize = 64 * 1024;
+/// Bodies that are to be checked are kept up to this size.
+const MAX_CHECKED_BYTES: usize = 64 << 20;
+/// What a connection keeps between answers.
+const KEPT_BYTES: usize = 64 * 1024;
+/// The server's side of the connection has ended.
+const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+const INTERESTS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
+
+/// What the connections of a thread share.
+pub(super) struct Io<'p> {
+    pub plan: &'p Plan,
+    pub epoll: OwnedFd,
+    pub buffers: Buffers,
+    pub counts: IoCounts,
+    /// Which address of the target the next connection tries first: the last that worked.
+    address: usize,
+}
+
+pub(super) struct Buffers {
+    wire: Box<[u8]>,
+    /// What TLS makes of it.
+    plain: Box<[u8]>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct IoCounts {
+    pub opened: u64,
+    pub failed: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+impl<'p> Io<'p> {
+    pub fn new(plan: &'p Plan, epoll: OwnedFd) -> Self {
+        let plain_bytes = if plan.tls.is_some() { WIRE_BYTES } else { 0 };
+        let buffers =
+            Buffers { wire: vec![0; WIRE_BYTES].into_boxed_slice(), plain: vec![0; plain_bytes].into_boxed_slice() };
+        Self { plan, epoll, buffers, counts: IoCounts::default(), address: 0 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Closed,
+    Connecting,
+    /// A request is under way.
+    Busy,
+    Idle,
+}
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub kind: Kind,
+    pub detail: Cow<'static, str>,
+}
+
+impl Failure {
+    fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(malformed: Malformed) -> Self {
+        Self::new(Kind::Protocol, malformed.to_string())
+    }
+}
+
+/// Where a complete answer's body lies.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// In the buffer of the last read.
+    Buffered(Range<usize>),
+    /// With the connection, because it came in pieces.
+    Collected,
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub status: u16,
+    pub body: Body,
+    /// Whether the connection may carry another request.
+    pub reusable: bool,
+}
+
+/// What has become of a request; None: nothing yet.
+pub(super) type Outcome = Option<Result<Answered, Failure>>;
+
+/// The request that a connection carries.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Task {
+    /// Its place in the order.
+    pub request: u32,
+    /// In nanoseconds of the step.
+    pub due_ns: i64,
+    pub start_ns: i64,
+    /// 0 warm-up, 1 window.
+    pub phase: usize,
+}
+
+/// One connection, which is opened again and again.
+pub(super) struct Connection {
+    pub state: State,
+    pub task: Task,
+    /// Complete answers since it was opened.
+    pub answers: u32,
+    /// How long to wait after the next failure, 0 after a success; and until when it waits.
+    pub back_off_ns: i64,
+    pub resume_ns: i64,
+    /// Tells events of an earlier socket apart.
+    pub generation: u32,
+    socket: Option<OwnedFd>,
+    tls: Option<Box<ClientConnection>>,
+    parser: AnswerParser,
+    /// Bytes of the request that are sent; with TLS of `encrypted`.
+    sent: usize,
+    encrypted: Vec<u8>,
+    last: bool,
+    keep_body: bool,
+    piece: Option<Range<usize>>,
+    collected: Vec<u8>,
+    /// Addresses that this attempt to connect has tried.
+    tried: usize,
+}
+
+impl Connection {
+    pub fn new() -> Self {
+        Self {
+            state: State::Closed,
+            task: Task::default(),
+            answers: 0,
+            back_off_ns: 0,
+            resume_ns: 0,
+            generation: 0,
+            socket: None,
+            tls: None,
+            parser: AnswerParser::default(),
+            sent: 0,
+            encrypted: Vec::new(),
+            last: false,
+            keep_body: false,
+            piece: None,
+            collected: Vec::new(),
+            tried: 0,
+        }
+    }
+
+    /// Sends the task's request, over a new connection if there is none.
+    pub fn begin(&mut self, slot: u32, io: &mut Io, task: Task) -> Outcome {
+        self.task = task;
+        self.parser.restart();
+        self.collected.clear();
+        (self.piece, self.sent) = (None, 0);
+        if self.state == State::Idle {
+            return self.send_request(io).map(Err);
+        }
+        self.tried = 0;
+        self.connect(slot, io, None).map(Err)
+    }
+
+    /// Forgets the socket; the server sees an orderly end.
+    pub fn close(&mut self) {
+        (self.socket, self.tls) = (None, None);
+        self.state = State::Closed;
+        self.generation = self.generation.wrapping_add(1);
+        self.answers = 0;
+        if self.collected.capacity() > KEPT_BYTES {
+            self.collected = Vec::new();
+        }
+    }
+
+    /// Ends a connection after an answer that is its last. Where the server has not yet closed it, a reset spares this
+    /// machine a port that would stay taken for a minute, of which it has only some 28,000.
+    pub fn abandon(&mut self) {
+        if let Some(socket) = &self.socket {
+            let _ = set_socket_linger(socket, Some(Duration::ZERO));
+        }
+        self.close();
+    }
+
+    /// The body of a complete answer.
+    pub fn body<'b>(&'b self, body: &Body, buffers: &'b Buffers) -> &'b [u8] {
+        match body {
+            Body::Collected => &self.collected,
+            Body::Buffered(range) if self.tls.is_some() => &buffers.plain[range.clone()],
+            Body::Buffered(range) => &buffers.wire[range.clone()],
+        }
+    }
+
+    /// What a request that is out of time was waiting for.
+    pub fn waited_for(&self) -> &'static str {
+        match self.state {
+            State::Connecting => "no connection in time",
+            _ if self.is_handshaking() => "no end of the TLS handshake in time",
+            _ if self.parser.is_untouched() => "no answer in time",
+            _ => "the answer was not complete in time",
+        }
+    }
+
+    /// Takes an event. An idle connection that is closed or spoken to has had its time.
+    pub fn event(&mut self, slot: u32, io: &mut Io, flags: EventFlags) -> Outcome {
+        match self.state {
+            State::Closed => None,
+            State::Idle => {
+                if flags.intersects(HUNG_UP | EventFlags::IN) {
+                    self.idle_event(io);
+                }
+                None
+            }
+            State::Connecting => {
+                if let Some(failure) = self.connecting_event(slot, io) {
+                    return Some(Err(failure));
+                }
+                if self.state == State::Busy && flags.intersects(EventFlags::IN | HUNG_UP) {
+                    return self.receive(io, flags);
+                }
+                None
+            }
+            State::Busy => {
+                if !self.is_sent(io)
+                    && flags.contains(EventFlags::OUT)
+                    && let Some(failure) = self.send(io)
+                    && !flags.intersects(EventFlags::IN | HUNG_UP)
+                {
+                    return Some(Err(failure));
+                }
+                if flags.intersects(EventFlags::IN | HUNG_UP) { self.receive(io, flags) } else { None }
+            }
+        }
+    }
+
+    /// TLS may have something to say between requests, such as another session ticket.
+    fn idle_event(&mut self, io: &mut Io) {
+        let Some(tls) = &mut self.tls else { return self.close() };
+        let Some(socket) = &self.socket else { return };
+        let read = match net::recv(socket, &mut io.buffers.wire[..], RecvFlags::empty()) {
+            Ok((read, _)) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(_) => return self.close(),
+        };
+        io.counts.bytes_in += read as u64;
+        let mut wire = &io.buffers.wire[..read];
+        let quiet = read > 0
+            && tls.read_tls(&mut wire).is_ok()
+            && wire.is_empty()
+            && tls
+                .process_new_packets()
+                .is_ok_and(|state| state.plaintext_bytes_to_read() == 0 && !state.peer_has_closed());
+        if !quiet {
+            self.close();
+        }
+    }
+
+    /// Tries the addresses in turn, from the one that worked last on.
+    fn connect(&mut self, slot: u32, io: &mut Io, mut last: Option<Errno>) -> Option<Failure> {
+        let addresses = &io.plan.addresses;
+        while self.tried < addresses.len() {
+            match open(addresses[io.address % addresses.len()]) {
+                Ok(socket) => {
+                    let token = u64::from(self.generation) << 32 | u64::from(slot);
+                    if let Err(error) = epoll::add(&io.epoll, &socket, EventData::new_u64(token), INTERESTS) {
+                        return Some(Failure::new(Kind::Connect, reason(error)));
+                    }
+                    self.socket = Some(socket);
+                    self.state = State::Connecting;
+                    return None;
+                }
+                Err(error) => {
+                    last = Some(error);
+                    self.next_address(io);
+                }
+            }
+        }
+        Some(Failure::new(Kind::Connect, last.map_or_else(|| "no address".into(), reason)))
+    }
+
+    fn next_address(&mut self, io: &mut Io) {
+        io.counts.failed += 1;
+        io.address = (io.address + 1) % io.plan.addresses.len();
+        self.tried += 1;
+    }
+
+    fn connecting_event(&mut self, slot: u32, io: &mut Io) -> Option<Failure> {
+        let socket = self.socket.as_ref()?;
+        let result = socket_error(socket).and_then(|result| result);
+        if let Err(error) = result {
+            self.socket = None;
+            self.generation = self.generation.wrapping_add(1);
+            self.next_address(io);
+            return self.connect(slot, io, Some(error));
+        }
+        io.counts.opened += 1;
+        if let Some(tls) = &io.plan.tls {
+            match tls.connection() {
+                Ok(connection) => self.tls = Some(Box::new(connection)),
+                Err(error) => return Some(Failure::new(Kind::Tls, error.to_string())),
+            }
+        }
+        self.send_request(io)
+    }
+
+    fn send_request(&mut self, io: &mut Io) -> Option<Failure> {
+        self.state = State::Busy;
+        let limit = io.plan.requests_per_connection;
+        self.last = limit > 0 && self.answers + 1 >= limit;
+        if let Some(tls) = &mut self.tls {
+            let request = io.plan.requests[self.task.request as usize].bytes(self.last);
+            tls.writer().write_all(request).expect("its buffer has no limit");
+        }
+        self.send(io)
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    fn is_sent(&self, io: &Io) -> bool {
+        match &self.tls {
+            Some(tls) => !tls.wants_write() && self.sent == self.encrypted.len(),
+            None => self.sent == io.plan.requests[self.task.request as usize].bytes(self.last).len(),
+        }
+    }
+
+    /// Sends as much as the socket takes.
+    fn send(&mut self, io: &mut Io) -> Option<Failure> {
+        let socket = self.socket.as_ref()?;
+        loop {
+            if let Some(tls) = &mut self.tls
+                && self.sent == self.encrypted.len()
+            {
+                self.encrypted.clear();
+                self.sent = 0;
+                while tls.wants_write() {
+                    tls.write_tls(&mut self.encrypted).expect("a vector takes any number of bytes");
+                }
+            }
+            let bytes = match &self.tls {
+                Some(_) => &self.encrypted[self.sent..],
+                None => &io.plan.requests[self.task.request as usize].bytes(self.last)[self.sent..],
+            };
+            if bytes.is_empty() {
+                return None;
+            }
+            match net::send(socket, bytes, SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    self.sent += count;
+                    io.counts.bytes_out += count as u64;
+                    if self.tls.is_none() && count == bytes.len() {
+                        return None;
+                    }
+                }
+                Err(Errno::AGAIN) => return None,
+                Err(Errno::INTR) => {}
+                Err(error) => return Some(self.lost(error)),
+            }
+        }
+    }
+
+    fn receive(&mut self, io: &mut Io, flags: EventFlags) -> Outcome {
+        loop {
+            let Some(socket) = &self.socket else { return None };
+            let read = match net::recv(socket, &mut io.buffers.wire[..], RecvFlags::empty()) {
+                Ok((0, _)) => return Some(self.end_of_stream()),
+                Ok((read, _)) => read,
+                Err(Errno::AGAIN) => return None,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Some(Err(self.lost(error))),
+            };
+            io.counts.bytes_in += read as u64;
+            let outcome =
+                if self.tls.is_some() { self.decrypt(io, read) } else { self.feed(io, |buffers| &buffers.wire, read) };
+            if let Some(result) = outcome {
+                return Some(result.map(|answered| self.check_end(io, answered, flags)));
+            }
+            if read < io.buffers.wire.len() && !flags.intersects(HUNG_UP) {
+                return None;
+            }
+        }
+    }
+
+    /// A server that has closed its side, or has answered before it had read the request, takes no other request.
+    fn check_end(&self, io: &Io, answered: Answered, flags: EventFlags) -> Answered {
+        let reusable = answered.reusable && !flags.intersects(HUNG_UP) && self.is_sent(io);
+        Answered { reusable, ..answered }
+    }
+
+    /// Gives `read` bytes of a buffer to the parser.
+    fn feed(&mut self, io: &Io, buffer: impl Fn(&Buffers) -> &[u8], read: usize) -> Outcome {
+        let input = &buffer(&io.buffers)[..read];
+        let mut at = 0;
+        loop {
+            match self.parser.advance(input, &mut at) {
+                Err(malformed) => return Some(Err(malformed.into())),
+                Ok(Piece::Head) => {
+                    let expectation = &io.plan.requests[self.task.request as usize].expectation;
+                    self.keep_body = expectation.needs_body() || !expectation.admits(self.parser.status());
+                }
+                Ok(Piece::Body(range)) => {
+                    if self.keep_body
+                        && let Err(failure) = self.keep(input, range)
+                    {
+                        return Some(Err(failure));
+                    }
+                }
+                Ok(Piece::More) => {
+                    self.collect_piece(input);
+                    return None;
+                }
+                Ok(Piece::Done) => return Some(Ok(self.complete(input, at == input.len()))),
+            }
+        }
+    }
+
+    /// A body that comes in one piece is not copied.
+    fn keep(&mut self, input: &[u8], range: Range<usize>) -> Result<(), Failure> {
+        if self.collected.len() + range.len() > MAX_CHECKED_BYTES {
+            return Err(Failure::new(Kind::Answer, "the body is larger than the 64 MiB that are checked"));
+        }
+        if self.piece.is_none() && self.collected.is_empty() {
+            self.piece = Some(range);
+        } else {
+            self.collect_piece(input);
+            self.collected.extend_from_slice(&input[range]);
+        }
+        Ok(())
+    }
+
+    fn collect_piece(&mut self, input: &[u8]) {
+        if let Some(range) = self.piece.take() {
+            self.collected.extend_from_slice(&input[range]);
+        }
+    }
+
+    fn complete(&mut self, input: &[u8], nothing_follows: bool) -> Answered {
+        let body = match self.piece.take() {
+            Some(range) if self.collected.is_empty() => Body::Buffered(range),
+            piece => {
+                self.piece = piece;
+                self.collect_piece(input);
+                Body::Collected
+            }
+        };
+        let reusable = self.parser.keep_alive() && nothing_follows && !self.last;
+        Answered { status: self.parser.status(), body, reusable }
+    }
+
+    fn end_of_stream(&mut self) -> Result<Answered, Failure> {
+        if self.parser.ends_with_connection() && self.tls.is_none() {
+            return Ok(Answered { status: self.parser.status(), body: Body::Collected, reusable: false });
+        }
+        if self.is_handshaking() {
+            return Err(Failure::new(Kind::Tls, "the server closed the connection during the handshake"));
+        }
+        let detail = match (self.parser.is_untouched(), self.answers) {
+            _ if self.parser.ends_with_connection() => "the end of the answer was not confirmed by TLS",
+            (true, 0) => "before any answer",
+            (true, _) => "before the answer, on a connection that had been kept alive",
+            (false, _) => "in the middle of an answer",
+        };
+        Err(Failure::new(Kind::Closed, detail))
+    }
+
+    fn lost(&self, error: Errno) -> Failure {
+        match error {
+            Errno::CONNRESET | Errno::PIPE if self.is_handshaking() => {
+                Failure::new(Kind::Tls, "the server reset the connection during the handshake")
+            }
+            Errno::CONNRESET | Errno::PIPE if self.parser.is_untouched() && self.answers > 0 => {
+                Failure::new(Kind::Reset, "before the answer, on a connection that had been kept alive")
+            }
+            Errno::CONNRESET | Errno::PIPE if self.parser.is_untouched() => {
+                Failure::new(Kind::Reset, "before any answer")
+            }
+            Errno::CONNRESET | Errno::PIPE => Failure::new(Kind::Reset, "in the middle of an answer"),
+            error => Failure::new(Kind::Reset, reason(error)),
+        }
+    }
+
+    /// Gives what has been read to TLS, and what TLS makes of it to the parser.
+    fn decrypt(&mut self, io: &mut Io, read: usize) -> Outcome {
+        let mut tls = self.tls.take()?;
+        let outcome = self.decrypt_with(&mut tls, io, read);
+        self.tls = Some(tls);
+        // The handshake's next step, or an alert.
+        match (self.send(io), outcome) {
+            (Some(failure), None) => Some(Err(failure)),
+            (_, outcome) => outcome,
+        }
+    }
+
+    fn decrypt_with(&mut self, tls: &mut ClientConnection, io: &mut Io, read: usize) -> Outcome {
+        let mut outcome: Outcome = None;
+        let mut begin = 0;
+        while begin < read {
+            let mut wire = &io.buffers.wire[begin..read];
+            let before = wire.len();
+            let taken = tls.read_tls(&mut wire).map_err(|error| Failure::new(Kind::Tls, error.to_string()));
+            let state = taken
+                .and_then(|_| tls.process_new_packets().map_err(|error| Failure::new(Kind::Tls, tls_reason(&error))));
+            begin += before - wire.len();
+            let state = match state {
+                Ok(state) => state,
+                Err(failure) => return Some(Err(failure)),
+            };
+            while outcome.is_none() {
+                match tls.reader().read(&mut io.buffers.plain) {
+                    Ok(count @ 1..) => outcome = self.feed(io, |buffers| &buffers.plain, count),
+                    _ => break,
+                }
+            }
+            // What follows a complete answer spoils the connection, as it does without TLS.
+            if let Some(Ok(answered)) = &mut outcome {
+                answered.reusable &= tls.reader().fill_buf().is_err() && !state.peer_has_closed();
+            }
+            if state.peer_has_closed() && outcome.is_none() {
+                return Some(match self.parser.ends_with_connection() {
+                    true => Ok(Answered { status: self.parser.status(), body: Body::Collected, reusable: false }),
+                    false => self.end_of_stream(),
+                });
+            }
+        }
+        outcome
+    }
+}
+
+fn tls_reason(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(reason) => format!("the server's certificate: {reason}"),
+        error => error.to_string(),
+    }
+}
+
+fn reason(error: Errno) -> String {
+    let text = std::io::Error::from(error).to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// A socket that is connecting.
+fn open(address: SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    set_tcp_nodelay(&socket, true)?;
+    match net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}

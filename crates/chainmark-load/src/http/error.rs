@@ -1,0 +1,55 @@
+//! Why an HTTP load cannot be set up: one sentence that names the offending thing, and a hint.
+
+use thiserror::Error;
+
+/// Errors before the first request. What happens during the load is counted, not raised.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HttpError {
+    #[error("the order for an HTTP load cannot be read: {reason}")]
+    Order { reason: String },
+    #[error("{name} is {value}; it must be {condition}")]
+    Value { name: String, value: String, condition: &'static str },
+    #[error("{url} is no URL that can be loaded: {reason}")]
+    Url { url: String, reason: &'static str },
+    #[error("the host {host} cannot be resolved: {reason}")]
+    Resolve { host: String, reason: String },
+    #[error("the certificates of {source_name} cannot be used: {reason}")]
+    Certificates { source_name: String, reason: String },
+    #[error("the load generator cannot use the operating system's {what}: {reason}")]
+    OperatingSystem { what: &'static str, reason: String },
+    #[error("{connections} connections need more open files than the {limit} that this process may have")]
+    OpenFiles { connections: u64, limit: u64 },
+    #[error("a text of {bytes} bytes is no histogram: {reason}")]
+    Histogram { bytes: usize, reason: String },
+    #[error("{what} was called on a load that {state}")]
+    State { what: &'static str, state: &'static str },
+    #[error("the counts of the load do not add up: {what}")]
+    Books { what: String },
+}
+
+impl HttpError {
+    /// What to do about it, in one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Order { .. } => "see crates/chainmark-load/src/http/order.rs for what it holds",
+            Self::Value { .. } => "correct the order",
+            Self::Url { .. } => "give http://host:port or https://host:port, and a path if all requests share one",
+            Self::Resolve { .. } => "check the spelling of the host, and that this machine can resolve names",
+            Self::Certificates { .. } => "give a PEM file with the authority's certificate, or verify nothing",
+            Self::OperatingSystem { .. } => "raise the limit of open files or threads",
+            Self::OpenFiles { .. } => "raise the limit with `ulimit -n`, or load with fewer connections",
+            Self::Histogram { .. } => "give the base64 text of an HdrHistogram in V2 form",
+            Self::State { .. } => "make a new object for each load",
+            Self::Books { .. } => "please report this: results that do not add up are not shown",
+        }
+    }
+
+    /// Whether it is the network's fault rather than the order's.
+    pub fn is_connection(&self) -> bool {
+        matches!(self, Self::Resolve { .. })
+    }
+}
+
+pub(super) fn refused(what: &'static str, error: impl std::fmt::Display) -> HttpError {
+    HttpError::OperatingSystem { what, reason: error.to_string() }
+}

@@ -1,0 +1,36 @@
+//! Load on HTTP/1.1 servers, and what they make of it.
+//!
+//! In a closed loop each of so many clients asks again as soon as it is answered. In an open loop requests are due by a
+//! schedule, whatever becomes of those before; latency is measured from the due time, and what was never sent is counted.
+//!
+//! One thread drives many connections by an event queue of its own; threads share nothing but a few counters.
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+mod check;
+mod classes;
+mod connection;
+mod error;
+mod histogram;
+mod judge;
+mod load;
+mod order;
+mod pace;
+mod plan;
+mod request;
+mod result;
+mod series;
+mod tally;
+mod target;
+mod tls;
+mod worker;
+
+pub use classes::ClassTold;
+pub use error::HttpError;
+pub use histogram::{Histogram, Times};
+pub use load::{HttpLoad, HttpProgress};
+pub use order::Order;
+pub use result::{Connections, HttpResult};
+pub use series::Columns;
+pub use tally::{Books, Records, record_classes};

@@ -1,0 +1,280 @@
+//! What is to be loaded, how and for how long: the JSON that a load is made from.
+
+use super::error::HttpError;
+use crate::schedule::ScheduleKind;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+const MAX_SECONDS: f64 = 86_400.0;
+/// One machine has no more ports towards one address.
+const MAX_CONNECTIONS: u32 = 65_536;
+const MAX_RATE_PER_S: f64 = 10_000_000.0;
+
+/// A whole order. Times are in seconds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// `http://host:port` or `https://host:port`; a path in it stands before that of each request.
+    pub url: String,
+    pub requests: Vec<RequestOrder>,
+    /// Which request comes next.
+    #[serde(default)]
+    pub order: Drawing,
+    pub mode: Mode,
+    /// Requests that are due or start before this are kept apart.
+    #[serde(default)]
+    pub warm_up_s: f64,
+    /// The measured window after the warm-up.
+    pub duration_s: f64,
+    /// How long after the window requests in flight are waited for.
+    #[serde(default = "default_drain_s")]
+    pub drain_s: f64,
+    /// From the sending of a request, connecting included, to the last byte of its answer.
+    #[serde(default = "default_timeout_s")]
+    pub timeout_s: f64,
+    /// 0: as many as the server allows.
+    #[serde(default)]
+    pub requests_per_connection: u32,
+    /// JSON pointers of the members of an error's body that tell errors apart.
+    #[serde(default)]
+    pub error_pointers: Vec<String>,
+    #[serde(default)]
+    pub give_up: Option<GiveUp>,
+    /// How many measured requests are recorded one by one.
+    #[serde(default)]
+    pub max_records: u64,
+    #[serde(default)]
+    pub tls: TlsOrder,
+    /// 0: one, and more for many connections or a high rate.
+    #[serde(default)]
+    pub threads: u32,
+    #[serde(default)]
+    pub seed: u64,
+}
+
+fn default_drain_s() -> f64 {
+    5.0
+}
+
+fn default_timeout_s() -> f64 {
+    10.0
+}
+
+/// One request, and what is right as its answer.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestOrder {
+    pub method: String,
+    pub path: String,
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    #[serde(default)]
+    pub body: String,
+    #[serde(default)]
+    pub expect: ExpectOrder,
+}
+
+/// What is right as an answer.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectOrder {
+    /// Empty: any 2xx.
+    #[serde(default)]
+    pub status: Vec<u16>,
+    /// Whether the body must be JSON.
+    #[serde(default)]
+    pub json: bool,
+    #[serde(default)]
+    pub checks: Vec<CheckOrder>,
+    /// Text that the body must hold.
+    #[serde(default)]
+    pub contains: Option<String>,
+}
+
+/// A condition on what `pointer` points at: exactly one of the other members.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckOrder {
+    /// A JSON pointer (RFC 6901); inside `each` from the element on.
+    pub pointer: String,
+    #[serde(default, deserialize_with = "even_null")]
+    pub is: Option<Value>,
+    #[serde(default, rename = "type")]
+    pub kind: Option<TypeName>,
+    #[serde(default)]
+    pub absent: Option<bool>,
+    /// It is an array, each element of which passes this.
+    #[serde(default)]
+    pub each: Option<Box<CheckOrder>>,
+}
+
+/// `"is": null` is a condition, not the lack of one.
+fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// The types that a check can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TypeName {
+    Object,
+    Array,
+    String,
+    Number,
+    Boolean,
+    /// A string of decimal digits, with a minus or without: how JSON APIs write what is too large for a number.
+    IntegerText,
+}
+
+/// Which request comes next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Drawing {
+    #[default]
+    Sequence,
+    /// By the seed, each as likely as the others.
+    Random,
+}
+
+/// Who decides when a request starts.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The answer before it.
+    Closed(Closed),
+    /// The schedule.
+    Open(Open),
+}
+
+/// So many clients, each of which asks again as soon as it is answered.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Closed {
+    pub clients: u32,
+}
+
+/// Requests that are due whatever becomes of those before.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    pub rate_per_s: f64,
+    #[serde(default)]
+    pub schedule: Arrivals,
+    /// At most so many; opened as they are needed.
+    #[serde(default = "default_connections")]
+    pub connections: u32,
+}
+
+fn default_connections() -> u32 {
+    1024
+}
+
+/// The gaps between due times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    #[default]
+    Even,
+    Poisson,
+}
+
+impl From<Arrivals> for ScheduleKind {
+    fn from(arrivals: Arrivals) -> Self {
+        match arrivals {
+            Arrivals::Even => Self::Even,
+            Arrivals::Poisson => Self::Poisson,
+        }
+    }
+}
+
+/// A step that so many measured requests have already failed need not go on.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GiveUp {
+    pub slow_s: f64,
+    /// End once so many were slower than `slow_s`; those that wait already longer count.
+    pub slow: u64,
+    /// End once so many failed.
+    pub failed: u64,
+}
+
+/// How the server's certificate is judged.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsOrder {
+    /// PEM; none: what the system trusts.
+    #[serde(default)]
+    pub ca_file: Option<String>,
+    #[serde(default = "default_verify")]
+    pub verify: bool,
+    /// None: the host of the URL.
+    #[serde(default)]
+    pub server_name: Option<String>,
+}
+
+fn default_verify() -> bool {
+    true
+}
+
+impl Default for TlsOrder {
+    fn default() -> Self {
+        Self { ca_file: None, verify: true, server_name: None }
+    }
+}
+
+impl Order {
+    /// # Errors
+    /// It is not JSON, lacks a member, has one too many, or a value cannot be.
+    pub fn from_json(text: &str) -> Result<Self, HttpError> {
+        let order: Self = serde_json::from_str(text).map_err(|error| HttpError::Order { reason: error.to_string() })?;
+        order.check()?;
+        Ok(order)
+    }
+
+    /// Connections at most.
+    pub fn connections(&self) -> u32 {
+        match &self.mode {
+            Mode::Closed(closed) => closed.clients,
+            Mode::Open(open) => open.connections,
+        }
+    }
+
+    fn check(&self) -> Result<(), HttpError> {
+        for (name, value_s, least_s) in [
+            ("warm_up_s", self.warm_up_s, 0.0),
+            ("duration_s", self.duration_s, 1e-3),
+            ("drain_s", self.drain_s, 0.0),
+            ("timeout_s", self.timeout_s, 1e-3),
+        ] {
+            require(name, value_s, value_s >= least_s && value_s <= MAX_SECONDS, "a time of up to 86400 seconds")?;
+        }
+        let (name, connections) = match &self.mode {
+            Mode::Closed(closed) => ("mode.closed.clients", closed.clients),
+            Mode::Open(open) => ("mode.open.connections", open.connections),
+        };
+        require(name, connections, (1..=MAX_CONNECTIONS).contains(&connections), "from 1 to 65536")?;
+        if let Mode::Open(open) = &self.mode {
+            let rate = open.rate_per_s;
+            let usable = (1e-3..=MAX_RATE_PER_S).contains(&rate);
+            require("mode.open.rate_per_s", rate, usable, "from 0.001 to 10000000 requests per second")?;
+        }
+        require("requests", "an empty list", !self.requests.is_empty(), "at least one request")?;
+        require("threads", self.threads, self.threads <= 256, "at most 256")?;
+        for pointer in &self.error_pointers {
+            check_pointer("error_pointers", pointer)?;
+        }
+        if let Some(give_up) = &self.give_up {
+            require("give_up.slow_s", give_up.slow_s, give_up.slow_s > 0.0, "positive")?;
+        }
+        Ok(())
+    }
+}
+
+fn require(name: &str, value: impl std::fmt::Display, holds: bool, condition: &'static str) -> Result<(), HttpError> {
+    if holds { Ok(()) } else { Err(HttpError::Value { name: name.into(), value: value.to_string(), condition }) }
+}
+
+pub(super) fn check_pointer(name: &str, pointer: &str) -> Result<(), HttpError> {
+    let usable = pointer.is_empty() || pointer.starts_with('/');
+    require(name, format_args!("{pointer:?}"), usable, "a JSON pointer, which begins with a slash or is empty")
+}

@@ -1,0 +1,137 @@
+//! When requests are due in an open loop: lazily, so that a queue of millions needs no memory.
+
+use super::order::Drawing;
+use crate::clock::NS_PER_S;
+use crate::random::SplitMix64;
+use crate::schedule::{ScheduleKind, exponential_gap_ns};
+
+/// Streams of the seed; the numbers are part of what a recorded seed means.
+const GAPS: u64 = 0x4854_5450_0001;
+const DRAWS: u64 = 0x4854_5450_0002;
+
+/// The due times of one thread, in order. All threads together keep one schedule, whatever their number: thread `i` of
+/// `n` has the requests `i`, `i + n`, `i + 2n`, …
+#[derive(Debug, Clone)]
+pub(super) struct Pace {
+    kind: ScheduleKind,
+    mean_gap_ns: f64,
+    random: SplitMix64,
+    stride: u64,
+    number: u64,
+    time_ns: f64,
+}
+
+impl Pace {
+    pub fn new(kind: ScheduleKind, rate_per_s: f64, seed: u64, thread: u64, threads: u64) -> Self {
+        let random = SplitMix64::new(seed, GAPS);
+        let mean_gap_ns = NS_PER_S as f64 / rate_per_s;
+        let mut pace = Self { kind, mean_gap_ns, random, stride: threads, number: 0, time_ns: 0.0 };
+        if kind == ScheduleKind::Poisson {
+            pace.time_ns = exponential_gap_ns(&mut pace.random, mean_gap_ns);
+        }
+        pace.forward(thread);
+        pace
+    }
+
+    /// The number of the next request among those of all threads.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// When the next request is due, in nanoseconds of the step.
+    pub fn due_ns(&self) -> i64 {
+        self.time_ns as i64
+    }
+
+    pub fn advance(&mut self) {
+        self.forward(self.stride);
+    }
+
+    fn forward(&mut self, count: u64) {
+        self.number += count;
+        self.time_ns = match self.kind {
+            // From the number, not by adding up, so that the rate is exact for ever.
+            ScheduleKind::Even | ScheduleKind::Burst => self.number as f64 * self.mean_gap_ns,
+            ScheduleKind::Poisson => {
+                (0..count).fold(self.time_ns, |time, _| time + exponential_gap_ns(&mut self.random, self.mean_gap_ns))
+            }
+        };
+    }
+
+    /// Advances to the first request that is due at `time_ns` or later; returns how many were due before it.
+    pub fn skip_until(&mut self, time_ns: i64) -> u64 {
+        let mut skipped = 0;
+        while self.due_ns() < time_ns {
+            self.advance();
+            skipped += 1;
+        }
+        skipped
+    }
+}
+
+/// Which of `count` requests the one with this number is.
+pub(super) fn draw(drawing: Drawing, seed: u64, number: u64, count: usize) -> usize {
+    match drawing {
+        Drawing::Sequence => (number % count as u64) as usize,
+        Drawing::Random => {
+            let random = SplitMix64::new(seed ^ DRAWS, number).next_u64();
+            ((u128::from(random) * count as u128) >> 64) as usize
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(kind: ScheduleKind, rate_per_s: f64, thread: u64, threads: u64, until_ns: i64) -> Vec<(u64, i64)> {
+        let mut pace = Pace::new(kind, rate_per_s, 5, thread, threads);
+        let mut times = Vec::new();
+        while pace.due_ns() < until_ns {
+            times.push((pace.number(), pace.due_ns()));
+            pace.advance();
+        }
+        times
+    }
+
+    #[test]
+    fn any_number_of_threads_keeps_the_same_schedule_or_a_seed_would_mean_nothing() {
+        for kind in [ScheduleKind::Even, ScheduleKind::Poisson] {
+            let alone = times(kind, 997.0, 0, 1, 3 * NS_PER_S);
+            let mut parts: Vec<_> = (0..3).flat_map(|thread| times(kind, 997.0, thread, 3, 3 * NS_PER_S)).collect();
+            parts.sort_unstable();
+            assert_eq!(parts, alone);
+        }
+    }
+
+    #[test]
+    fn low_and_high_rates_give_what_they_say() {
+        let halves = times(ScheduleKind::Even, 0.5, 0, 1, 10 * NS_PER_S);
+        assert_eq!(halves, (0..5).map(|k| (k, k as i64 * 2 * NS_PER_S)).collect::<Vec<_>>());
+        let fast = times(ScheduleKind::Even, 200_000.0, 0, 1, NS_PER_S);
+        assert_eq!(fast.len(), 200_000);
+        assert_eq!(fast[1].1, 5_000);
+        // The standard deviation of the count is its root.
+        let poisson = times(ScheduleKind::Poisson, 20_000.0, 0, 1, 10 * NS_PER_S);
+        assert!((poisson.len() as f64 - 200_000.0).abs() < 4.0 * 200_000f64.sqrt(), "{}", poisson.len());
+    }
+
+    #[test]
+    fn skipping_counts_what_is_due() {
+        let mut pace = Pace::new(ScheduleKind::Even, 1000.0, 0, 0, 1);
+        assert_eq!(pace.skip_until(NS_PER_S), 1000);
+        assert_eq!(pace.due_ns(), NS_PER_S);
+    }
+
+    #[test]
+    fn random_draws_are_even_and_reach_every_request() {
+        let mut counts = [0u32; 7];
+        for number in 0..70_000 {
+            counts[draw(Drawing::Random, 3, number, 7)] += 1;
+        }
+        // Chi-square with 6 degrees of freedom: 22.5 is its 99.9 % quantile.
+        let chi_square: f64 = counts.iter().map(|&count| (f64::from(count) - 1e4).powi(2) / 1e4).sum();
+        assert!(chi_square < 22.5, "{counts:?}");
+        assert_eq!((0..4).map(|number| draw(Drawing::Sequence, 3, number, 3)).collect::<Vec<_>>(), [0, 1, 2, 0]);
+    }
+}

@@ -1,0 +1,140 @@
+//! An order, made ready: what every thread of a load reads.
+
+use super::error::{HttpError, refused};
+use super::order::{Drawing, GiveUp, Mode, Order};
+use super::request::Request;
+use super::target::Target;
+use super::tls::Tls;
+use crate::clock::NS_PER_S;
+use crate::schedule::ScheduleKind;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::net::SocketAddr;
+
+/// What a process has open besides connections, at most.
+const OTHER_FILES: u64 = 256;
+/// One thread takes more, but then its answers wait for each other.
+const RATE_PER_THREAD: f64 = 50_000.0;
+const CLIENTS_PER_THREAD: usize = 64;
+
+/// Times are nanoseconds of the step.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub requests: Vec<Request>,
+    pub drawing: Drawing,
+    pub seed: u64,
+    pub load: Load,
+    pub warm_up_ns: i64,
+    /// End of the window.
+    pub end_ns: i64,
+    pub drain_ns: i64,
+    pub timeout_ns: i64,
+    pub requests_per_connection: u32,
+    pub error_pointers: Vec<String>,
+    pub give_up: Option<GiveUpPlan>,
+    pub max_records: u64,
+    pub tls: Option<Tls>,
+    pub threads: usize,
+    pub target: Target,
+    /// Resolved when the load starts.
+    pub addresses: Vec<SocketAddr>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Load {
+    Closed { clients: usize },
+    Open { kind: ScheduleKind, rate_per_s: f64, connections: usize },
+}
+
+impl Load {
+    pub fn connections(&self) -> usize {
+        match *self {
+            Self::Closed { clients } => clients,
+            Self::Open { connections, .. } => connections,
+        }
+    }
+
+    fn new(mode: &Mode) -> Self {
+        match mode {
+            Mode::Closed(closed) => Self::Closed { clients: closed.clients as usize },
+            Mode::Open(open) => Self::Open {
+                kind: open.schedule.into(),
+                rate_per_s: open.rate_per_s,
+                connections: open.connections as usize,
+            },
+        }
+    }
+
+    /// Half of the machine at most, as the server may run on the same one.
+    fn threads(&self, asked: u32) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let wanted = match (asked, self) {
+            (0, Self::Closed { clients }) => (clients / CLIENTS_PER_THREAD).min(cores / 2),
+            (0, Self::Open { rate_per_s, .. }) => ((rate_per_s / RATE_PER_THREAD).ceil() as usize).min(cores / 2),
+            (asked, _) => asked as usize,
+        };
+        wanted.clamp(1, self.connections())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GiveUpPlan {
+    pub slow_ns: i64,
+    pub slow: u64,
+    pub failed: u64,
+}
+
+fn nanoseconds(time_s: f64) -> i64 {
+    (time_s * NS_PER_S as f64).round() as i64
+}
+
+impl Plan {
+    pub fn new(order: &Order) -> Result<Self, HttpError> {
+        let target = Target::parse(&order.url)?;
+        let with_close = order.requests_per_connection > 0;
+        let requests = order.requests.iter().enumerate();
+        let requests: Result<_, _> =
+            requests.map(|(index, request)| Request::new(index, request, &target, with_close)).collect();
+        let load = Load::new(&order.mode);
+        let give_up = |give_up: GiveUp| GiveUpPlan {
+            slow_ns: nanoseconds(give_up.slow_s),
+            slow: give_up.slow.max(1),
+            failed: give_up.failed.max(1),
+        };
+        Ok(Self {
+            requests: requests?,
+            drawing: order.order,
+            seed: order.seed,
+            load,
+            warm_up_ns: nanoseconds(order.warm_up_s),
+            end_ns: nanoseconds(order.warm_up_s) + nanoseconds(order.duration_s),
+            drain_ns: nanoseconds(order.drain_s),
+            timeout_ns: nanoseconds(order.timeout_s),
+            requests_per_connection: order.requests_per_connection,
+            error_pointers: order.error_pointers.clone(),
+            give_up: order.give_up.map(give_up),
+            max_records: order.max_records,
+            tls: if target.tls { Some(Tls::new(&order.tls, &target)?) } else { None },
+            threads: load.threads(order.threads),
+            target,
+            addresses: Vec::new(),
+        })
+    }
+
+    /// The phase of what is due or starts at this time: 0 warm-up, 1 window.
+    pub fn phase(&self, time_ns: i64) -> usize {
+        usize::from(time_ns >= self.warm_up_ns)
+    }
+}
+
+/// Makes room for so many open files.
+pub(super) fn allow_connections(connections: usize) -> Result<(), HttpError> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = connections as u64 + OTHER_FILES;
+    if current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    if let Some(limit) = maximum.filter(|&maximum| maximum < wanted) {
+        return Err(HttpError::OpenFiles { connections: connections as u64, limit });
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).map_err(|error| refused("open files", error))
+}

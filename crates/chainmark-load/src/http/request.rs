@@ -1,0 +1,136 @@
+//! Requests as the bytes that go out, made once.
+
+use super::check::Expectation;
+use super::error::HttpError;
+use super::order::RequestOrder;
+use super::target::Target;
+
+/// One request of the load.
+#[derive(Debug)]
+pub(super) struct Request {
+    keep_alive: Box<[u8]>,
+    /// The same with `Connection: close`, empty where no connection has a last request.
+    close: Box<[u8]>,
+    pub expectation: Expectation,
+}
+
+impl Request {
+    /// `index` is its place in the order, for messages.
+    pub fn new(index: usize, order: &RequestOrder, target: &Target, with_close: bool) -> Result<Self, HttpError> {
+        check(index, order)?;
+        let close = if with_close { serialise(order, target, "Connection: close\r\n") } else { Box::default() };
+        let expectation = Expectation::new(index, &order.expect)?;
+        Ok(Self { keep_alive: serialise(order, target, ""), close, expectation })
+    }
+
+    /// `last`: the server shall close the connection after the answer.
+    pub fn bytes(&self, last: bool) -> &[u8] {
+        if last { &self.close } else { &self.keep_alive }
+    }
+}
+
+fn serialise(order: &RequestOrder, target: &Target, connection: &str) -> Box<[u8]> {
+    let mut head = format!("{} {}{} HTTP/1.1\r\n", order.method, target.base_path, order.path);
+    let given = |name: &str| order.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+    if !given("Host") {
+        head += &format!("Host: {}\r\n", target.authority);
+    }
+    if !given("User-Agent") {
+        head += concat!("User-Agent: chainmark/", env!("CARGO_PKG_VERSION"), "\r\n");
+    }
+    for (name, value) in &order.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if !order.body.is_empty() || matches!(order.method.as_str(), "POST" | "PUT" | "PATCH") {
+        head += &format!("Content-Length: {}\r\n", order.body.len());
+    }
+    head += connection;
+    head += "\r\n";
+    head += &order.body;
+    head.into_bytes().into_boxed_slice()
+}
+
+fn check(index: usize, order: &RequestOrder) -> Result<(), HttpError> {
+    let refuse = |member: &str, value: &str, condition| {
+        let name = format!("requests[{index}].{member}");
+        Err(HttpError::Value { name, value: format!("{value:?}"), condition })
+    };
+    if !is_token(&order.method) {
+        return refuse("method", &order.method, "a method such as GET or POST");
+    }
+    if matches!(order.method.as_str(), "HEAD" | "CONNECT") {
+        return refuse("method", &order.method, "a method whose answer has a body; HEAD and CONNECT have none");
+    }
+    if !order.path.starts_with('/') || !order.path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        return refuse("path", &order.path, "a path that begins with a slash, percent-encoded where it must be");
+    }
+    for (name, value) in &order.headers {
+        if !is_token(name) {
+            return refuse("headers", name, "a header name");
+        }
+        if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
+            return refuse("headers", value, "a header value without control characters");
+        }
+        if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            return refuse("headers", name, "another header, as the load sets this one itself");
+        }
+    }
+    Ok(())
+}
+
+/// They follow from the body and from how many requests a connection carries.
+const OWN_HEADERS: [&str; 5] = ["Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Expect"];
+
+fn is_token(text: &str) -> bool {
+    let punctuation = b"!#$%&'*+-.^_`|~";
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || punctuation.contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(json: &str) -> RequestOrder {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn bytes(json: &str, last: bool) -> String {
+        let target = Target::parse("http://host:81/base/").unwrap();
+        let request = Request::new(0, &order(json), &target, true).unwrap();
+        String::from_utf8(request.bytes(last).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_bytes_of_a_request() {
+        let agent = concat!("User-Agent: chainmark/", env!("CARGO_PKG_VERSION"), "\r\n");
+        let json =
+            r#"{"method":"POST","path":"/block","headers":[["Content-Type","application/json"]],"body":"{\"é\":1}"}"#;
+        let expected = format!(
+            "POST /base/block HTTP/1.1\r\nHost: host:81\r\n{agent}Content-Type: application/json\r\n\
+             Content-Length: 8\r\nConnection: close\r\n\r\n{{\"é\":1}}"
+        );
+        assert_eq!(bytes(json, true), expected);
+        assert_eq!(bytes(json, false), expected.replace("Connection: close\r\n", ""));
+        let json = r#"{"method":"GET","path":"/?q=1","headers":[["host","other"],["user-agent","x"]]}"#;
+        assert_eq!(bytes(json, false), "GET /base/?q=1 HTTP/1.1\r\nhost: other\r\nuser-agent: x\r\n\r\n");
+        assert!(bytes(r#"{"method":"POST","path":"/"}"#, false).contains("Content-Length: 0\r\n"));
+    }
+
+    #[test]
+    fn what_would_break_the_framing_is_refused() {
+        let target = Target::parse("http://host").unwrap();
+        for json in [
+            r#"{"method":"HEAD","path":"/"}"#,
+            r#"{"method":"GET /","path":"/"}"#,
+            r#"{"method":"GET","path":"x"}"#,
+            r#"{"method":"GET","path":"/a b"}"#,
+            r#"{"method":"GET","path":"/\r\nX: 1"}"#,
+            r#"{"method":"GET","path":"/","headers":[["A:","1"]]}"#,
+            r#"{"method":"GET","path":"/","headers":[["A","1\r\nB: 2"]]}"#,
+            r#"{"method":"GET","path":"/","headers":[["content-length","3"]]}"#,
+        ] {
+            let error = Request::new(7, &order(json), &target, false).unwrap_err();
+            assert!(error.to_string().starts_with("requests[7]."), "{error}");
+        }
+    }
+}

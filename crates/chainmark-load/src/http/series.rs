@@ -1,0 +1,232 @@
+//! What happened in each second of a load.
+
+use super::classes::{KINDS, Kind};
+use crate::clock::NS_PER_S;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Two digits are enough for a chart, and keep a second small.
+type SmallHistogram = hdrhistogram::Histogram<u32>;
+
+fn small() -> SmallHistogram {
+    SmallHistogram::new_with_bounds(1_000, 120 * NS_PER_S as u64, 2).expect("the bounds are possible")
+}
+
+/// One second of one thread, or of all.
+#[derive(Debug, Clone)]
+pub(super) struct Second {
+    pub started: u64,
+    pub ok: u64,
+    pub bytes_in: u64,
+    pub cpu_ns: i64,
+    /// At the second's end.
+    pub in_flight: u64,
+    pub queued: u64,
+    failed: [u64; KINDS.len()],
+    latency: SmallHistogram,
+    lag: SmallHistogram,
+    max_ns: u64,
+}
+
+impl Default for Second {
+    fn default() -> Self {
+        Self {
+            started: 0,
+            ok: 0,
+            bytes_in: 0,
+            cpu_ns: 0,
+            in_flight: 0,
+            queued: 0,
+            failed: [0; KINDS.len()],
+            latency: small(),
+            lag: small(),
+            max_ns: 0,
+        }
+    }
+}
+
+impl Second {
+    pub fn latency(&mut self, latency_ns: i64) {
+        let latency_ns = latency_ns.max(0) as u64;
+        self.latency.saturating_record(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    pub fn lag(&mut self, lag_ns: i64) {
+        self.lag.saturating_record(lag_ns.max(0) as u64);
+    }
+
+    pub fn failed(&mut self, kind: Kind) {
+        self.failed[kind as usize] += 1;
+    }
+
+    /// Forgets everything but the memory of its histograms.
+    pub fn clear(&mut self) {
+        let Self { started, ok, bytes_in, cpu_ns, in_flight, queued, failed, latency, lag, max_ns } = self;
+        (*started, *ok, *bytes_in, *cpu_ns) = (0, 0, 0, 0);
+        (*in_flight, *queued, *failed, *max_ns) = (0, 0, [0; KINDS.len()], 0);
+        latency.reset();
+        lag.reset();
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.started += other.started;
+        self.ok += other.ok;
+        self.bytes_in += other.bytes_in;
+        self.cpu_ns += other.cpu_ns;
+        self.in_flight += other.in_flight;
+        self.queued += other.queued;
+        for (mine, others) in self.failed.iter_mut().zip(other.failed) {
+            *mine += others;
+        }
+        self.latency.add(&other.latency).expect("the bounds are the same");
+        self.lag.add(&other.lag).expect("the bounds are the same");
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    fn row(&self) -> Row {
+        let quantile = |histogram: &SmallHistogram, share| {
+            (!histogram.is_empty()).then(|| histogram.value_at_quantile(share) as f64 / 1e9)
+        };
+        let max_s = self.max_ns as f64 / 1e9;
+        Row {
+            started: self.started,
+            ok: self.ok,
+            failed: self.failed,
+            in_flight: self.in_flight,
+            queued: self.queued,
+            p50_s: quantile(&self.latency, 0.5).map(|time_s| time_s.min(max_s)),
+            p99_s: quantile(&self.latency, 0.99).map(|time_s| time_s.min(max_s)),
+            max_s: (!self.latency.is_empty()).then_some(max_s),
+            bytes_in: self.bytes_in,
+            cpu_s: self.cpu_ns as f64 / 1e9,
+            lag_p99_s: quantile(&self.lag, 0.99),
+        }
+    }
+}
+
+/// A second that is over: small enough to keep a day of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    pub started: u64,
+    pub ok: u64,
+    pub failed: [u64; KINDS.len()],
+    in_flight: u64,
+    queued: u64,
+    pub p50_s: Option<f64>,
+    pub p99_s: Option<f64>,
+    max_s: Option<f64>,
+    bytes_in: u64,
+    cpu_s: f64,
+    lag_p99_s: Option<f64>,
+}
+
+/// The seconds of all threads.
+#[derive(Debug)]
+pub(super) struct Series {
+    threads: usize,
+    rows: Vec<Row>,
+    /// Seconds that not all threads have passed, and how many have.
+    open: BTreeMap<usize, (Second, usize)>,
+}
+
+impl Series {
+    pub fn new(threads: usize) -> Self {
+        Self { threads, rows: Vec::new(), open: BTreeMap::new() }
+    }
+
+    /// Takes a thread's part of a second; each thread hands in its seconds in order and without gaps.
+    pub fn add(&mut self, second: usize, part: &Second) {
+        let (whole, parts) = self.open.entry(second).or_default();
+        whole.add(part);
+        *parts += 1;
+        if *parts == self.threads {
+            let row = whole.row();
+            self.open.remove(&second);
+            self.rows.push(row);
+        }
+    }
+
+    /// Summarises what only some threads had: those that had nothing more to do ended earlier.
+    pub fn close(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        self.rows.extend(open.into_values().map(|(second, _)| second.row()));
+    }
+
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    pub fn columns(&self) -> Columns {
+        let failed = |row: &Row| row.failed.iter().sum();
+        let met = KINDS.into_iter().filter(|&kind| self.rows.iter().any(|row| row.failed[kind as usize] > 0));
+        Columns {
+            second: (0..self.rows.len()).collect(),
+            started: self.column(|row| row.started),
+            ok: self.column(|row| row.ok),
+            failed: self.column(failed),
+            in_flight: self.column(|row| row.in_flight),
+            queued: self.column(|row| row.queued),
+            p50_s: self.column(|row| row.p50_s),
+            p99_s: self.column(|row| row.p99_s),
+            max_s: self.column(|row| row.max_s),
+            bytes_in: self.column(|row| row.bytes_in),
+            cpu_s: self.column(|row| row.cpu_s),
+            lag_p99_s: self.column(|row| row.lag_p99_s),
+            errors: met.map(|kind| (kind.name(), self.column(|row| row.failed[kind as usize]))).collect(),
+        }
+    }
+
+    fn column<T>(&self, value: impl Fn(&Row) -> T) -> Vec<T> {
+        self.rows.iter().map(value).collect()
+    }
+}
+
+/// The series as a result tells it: one value per second of the step, warm-up and draining included.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Columns {
+    pub second: Vec<usize>,
+    /// Requests that were handed to a connection.
+    pub started: Vec<u64>,
+    pub ok: Vec<u64>,
+    pub failed: Vec<u64>,
+    /// At the second's end.
+    pub in_flight: Vec<u64>,
+    /// Due, but not yet handed to a connection, at the second's end.
+    pub queued: Vec<u64>,
+    /// Latency of what ended in the second, failed or not; None where nothing did.
+    pub p50_s: Vec<Option<f64>>,
+    pub p99_s: Vec<Option<f64>>,
+    pub max_s: Vec<Option<f64>>,
+    pub bytes_in: Vec<u64>,
+    /// Of the generator's threads.
+    pub cpu_s: Vec<f64>,
+    pub lag_p99_s: Vec<Option<f64>>,
+    pub errors: BTreeMap<&'static str, Vec<u64>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_summed_over_threads_and_kept_small() {
+        let mut series = Series::new(2);
+        let mut part = Second { started: 3, ok: 2, ..Second::default() };
+        part.latency(1_000_000);
+        part.latency(3_000_000);
+        part.failed(Kind::Timeout);
+        series.add(0, &part);
+        assert!(series.rows().is_empty(), "the other thread has not passed it");
+        series.add(0, &part);
+        series.add(1, &part);
+        assert_eq!((series.rows().len(), series.open.len()), (1, 1));
+        series.close();
+        let columns = series.columns();
+        assert_eq!((columns.started, columns.ok, columns.failed), (vec![6, 3], vec![4, 2], vec![2, 1]));
+        assert_eq!(columns.errors, BTreeMap::from([("timeout", vec![2, 1])]));
+        assert_eq!(columns.max_s, [Some(0.003); 2]);
+        assert!((columns.p50_s[0].unwrap() - 0.001).abs() < 1e-5);
+        assert_eq!(columns.lag_p99_s, [None, None]);
+    }
+}

@@ -1,0 +1,347 @@
+//! What one thread counts, and how the counts of all become one.
+
+use super::classes::{Classes, Kind};
+use super::error::HttpError;
+use super::histogram::Recorder;
+use super::plan::{Load, Plan};
+use super::series::{Second, Series};
+use crate::clock::{NS_PER_S, thread_cpu_ns};
+use serde::Serialize;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Class of a record whose request was never sent; 0 is right, then come the kinds of failures.
+const UNSENT: u8 = 10;
+
+/// Where the requests of a phase have gone: `due = ok + failed + unsent`, `sent = ok + failed`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Books {
+    pub due: u64,
+    /// Handed to a connection.
+    pub sent: u64,
+    pub ok: u64,
+    pub failed: u64,
+    /// Due, but never handed to a connection.
+    pub unsent: u64,
+}
+
+impl Books {
+    fn add(&mut self, other: &Self) {
+        self.due += other.due;
+        self.sent += other.sent;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.unsent += other.unsent;
+    }
+}
+
+/// One row per measured request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Records {
+    /// Nanoseconds of the step, after [`super::HttpResult::started_ns`].
+    pub due_ns: Vec<i64>,
+    /// From the due time to the end; -1 if unsent.
+    pub latency_ns: Vec<i64>,
+    /// From the sending to the end; -1 if unsent.
+    pub service_ns: Vec<i64>,
+    /// The request's place in the order.
+    pub request: Vec<u32>,
+    /// 0 right, 1 status, 2 answer, 3 connect, 4 reset, 5 closed, 6 timeout, 7 protocol, 8 tls, 9 wrong answer, 10 unsent.
+    pub class: Vec<u8>,
+}
+
+type RecordRow = (i64, u32, i64, i64, u8);
+
+impl Records {
+    fn push(&mut self, (due_ns, request, latency_ns, service_ns, class): RecordRow) {
+        self.due_ns.push(due_ns);
+        self.latency_ns.push(latency_ns);
+        self.service_ns.push(service_ns);
+        self.request.push(request);
+        self.class.push(class);
+    }
+
+    fn row(&self, row: usize) -> RecordRow {
+        (self.due_ns[row], self.request[row], self.latency_ns[row], self.service_ns[row], self.class[row])
+    }
+
+    /// By due time; the order is total, so that it does not depend on which thread had what.
+    fn merged(parts: &[Self]) -> Self {
+        let rows = parts.iter().flat_map(|part| (0..part.due_ns.len()).map(|row| part.row(row)));
+        let mut rows: Vec<RecordRow> = rows.collect();
+        rows.sort_unstable();
+        let mut merged = Self::default();
+        rows.into_iter().for_each(|row| merged.push(row));
+        merged
+    }
+}
+
+/// How a request ended, in nanoseconds of the step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub request: u32,
+    pub phase: usize,
+    pub due_ns: i64,
+    pub start_ns: i64,
+    pub end_ns: i64,
+}
+
+/// What the threads of a load share about their counts.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub series: Mutex<Series>,
+    pub records_left: AtomicI64,
+}
+
+/// The counts of one thread.
+pub(super) struct Tally {
+    common: Arc<Common>,
+    is_open: bool,
+    /// Of the warm-up, of the window.
+    pub books: [Books; 2],
+    pub classes: Classes,
+    latency: Recorder,
+    failed_latency: Recorder,
+    service: Recorder,
+    lag: Recorder,
+    records: Records,
+    records_left_out: u64,
+    second: Second,
+    second_number: usize,
+    /// When the current second is over.
+    pub second_end_ns: i64,
+    second_cpu_ns: i64,
+    second_bytes_in: u64,
+    /// Sums over the series, to check it.
+    series_sums: [u64; 3],
+    begin_cpu_ns: i64,
+}
+
+impl Tally {
+    /// Of the calling thread.
+    pub fn new(plan: &Plan, common: Arc<Common>) -> Self {
+        let cpu_ns = thread_cpu_ns();
+        Self {
+            common,
+            is_open: matches!(plan.load, Load::Open { .. }),
+            books: [Books::default(); 2],
+            classes: Classes::default(),
+            latency: Recorder::default(),
+            failed_latency: Recorder::default(),
+            service: Recorder::default(),
+            lag: Recorder::default(),
+            records: Records::default(),
+            records_left_out: 0,
+            second: Second::default(),
+            second_number: 0,
+            second_end_ns: NS_PER_S,
+            second_cpu_ns: cpu_ns,
+            second_bytes_in: 0,
+            series_sums: [0; 3],
+            begin_cpu_ns: cpu_ns,
+        }
+    }
+
+    pub fn started(&mut self, phase: usize) {
+        self.books[phase].due += 1;
+        self.books[phase].sent += 1;
+        self.second.started += 1;
+    }
+
+    pub fn lag(&mut self, phase: usize, lag_ns: i64) {
+        self.second.lag(lag_ns);
+        if phase == 1 {
+            self.lag.record(lag_ns);
+        }
+    }
+
+    pub fn ok(&mut self, ended: &Ended) {
+        self.books[ended.phase].ok += 1;
+        self.second.ok += 1;
+        let latency_ns = ended.end_ns - ended.due_ns;
+        self.second.latency(latency_ns);
+        if ended.phase == 1 {
+            self.latency.record(latency_ns);
+            // In a closed loop it is the latency.
+            if self.is_open {
+                self.service.record(ended.end_ns - ended.start_ns);
+            }
+            self.record(ended, 0);
+        }
+    }
+
+    pub fn failed(&mut self, ended: &Ended, class: u32) {
+        let kind = self.classes.kind(class);
+        self.classes.count(class, ended.phase, ended.end_ns);
+        self.books[ended.phase].failed += 1;
+        self.second.failed(kind);
+        self.series_sums[2] += 1;
+        let latency_ns = ended.end_ns - ended.due_ns;
+        self.second.latency(latency_ns);
+        if ended.phase == 1 {
+            self.failed_latency.record(latency_ns);
+            self.record(ended, kind as u8 + 1);
+        }
+    }
+
+    pub fn unsent(&mut self, request: u32, phase: usize, due_ns: i64) {
+        self.books[phase].due += 1;
+        self.books[phase].unsent += 1;
+        if phase == 1 && self.may_record() {
+            self.records.push((due_ns, request, -1, -1, UNSENT));
+        }
+    }
+
+    fn record(&mut self, ended: &Ended, class: u8) {
+        if self.may_record() {
+            let (latency_ns, service_ns) = (ended.end_ns - ended.due_ns, ended.end_ns - ended.start_ns);
+            self.records.push((ended.due_ns, ended.request, latency_ns, service_ns, class));
+        }
+    }
+
+    fn may_record(&mut self) -> bool {
+        // Read first: without records, threads must not share a cache line that is written.
+        let may = self.common.records_left.load(Relaxed) > 0 && self.common.records_left.fetch_sub(1, Relaxed) > 0;
+        self.records_left_out += u64::from(!may);
+        may
+    }
+
+    /// Hands in all seconds that are over at `now_ns`, or the begun one, too.
+    pub fn hand_in(&mut self, now_ns: i64, state: Gauges, with_begun: bool) {
+        while now_ns >= self.second_end_ns || with_begun && now_ns > self.second_end_ns - NS_PER_S {
+            let cpu_ns = thread_cpu_ns();
+            self.second.cpu_ns = cpu_ns - self.second_cpu_ns;
+            self.second.bytes_in = state.bytes_in - self.second_bytes_in;
+            (self.second.in_flight, self.second.queued) = (state.in_flight, state.queued);
+            (self.second_cpu_ns, self.second_bytes_in) = (cpu_ns, state.bytes_in);
+            self.series_sums[0] += self.second.started;
+            self.series_sums[1] += self.second.ok;
+            let mut series = self.common.series.lock().unwrap_or_else(PoisonError::into_inner);
+            series.add(self.second_number, &self.second);
+            drop(series);
+            self.second.clear();
+            self.second_number += 1;
+            self.second_end_ns += NS_PER_S;
+        }
+    }
+
+    pub fn finish(self, counts: super::connection::IoCounts, end_ns: i64) -> Part {
+        let cpu_ns = thread_cpu_ns() - self.begin_cpu_ns;
+        Part { tally: self, counts, end_ns, cpu_ns }
+    }
+}
+
+/// What stands at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Gauges {
+    pub in_flight: u64,
+    pub queued: u64,
+    pub bytes_in: u64,
+}
+
+/// What a thread has to show at its end.
+pub(super) struct Part {
+    pub tally: Tally,
+    pub counts: super::connection::IoCounts,
+    pub end_ns: i64,
+    pub cpu_ns: i64,
+}
+
+/// The sums over all threads.
+pub(super) struct Whole {
+    pub books: [Books; 2],
+    pub classes: Classes,
+    pub latency: Recorder,
+    pub latency_all: Recorder,
+    pub service: Recorder,
+    pub lag: Recorder,
+    pub records: Records,
+    pub records_left_out: u64,
+    pub counts: super::connection::IoCounts,
+    pub end_ns: i64,
+    pub cpu_ns: i64,
+    series_sums: [u64; 3],
+}
+
+impl Whole {
+    pub fn new(parts: Vec<Part>) -> Self {
+        let mut whole = Self {
+            books: [Books::default(); 2],
+            classes: Classes::default(),
+            latency: Recorder::default(),
+            latency_all: Recorder::default(),
+            service: Recorder::default(),
+            lag: Recorder::default(),
+            records: Records::default(),
+            records_left_out: 0,
+            counts: super::connection::IoCounts::default(),
+            end_ns: 0,
+            cpu_ns: 0,
+            series_sums: [0; 3],
+        };
+        let mut is_open = false;
+        let records = parts.into_iter().map(|part| {
+            is_open |= part.tally.is_open;
+            whole.add(part)
+        });
+        let records: Vec<Records> = records.collect();
+        whole.records = Records::merged(&records);
+        if !is_open {
+            whole.service = whole.latency.clone();
+        }
+        whole
+    }
+
+    fn add(&mut self, part: Part) -> Records {
+        let Part { tally, counts, end_ns, cpu_ns } = part;
+        self.books[0].add(&tally.books[0]);
+        self.books[1].add(&tally.books[1]);
+        self.classes.merge(tally.classes);
+        self.latency.merge(&tally.latency);
+        self.latency_all.merge(&tally.latency);
+        self.latency_all.merge(&tally.failed_latency);
+        self.service.merge(&tally.service);
+        self.lag.merge(&tally.lag);
+        self.records_left_out += tally.records_left_out;
+        self.counts.opened += counts.opened;
+        self.counts.failed += counts.failed;
+        self.counts.bytes_in += counts.bytes_in;
+        self.counts.bytes_out += counts.bytes_out;
+        self.end_ns = self.end_ns.max(end_ns);
+        self.cpu_ns += cpu_ns;
+        for (sum, others) in self.series_sums.iter_mut().zip(tally.series_sums) {
+            *sum += others;
+        }
+        tally.records
+    }
+
+    /// # Errors
+    /// A sum that is wrong, in release builds, too: a result whose books are wrong is none.
+    pub fn check(&self, latency: u64, latency_all: u64) -> Result<(), HttpError> {
+        for (phase, books) in self.books.iter().enumerate() {
+            let name = ["warm-up", "window"][phase];
+            equal(&format!("{name}: due, ok + failed + unsent"), books.due, books.ok + books.failed + books.unsent)?;
+            equal(&format!("{name}: sent, ok + failed"), books.sent, books.ok + books.failed)?;
+            equal(&format!("{name}: failed, all classes"), books.failed, self.classes.total(phase))?;
+        }
+        let [warm_up, window] = &self.books;
+        equal("ok, latencies", window.ok, latency)?;
+        equal("ok + failed, all latencies", window.ok + window.failed, latency_all)?;
+        equal("due, records", window.due, self.records.due_ns.len() as u64 + self.records_left_out)?;
+        let both = [warm_up.sent + window.sent, warm_up.ok + window.ok, warm_up.failed + window.failed];
+        for (name, (seconds, books)) in ["sent", "ok", "failed"].iter().zip(self.series_sums.iter().zip(both)) {
+            equal(&format!("{name}, its series"), *seconds, books)?;
+        }
+        Ok(())
+    }
+}
+
+fn equal(what: &str, one: u64, other: u64) -> Result<(), HttpError> {
+    if one == other { Ok(()) } else { Err(HttpError::Books { what: format!("{what}: {one}, {other}") }) }
+}
+
+/// The kinds of failures as records number them, right and unsent included.
+pub fn record_classes() -> Vec<&'static str> {
+    let kinds = super::classes::KINDS.iter().map(|kind: &Kind| kind.name());
+    std::iter::once("ok").chain(kinds).chain(std::iter::once("unsent")).collect()
+}

@@ -1,0 +1,103 @@
+//! TLS for connections to `https` targets.
+
+use super::error::HttpError;
+use super::order::TlsOrder;
+use super::target::Target;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::sync::Arc;
+
+/// What every new connection is made from; sessions are resumed, as browsers and HTTP libraries do.
+#[derive(Debug, Clone)]
+pub(super) struct Tls {
+    config: Arc<ClientConfig>,
+    server_name: ServerName<'static>,
+}
+
+impl Tls {
+    pub fn new(order: &TlsOrder, target: &Target) -> Result<Self, HttpError> {
+        let name = order.server_name.as_ref().unwrap_or(&target.host).clone();
+        let server_name = ServerName::try_from(name.clone()).map_err(|_| HttpError::Value {
+            name: "tls.server_name".into(),
+            value: format!("{name:?}"),
+            condition: "a host name or an address",
+        })?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| super::error::refused("TLS", error))?;
+        let mut config = if order.verify {
+            builder.with_root_certificates(roots(order)?).with_no_client_auth()
+        } else {
+            let verifier = Arc::new(AcceptAny(provider));
+            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { config: Arc::new(config), server_name })
+    }
+
+    pub fn connection(&self) -> Result<ClientConnection, Error> {
+        let mut connection = ClientConnection::new(self.config.clone(), self.server_name.clone())?;
+        // A request is written before the handshake ends, and waits in the buffer whatever its size.
+        connection.set_buffer_limit(None);
+        Ok(connection)
+    }
+}
+
+fn roots(order: &TlsOrder) -> Result<RootCertStore, HttpError> {
+    let mut store = RootCertStore::empty();
+    let source_name = order.ca_file.clone().unwrap_or_else(|| "this system".into());
+    let refuse = |reason: String| HttpError::Certificates { source_name: source_name.clone(), reason };
+    if let Some(path) = &order.ca_file {
+        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))? {
+            let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+            store.add(certificate).map_err(|error| refuse(error.to_string()))?;
+        }
+    } else {
+        // What cannot be read among a system's hundred roots does not matter unless the server needs it.
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    if store.is_empty() { Err(refuse("there is none in it".into())) } else { Ok(store) }
+}
+
+/// Any certificate will do; the handshake's signatures are verified all the same.
+#[derive(Debug)]
+struct AcceptAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,530 @@
+//! One thread of a load: an event loop over its share of the connections.
+
+use super::classes::{Class, Kind};
+use super::connection::{Answered, Connection, Failure, Io, Outcome, State, Task};
+use super::judge::Judge;
+use super::pace::{Pace, draw};
+use super::plan::{Load, Plan};
+use super::tally::{Common, Ended, Gauges, Part, Tally};
+use crate::clock::{NS_PER_S, monotonic_ns};
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How often time-outs, resting connections and orders from outside are looked at.
+const TICK_NS: i64 = 10_000_000;
+/// How often requests that are under way are compared with the limit of giving up.
+const PATIENCE_TICKS: u32 = 10;
+const FIRST_BACK_OFF_NS: i64 = 10_000_000;
+const LONGEST_BACK_OFF_NS: i64 = NS_PER_S;
+const EVENTS: usize = 256;
+const TIMER: u64 = u64::MAX;
+
+/// Why a load ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum End {
+    Time,
+    GaveUp,
+    Stopped,
+}
+
+/// What the threads of a load share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub common: Arc<Common>,
+    /// No request starts or is due from this time of the step on.
+    end_ns: AtomicI64,
+    end: AtomicU8,
+    pub abort: AtomicBool,
+    slow: AtomicU64,
+    failed: AtomicU64,
+    pub gauges: Vec<SharedGauges>,
+}
+
+/// What a thread shows of itself while it runs.
+#[derive(Debug, Default)]
+pub(super) struct SharedGauges {
+    pub started: AtomicU64,
+    pub ok: AtomicU64,
+    pub failed: AtomicU64,
+    pub in_flight: AtomicU64,
+    pub queued: AtomicU64,
+    /// Measured requests that wait already longer than the limit of giving up.
+    waiting: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(plan: &Plan, common: Arc<Common>) -> Self {
+        Self {
+            common,
+            end_ns: AtomicI64::new(plan.end_ns),
+            end: AtomicU8::new(End::Time as u8),
+            abort: AtomicBool::new(false),
+            slow: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            gauges: (0..plan.threads).map(|_| SharedGauges::default()).collect(),
+        }
+    }
+
+    pub fn end_ns(&self) -> i64 {
+        self.end_ns.load(Relaxed)
+    }
+
+    /// Ends the load at this time of the step, unless it is over by then.
+    pub fn end_at(&self, now_ns: i64, why: End) {
+        if self.end_ns.fetch_min(now_ns, Relaxed) > now_ns {
+            let _ = self.end.compare_exchange(End::Time as u8, why as u8, Relaxed, Relaxed);
+        }
+    }
+
+    pub fn why_ended(&self) -> End {
+        match self.end.load(Relaxed) {
+            end if end == End::GaveUp as u8 => End::GaveUp,
+            end if end == End::Stopped as u8 => End::Stopped,
+            _ => End::Time,
+        }
+    }
+}
+
+/// A thread's part of the load.
+pub(super) struct Worker<'p> {
+    plan: &'p Plan,
+    shared: &'p Shared,
+    index: usize,
+    /// Monotonic time of the step's begin.
+    origin_ns: i64,
+    io: Io<'p>,
+    timer: OwnedFd,
+    /// What the timer is set to.
+    armed_ns: i64,
+    connections: Vec<Connection>,
+    /// Slots that may carry a request; the last is the one used last, which spares opening others.
+    free: Vec<u32>,
+    /// Since when there has been a free one, without a break.
+    free_since_ns: i64,
+    /// Slots that wait for their back-off to end.
+    resting: Vec<u32>,
+    in_flight: usize,
+    /// Requests of a closed loop so far.
+    started: u64,
+    pace: Option<OpenPace>,
+    judge: Judge,
+    tally: Tally,
+    ticks: u32,
+}
+
+/// The schedule of an open loop at two places. What lies between them is due and waits for a connection.
+struct OpenPace {
+    next: Pace,
+    due: Pace,
+    queued: u64,
+}
+
+/// The descriptors of a thread, opened before the load starts so that their lack is told.
+pub(super) struct Descriptors {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+}
+
+impl Descriptors {
+    pub fn new() -> Result<Self, Errno> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
+        Ok(Self { epoll, timer })
+    }
+}
+
+impl<'p> Worker<'p> {
+    /// Of the calling thread.
+    pub fn new(plan: &'p Plan, shared: &'p Shared, index: usize, descriptors: Descriptors, origin_ns: i64) -> Self {
+        let share = |whole: usize| whole / plan.threads + usize::from(index < whole % plan.threads);
+        let slots = share(plan.load.connections());
+        let pace = match plan.load {
+            Load::Closed { .. } => None,
+            Load::Open { kind, rate_per_s, .. } => {
+                let pace = Pace::new(kind, rate_per_s, plan.seed, index as u64, plan.threads as u64);
+                Some(OpenPace { next: pace.clone(), due: pace, queued: 0 })
+            }
+        };
+        Self {
+            plan,
+            shared,
+            index,
+            origin_ns,
+            io: Io::new(plan, descriptors.epoll),
+            timer: descriptors.timer,
+            armed_ns: i64::MAX,
+            connections: (0..slots).map(|_| Connection::new()).collect(),
+            free: (0..slots as u32).rev().collect(),
+            free_since_ns: 0,
+            resting: Vec::new(),
+            in_flight: 0,
+            started: 0,
+            pace,
+            judge: Judge::new(plan.error_pointers.clone()),
+            tally: Tally::new(plan, shared.common.clone()),
+            ticks: 0,
+        }
+    }
+
+    fn now_ns(&self) -> i64 {
+        monotonic_ns() - self.origin_ns
+    }
+
+    /// Runs to the end of the load.
+    pub fn run(mut self) -> Part {
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        let mut next_tick_ns = TICK_NS;
+        if let Ok(before_ns) = u64::try_from(-self.now_ns()) {
+            std::thread::sleep(Duration::from_nanos(before_ns));
+        }
+        loop {
+            let now_ns = self.now_ns();
+            if now_ns >= next_tick_ns {
+                self.tick(now_ns);
+                next_tick_ns = now_ns + TICK_NS;
+            }
+            self.start_free(now_ns);
+            if self.is_over(now_ns) {
+                return self.finish();
+            }
+            self.wait(&mut events, next_tick_ns);
+            for event in &events {
+                let token = event.data.u64();
+                if token != TIMER {
+                    self.event(token, event.flags);
+                }
+            }
+        }
+    }
+
+    /// Waits for events, the next tick, or the next due time if a connection is free for it.
+    fn wait(&mut self, events: &mut Vec<Event>, next_tick_ns: i64) {
+        let now_ns = self.now_ns();
+        if let Some(due_ns) = self.next_due_ns()
+            && due_ns < next_tick_ns
+            && due_ns != self.armed_ns
+        {
+            self.arm(due_ns);
+        }
+        // Whole milliseconds are all that older kernels understand here; what must be exact has the timer.
+        let timeout = Timespec { tv_sec: 0, tv_nsec: (next_tick_ns - now_ns).clamp(0, TICK_NS) };
+        events.clear();
+        match epoll::wait(&self.io.epoll, spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => unreachable!("waiting on an open queue failed: {error}"),
+        }
+    }
+
+    fn next_due_ns(&self) -> Option<i64> {
+        let due_ns = self.pace.as_ref()?.next.due_ns();
+        (!self.free.is_empty() && due_ns < self.shared.end_ns()).then_some(due_ns)
+    }
+
+    fn arm(&mut self, due_ns: i64) {
+        let time_ns = due_ns + self.origin_ns;
+        let time = Timespec { tv_sec: time_ns / NS_PER_S, tv_nsec: time_ns % NS_PER_S };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: time };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).expect("the time is a valid one");
+        self.armed_ns = due_ns;
+    }
+
+    fn is_over(&self, now_ns: i64) -> bool {
+        let end_ns = self.shared.end_ns();
+        if self.shared.abort.load(Relaxed) || now_ns >= end_ns.saturating_add(self.plan.drain_ns) {
+            return true;
+        }
+        now_ns >= end_ns && self.in_flight == 0 && !self.has_queue(end_ns)
+    }
+
+    /// Whether requests that were due before the end still wait and may be sent.
+    fn has_queue(&self, end_ns: i64) -> bool {
+        self.shared.why_ended() == End::Time && self.pace.as_ref().is_some_and(|pace| pace.next.due_ns() < end_ns)
+    }
+
+    /// Starts what may be started on free connections.
+    fn start_free(&mut self, mut now_ns: i64) {
+        while let Some(&slot) = self.free.last() {
+            let Some(due_ns) = self.due_now(now_ns) else { return };
+            self.free.pop();
+            let lag_since_ns = self.free_since_ns;
+            self.start(slot, due_ns, now_ns, Some(lag_since_ns));
+            now_ns = self.now_ns();
+        }
+    }
+
+    /// The due time of the next request if it may start now; the present in a closed loop.
+    fn due_now(&self, now_ns: i64) -> Option<i64> {
+        let end_ns = self.shared.end_ns();
+        match &self.pace {
+            None => (now_ns < end_ns).then_some(now_ns),
+            Some(pace) => {
+                let due_ns = pace.next.due_ns();
+                let open = now_ns < end_ns || self.shared.why_ended() == End::Time;
+                (due_ns <= now_ns && due_ns < end_ns && open).then_some(due_ns)
+            }
+        }
+    }
+
+    /// Starts the next request on this connection.
+    ///
+    /// `lag_since_ns`: the connection was free, and some connection has been since then; what was due after that is late by
+    /// the generator's fault alone.
+    fn start(&mut self, slot: u32, due_ns: i64, now_ns: i64, lag_since_ns: Option<i64>) {
+        let number = match &mut self.pace {
+            None => {
+                self.started += 1;
+                self.index as u64 + (self.started - 1) * self.plan.threads as u64
+            }
+            Some(pace) => {
+                let number = pace.next.number();
+                pace.next.advance();
+                number
+            }
+        };
+        let request = draw(self.plan.drawing, self.plan.seed, number, self.plan.requests.len()) as u32;
+        let phase = self.plan.phase(due_ns);
+        if now_ns >= self.tally.second_end_ns {
+            self.hand_in(now_ns, false);
+        }
+        self.tally.started(phase);
+        if self.pace.is_some() && lag_since_ns.is_some_and(|since_ns| due_ns >= since_ns) {
+            self.tally.lag(phase, now_ns - due_ns);
+        }
+        self.in_flight += 1;
+        let task = Task { request, due_ns, start_ns: now_ns, phase };
+        let outcome = self.connections[slot as usize].begin(slot, &mut self.io, task);
+        self.settle(slot, outcome);
+    }
+
+    fn event(&mut self, token: u64, flags: EventFlags) {
+        let slot = token as u32;
+        let connection = &mut self.connections[slot as usize];
+        if connection.generation != (token >> 32) as u32 {
+            return;
+        }
+        let outcome = connection.event(slot, &mut self.io, flags);
+        self.settle(slot, outcome);
+    }
+
+    fn settle(&mut self, slot: u32, outcome: Outcome) {
+        match outcome {
+            None => {}
+            Some(Ok(answered)) => self.answered(slot, &answered),
+            Some(Err(failure)) => self.failed(slot, failure),
+        }
+    }
+
+    fn answered(&mut self, slot: u32, answered: &Answered) {
+        let end_ns = self.now_ns();
+        if end_ns >= self.tally.second_end_ns {
+            self.hand_in(end_ns, false);
+        }
+        self.in_flight -= 1;
+        let connection = &mut self.connections[slot as usize];
+        let ended = ended(&connection.task, end_ns);
+        let expectation = &self.plan.requests[ended.request as usize].expectation;
+        let body = connection.body(&answered.body, &self.io.buffers);
+        match self.judge.judge(ended.request, expectation, (answered.status, body), &mut self.tally.classes) {
+            None => self.tally.ok(&ended),
+            Some(class) => self.count_failure(&ended, class),
+        }
+        self.count_slow(&ended);
+        let connection = &mut self.connections[slot as usize];
+        connection.answers += 1;
+        connection.back_off_ns = 0;
+        if answered.reusable {
+            connection.state = State::Idle;
+        } else {
+            connection.abandon();
+        }
+        self.reuse(slot);
+    }
+
+    /// The connection is free: whoever waits longest takes it.
+    fn reuse(&mut self, slot: u32) {
+        let now_ns = self.now_ns();
+        match self.due_now(now_ns) {
+            Some(due_ns) if self.free.is_empty() => self.start(slot, due_ns, now_ns, None),
+            _ => {
+                if self.free.is_empty() {
+                    self.free_since_ns = now_ns;
+                }
+                self.free.push(slot);
+                self.start_free(now_ns);
+            }
+        }
+    }
+
+    fn failed(&mut self, slot: u32, failure: Failure) {
+        let now_ns = self.now_ns();
+        self.fail(slot, failure.kind, &failure.detail, now_ns);
+        let connection = &mut self.connections[slot as usize];
+        let never_answered = connection.answers == 0 && failure.kind != Kind::Timeout;
+        connection.close();
+        if never_answered {
+            let back_off_ns = (connection.back_off_ns * 2).clamp(FIRST_BACK_OFF_NS, LONGEST_BACK_OFF_NS);
+            (connection.back_off_ns, connection.resume_ns) = (back_off_ns, now_ns + back_off_ns);
+            self.resting.push(slot);
+        } else {
+            self.free_later(slot, now_ns);
+        }
+    }
+
+    /// Without starting anything at once: a failure may come while others are being started.
+    fn free_later(&mut self, slot: u32, now_ns: i64) {
+        if self.free.is_empty() {
+            self.free_since_ns = now_ns;
+        }
+        self.free.push(slot);
+    }
+
+    /// Counts a request as failed.
+    fn fail(&mut self, slot: u32, kind: Kind, detail: &str, now_ns: i64) {
+        if now_ns >= self.tally.second_end_ns {
+            self.hand_in(now_ns, false);
+        }
+        self.in_flight -= 1;
+        let ended = ended(&self.connections[slot as usize].task, now_ns);
+        let class = self.tally.classes.number(Class::new(kind, None, detail.to_owned()));
+        self.count_failure(&ended, class);
+        self.count_slow(&ended);
+    }
+
+    fn count_failure(&mut self, ended: &Ended, class: u32) {
+        self.tally.failed(ended, class);
+        if ended.phase == 1 {
+            self.shared.failed.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn count_slow(&mut self, ended: &Ended) {
+        if let Some(give_up) = &self.plan.give_up
+            && ended.phase == 1
+            && ended.end_ns - ended.due_ns > give_up.slow_ns
+        {
+            self.shared.slow.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn tick(&mut self, now_ns: i64) {
+        self.time_out(now_ns);
+        let connections = &self.connections;
+        let (over, resting) = self.resting.iter().partition(|&&slot| connections[slot as usize].resume_ns <= now_ns);
+        self.resting = resting;
+        let over: Vec<u32> = over;
+        over.into_iter().for_each(|slot| self.free_later(slot, now_ns));
+        self.count_queue(now_ns);
+        if now_ns >= self.tally.second_end_ns {
+            self.hand_in(now_ns, false);
+        }
+        self.show();
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(PATIENCE_TICKS) {
+            self.count_waiting(now_ns);
+        }
+        self.consider_giving_up(now_ns);
+    }
+
+    fn time_out(&mut self, now_ns: i64) {
+        let latest_start_ns = now_ns - self.plan.timeout_ns;
+        for slot in 0..self.connections.len() {
+            let connection = &self.connections[slot];
+            let under_way = matches!(connection.state, State::Connecting | State::Busy);
+            if under_way && connection.task.start_ns <= latest_start_ns {
+                let detail = connection.waited_for().into();
+                self.failed(slot as u32, Failure { kind: Kind::Timeout, detail });
+            }
+        }
+    }
+
+    fn count_queue(&mut self, now_ns: i64) {
+        let end_ns = self.shared.end_ns();
+        if let Some(pace) = &mut self.pace {
+            pace.due.skip_until((now_ns + 1).min(end_ns));
+            // The numbers of a thread lie one stride apart.
+            let ahead = pace.due.number().saturating_sub(pace.next.number());
+            pace.queued = ahead / self.plan.threads as u64;
+        }
+    }
+
+    fn count_waiting(&mut self, now_ns: i64) {
+        let Some(give_up) = &self.plan.give_up else { return };
+        let limit_ns = now_ns - give_up.slow_ns;
+        let under_way = self.connections.iter().filter(|connection| {
+            matches!(connection.state, State::Connecting | State::Busy)
+                && connection.task.phase == 1
+                && connection.task.due_ns < limit_ns
+        });
+        let mut waiting = under_way.count() as u64;
+        if let Some(pace) = &self.pace {
+            let mut next = pace.next.clone();
+            while next.due_ns() < limit_ns.min(self.shared.end_ns()) && waiting < give_up.slow {
+                waiting += u64::from(self.plan.phase(next.due_ns()) == 1);
+                next.advance();
+            }
+        }
+        self.shared.gauges[self.index].waiting.store(waiting, Relaxed);
+    }
+
+    fn consider_giving_up(&self, now_ns: i64) {
+        let Some(give_up) = &self.plan.give_up else { return };
+        let waiting: u64 = self.shared.gauges.iter().map(|gauges| gauges.waiting.load(Relaxed)).sum();
+        let slow = self.shared.slow.load(Relaxed) + waiting;
+        if slow >= give_up.slow || self.shared.failed.load(Relaxed) >= give_up.failed {
+            self.shared.end_at(now_ns, End::GaveUp);
+        }
+    }
+
+    fn hand_in(&mut self, now_ns: i64, with_begun: bool) {
+        let queued = self.pace.as_ref().map_or(0, |pace| pace.queued);
+        let gauges = Gauges { in_flight: self.in_flight as u64, queued, bytes_in: self.io.counts.bytes_in };
+        self.tally.hand_in(now_ns, gauges, with_begun);
+    }
+
+    fn show(&self) {
+        let gauges = &self.shared.gauges[self.index];
+        let [warm_up, window] = &self.tally.books;
+        gauges.started.store(warm_up.sent + window.sent, Relaxed);
+        gauges.ok.store(warm_up.ok + window.ok, Relaxed);
+        gauges.failed.store(warm_up.failed + window.failed, Relaxed);
+        gauges.in_flight.store(self.in_flight as u64, Relaxed);
+        gauges.queued.store(self.pace.as_ref().map_or(0, |pace| pace.queued), Relaxed);
+    }
+
+    /// Draining is over: what is not answered has failed, what is not sent stays unsent.
+    fn finish(mut self) -> Part {
+        let now_ns = self.now_ns();
+        for slot in 0..self.connections.len() as u32 {
+            if matches!(self.connections[slot as usize].state, State::Connecting | State::Busy) {
+                self.fail(slot, Kind::Timeout, "not answered when draining ended", now_ns);
+                self.connections[slot as usize].close();
+            }
+        }
+        let end_ns = self.shared.end_ns();
+        if let Some(pace) = &mut self.pace {
+            while pace.next.due_ns() < end_ns {
+                let (due_ns, number) = (pace.next.due_ns(), pace.next.number());
+                let request = draw(self.plan.drawing, self.plan.seed, number, self.plan.requests.len()) as u32;
+                self.tally.unsent(request, self.plan.phase(due_ns), due_ns);
+                pace.next.advance();
+            }
+            pace.queued = 0;
+        }
+        self.hand_in(now_ns, true);
+        self.show();
+        self.tally.finish(self.io.counts, now_ns)
+    }
+}
+
+fn ended(task: &Task, end_ns: i64) -> Ended {
+    Ended { request: task.request, phase: task.phase, due_ns: task.due_ns, start_ns: task.start_ns, end_ns }
+}

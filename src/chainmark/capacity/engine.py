@@ -1,0 +1,58 @@
+"""The load engine, as this room sees it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+NATIVE = "chainmark._native"
+
+
+class Engine(Protocol):
+    """One step's load: made from an order (JSON), started once, finished once."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def progress(self) -> str:
+        """Where it stands, as JSON: `phase`, `elapsed_s`, `planned_s`, `ok`, `failed` and more."""
+
+    def stop(self) -> None:
+        """Start nothing more; wait for what is under way."""
+
+    def running(self) -> bool:
+        """Whether requests are still due or under way."""
+
+    def finish(self) -> dict[str, Any]:
+        """Wait for the end and return what was measured."""
+
+
+class Histogram(Protocol):
+    """Latencies, to 3 significant digits."""
+
+    def count_over(self, seconds: float) -> int:
+        """How many were slower."""
+
+    def quantile(self, fraction: float) -> float:
+        """The latency in seconds that this share of them did not exceed."""
+
+
+MakeEngine = Callable[[str], Engine]
+ReadHistogram = Callable[[str], Histogram]
+
+
+def native_engine(order_json: str) -> Engine:
+    """The engine of the crate `chainmark-load`.
+
+    Raises:
+        ValueError, ConnectionError: the order or the URL cannot be.
+    """
+    engine: Engine = importlib.import_module(NATIVE).HttpLoad(order_json)
+    return engine
+
+
+def native_histogram(base64_text: str) -> Histogram:
+    """A stored HDR histogram, read back."""
+    histogram: Histogram = importlib.import_module(NATIVE).Histogram(base64_text)
+    return histogram

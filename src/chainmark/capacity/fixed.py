@@ -1,0 +1,37 @@
+"""Steps at fixed levels: what two releases or servers are compared at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chainmark.capacity.model import Level, LevelKind, Phase
+from chainmark.capacity.plan import rounded
+from chainmark.capacity.search import Ask
+
+# Half of what the lesser side takes, where queues are short, and four fifths, where they begin to show.
+SHARES = (0.5, 0.8)
+
+
+def fixed_levels(kind: LevelKind, capacities: Sequence[float], shares: Sequence[float] = SHARES) -> tuple[Level, ...]:
+    """The same levels for all sides: shares of the least capacity, so that no side is overloaded.
+
+    Args:
+        kind: of the capacities.
+        capacities: one a side; a side that took nothing leaves no level to compare at.
+        shares: 0 to 1.
+    """
+    least = min(capacities, default=0.0)
+    if least <= 0.0:
+        return ()
+    if kind is LevelKind.CLIENTS:
+        values = {max(1.0, float(int(least * share))) for share in shares}
+    else:
+        values = {rounded(least * share) for share in shares}
+    return tuple(Level(kind, value) for value in sorted(values))
+
+
+def fixed_asks(levels: Iterable[Level], times: int) -> tuple[Ask, ...]:
+    """The levels, measured so often each, there and back: a drift of the server meets all of them alike."""
+    upwards = tuple(levels)
+    rounds = (upwards if turn % 2 == 0 else upwards[::-1] for turn in range(times))
+    return tuple(Ask(level, Phase.FIXED) for one in rounds for level in one)

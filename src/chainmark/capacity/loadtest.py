@@ -1,0 +1,186 @@
+"""A load test: every endpoint of one or more servers searched, then measured at the same levels on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from chainmark.capacity.fixed import fixed_asks, fixed_levels
+from chainmark.capacity.model import Endpoint, Level, LevelKind, Step, Target
+from chainmark.capacity.plan import SearchPlan
+from chainmark.capacity.search import Answer, Interrupted, StoppedBy, search
+from chainmark.capacity.sla import Sla
+from chainmark.capacity.step import StepRunner, StepSettings
+from chainmark.core.progress import Progress, Silent
+
+
+@dataclass(frozen=True)
+class Server:
+    """A target with what is asked of it."""
+
+    target: Target
+    endpoints: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True)
+class FixedPlan:
+    """Where all servers are measured alike.
+
+    Attributes:
+        shares: of the least capacity found, where no levels are given.
+        levels: given levels by the endpoint's id.
+        times: how often each; 0: not at all.
+        duration_s: of each step's window.
+    """
+
+    shares: tuple[float, ...] = (0.5, 0.8)
+    levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    times: int = 3
+    duration_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class LoadPlan:
+    """What is measured at each endpoint.
+
+    Attributes:
+        agreement: the SLA by the endpoint's id.
+        searches: capacities to look for; maybe none.
+    """
+
+    agreement: Callable[[str], Sla]
+    searches: tuple[SearchPlan, ...]
+    settings: StepSettings
+    fixed: FixedPlan = FixedPlan()
+
+
+@dataclass
+class Found:
+    """What one endpoint of one server gave."""
+
+    endpoint: Endpoint
+    agreement: Sla
+    answers: dict[LevelKind, Answer] = field(default_factory=dict)
+    fixed: list[Step] = field(default_factory=list)
+
+    def steps(self) -> list[Step]:
+        """All steps, in the order in which they were run."""
+        return [step for answer in self.answers.values() for step in answer.steps] + self.fixed
+
+
+@dataclass
+class ServerResult:
+    """What one server gave, endpoint by endpoint."""
+
+    server: Server
+    found: list[Found] = field(default_factory=list)
+
+
+@dataclass
+class LoadResult:
+    """What all servers gave. ``interrupted``: somebody ended it, and what is here is a part."""
+
+    servers: list[ServerResult]
+    interrupted: bool = False
+
+
+MakeRunner = Callable[[Target, Endpoint, Sla, StepSettings, Progress], StepRunner]
+
+
+def run_load_test(
+    servers: Sequence[Server],
+    plan: LoadPlan,
+    progress: Progress | None = None,
+    make_runner: MakeRunner = StepRunner,
+) -> LoadResult:
+    """Measure every endpoint of every server. Ctrl-C ends it with what was measured until then.
+
+    The servers take turns from endpoint to endpoint, and from step to step at fixed levels, so that a machine that
+    slows down does so for all of them.
+
+    Raises:
+        UsageError, EnvironmentFailure: a step could not be run.
+    """
+    result = LoadResult([ServerResult(server) for server in servers])
+    endpoints = {one.id: one for server in servers for one in server.endpoints}
+    listener = _Whole(progress or Silent(), len(endpoints))
+    for number, endpoint_id in enumerate(endpoints):
+        listener.begin(number)
+        test = _EndpointTest(endpoint_id, result, plan, listener, make_runner)
+        if not test.run():
+            result.interrupted = True
+            break
+    return result
+
+
+@dataclass
+class _Whole:
+    """Passes on where the whole test stands: endpoints are its parts."""
+
+    progress: Progress
+    endpoints: int
+    done: int = 0
+
+    def begin(self, number: int) -> None:
+        self.done = number
+
+    def stage(self, name: str) -> None:
+        self.progress.stage(f"{self.done + 1}/{self.endpoints} {name}")
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        self.progress.update(fraction, detail)
+
+
+class _EndpointTest:
+    """One endpoint on all servers that have it."""
+
+    def __init__(
+        self, endpoint_id: str, result: LoadResult, plan: LoadPlan, progress: Progress, make_runner: MakeRunner
+    ) -> None:
+        self.plan = plan
+        self.progress = progress
+        self.make_runner = make_runner
+        self.parts: list[tuple[Target, Found]] = []
+        for one in result.servers:
+            endpoint = next((each for each in one.server.endpoints if each.id == endpoint_id), None)
+            if endpoint is not None:
+                found = Found(endpoint, plan.agreement(endpoint_id))
+                one.found.append(found)
+                self.parts.append((one.server.target, found))
+
+    def run(self) -> bool:
+        """False if it was interrupted."""
+        for search_plan in self.plan.searches:
+            for target, found in self.parts:
+                answer = search(self._runner(target, found).measure, search_plan)
+                found.answers[search_plan.kind] = answer
+                if answer.stopped_by is StoppedBy.INTERRUPTED:
+                    return False
+        return self._fixed()
+
+    def _runner(self, target: Target, found: Found, settings: StepSettings | None = None) -> StepRunner:
+        return self.make_runner(target, found.endpoint, found.agreement, settings or self.plan.settings, self.progress)
+
+    def _fixed(self) -> bool:
+        settings = replace(self.plan.settings, duration_s=self.plan.fixed.duration_s)
+        runners = [(self._runner(target, found, settings), found) for target, found in self.parts]
+        for turn, ask in enumerate(fixed_asks(self._levels(), self.plan.fixed.times)):
+            for runner, found in runners if turn % 2 == 0 else runners[::-1]:
+                try:
+                    found.fixed.append(runner.measure(ask))
+                except Interrupted as interrupted:
+                    found.fixed += [interrupted.step] if interrupted.step else []
+                    return False
+        return True
+
+    def _levels(self) -> tuple[Level, ...]:
+        """Given ones; else shares of the least capacity, in requests per second where that was looked for."""
+        endpoint_id = self.parts[0][1].endpoint.id
+        if endpoint_id in self.plan.fixed.levels:
+            return self.plan.fixed.levels[endpoint_id]
+        for kind in (LevelKind.RATE, LevelKind.CLIENTS):
+            answers = [found.answers.get(kind) for _, found in self.parts]
+            capacities = [answer.capacity for answer in answers if answer and answer.capacity]
+            if capacities and len(capacities) == len(self.parts):
+                return fixed_levels(kind, capacities, self.plan.fixed.shares)
+        return ()

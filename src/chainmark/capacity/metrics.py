@@ -1,0 +1,152 @@
+"""The metrics of a load test: a catalogue made for the endpoints and fixed levels that it had.
+
+A level is part of its metric's name. What was measured at other levels is another metric, and never compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.capacity.loadtest import Found
+from chainmark.capacity.model import Endpoint, Level, LevelKind
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.metric import Better, Chart, Condition, Kind, Metric, Population, Table
+
+SEARCHES = "search"
+ATTEMPT = "attempt"
+STEP = "step"
+TIME = "time_s"
+LATENCY = "latency_s"
+FAILED = "error_share"
+# Where the repetitions of one level scatter by more than this, the verdict is not to be had with one run a side.
+CAPACITY_NOISE = 0.05
+LATENCY_NOISE = 0.05
+LATENCY_FLOOR_S = 0.0005
+ERROR_FLOOR = 0.001
+_CAPACITY = {
+    LevelKind.CLIENTS: ("clients", "max clients", "clients"),
+    LevelKind.RATE: ("per_s", "max rate", "req/s"),
+}
+CONDITIONS = [
+    Condition(
+        id="scenario",
+        label="scenario",
+        explanation="What is special about the server or the data differs, so the servers did different work.",
+    ),
+    Condition(
+        id="network",
+        label="network",
+        explanation="The servers serve different networks, so the same endpoint reads different data.",
+    ),
+]
+
+
+def level_name(level: Level) -> str:
+    """A level as part of a name: "400_per_s", "12_5_per_s", "16_clients"."""
+    value = f"{level.value:.6g}".replace(".", "_").replace("e+", "e")
+    return f"{value}_{'per_s' if level.kind is LevelKind.RATE else 'clients'}"
+
+
+def population_id(endpoint_id: str, level: Level) -> str:
+    """Of the requests to one endpoint at one fixed level."""
+    return f"{endpoint_id}_at_{level_name(level)}"
+
+
+def capacity_id(endpoint_id: str, kind: LevelKind) -> str:
+    """Of an endpoint's capacity."""
+    return f"{endpoint_id}_capacity_{_CAPACITY[kind][0]}"
+
+
+def levels_of(found: Found) -> tuple[Level, ...]:
+    """The fixed levels at which an endpoint was measured."""
+    return tuple(sorted({step.level for step in found.fixed}))
+
+
+def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalogue:
+    """The catalogue of a load test that found this."""
+    populations = [Population(id=SEARCHES, label="searches of a capacity", keys=[ATTEMPT])]
+    metrics: list[Metric] = []
+    for one in found:
+        endpoint = one.endpoint
+        metrics += [
+            capacity_metric(endpoint.id, endpoint.label, kind, order) for order, kind in enumerate(one.answers, start=1)
+        ]
+        for number, level in enumerate(levels_of(one)):
+            populations.append(
+                Population(
+                    id=population_id(endpoint.id, level),
+                    label=f"requests to {endpoint.label} at {level}",
+                    keys=[STEP, TIME],
+                    time_key=TIME,
+                )
+            )
+            metrics += _fixed(endpoint, level, 10 + 2 * number)
+    tables = [Table(id=one.endpoint.id, title=one.endpoint.label) for one in found]
+    return Catalogue(
+        system=system, title=title, populations=populations, tables=tables, conditions=CONDITIONS, metrics=metrics
+    )
+
+
+def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -> Metric:
+    """The metric of an endpoint's capacity, ``label`` being the endpoint's."""
+    _, words, unit = _CAPACITY[kind]
+    return Metric(
+        id=capacity_id(endpoint_id, kind),
+        label=f"{label} {words}",
+        unit=unit,
+        kind=Kind.POSITIVE,
+        better=Better.HIGHER,
+        statistics=["mean"],
+        judged_by=["mean"],
+        table=endpoint_id,
+        order=order,
+        population=SEARCHES,
+        default_noise=CAPACITY_NOISE,
+        gating=True,
+        description=f"The highest level that {label} takes within its agreement, found by search and "
+        "confirmed by repetition; 0 where the lowest level fails.",
+        source=["load steps"],
+    )
+
+
+def _fixed(endpoint: Endpoint, level: Level, order: int) -> list[Metric]:
+    population = population_id(endpoint.id, level)
+    since = "it was due" if level.kind is LevelKind.RATE else "its start"
+    return [
+        Metric(
+            id=f"{population}_{LATENCY}",
+            label=f"{endpoint.label} latency at {level}",
+            unit="s",
+            kind=Kind.POSITIVE,
+            better=Better.LOWER,
+            statistics=["mean", "p50", "p90", "p95", "p99", "max"],
+            judged_by=["p50", "p99"],
+            table=endpoint.id,
+            order=order,
+            population=population,
+            floor=LATENCY_FLOOR_S,
+            default_noise=LATENCY_NOISE,
+            gating=True,
+            charts=[Chart.CDF, Chart.SCATTER],
+            description=f"From the moment a request was to be made ({since}) to the last byte of its right answer, "
+            f"at {level}.",
+            source=["load records"],
+        ),
+        Metric(
+            id=f"{population}_{FAILED}",
+            label=f"{endpoint.label} errors at {level}",
+            unit="fraction",
+            kind=Kind.PROPORTION,
+            better=Better.LOWER,
+            statistics=["mean"],
+            judged_by=["mean"],
+            table=endpoint.id,
+            order=order + 1,
+            population=population,
+            floor=ERROR_FLOOR,
+            gating=True,
+            description=f"Share of the requests at {level} that failed: another status, a wrong answer, no answer "
+            "in time, a broken connection.",
+            source=["load records"],
+        ),
+    ]

@@ -1,0 +1,133 @@
+"""The sections that the profiles of all load tests share: the agreement, the steps, the searches, the fixed levels."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from chainmark.capacity.model import LevelKind
+from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
+from chainmark.capacity.sla import Sla
+from chainmark.capacity.step import StepSettings
+from chainmark.core.manifest import Scalar
+
+_SECTION = ConfigDict(extra="forbid", frozen=True)
+Seconds = Annotated[float, Field(ge=0, le=86_400, description="(seconds)")]
+
+
+class Steps(BaseModel):
+    """How every step of load is run."""
+
+    model_config = _SECTION
+
+    # The window; longer where an endpoint is too slow for its percentiles, up to `longest_s`.
+    duration_s: Annotated[float, Field(ge=1, le=86_400, description="(seconds)")] = 10.0
+    longest_s: Annotated[float, Field(ge=1, le=86_400, description="(seconds)")] = 120.0
+    # Left out: the agreement's p99, from 1 to 10 s.
+    warm_up_s: Seconds | None = None
+    drain_s: Seconds = 5.0
+    # Left out: twice the agreement's p99, at least 10 s.
+    timeout_s: Annotated[float, Field(gt=0, le=3600, description="(seconds)")] | None = None
+    cool_down_s: Seconds = 0.5
+    schedule: Literal["even", "poisson"] = "even"
+    # Connections that a rate may open at most.
+    connections: Annotated[int, Field(ge=1, le=100_000)] = 1024
+    # 0: a connection is kept as long as the server keeps it; 1: a new one for every request.
+    requests_per_connection: Annotated[int, Field(ge=0)] = 0
+    drawing: Literal["sequence", "random"] = "random"
+    # Threads of the generator; 0 chooses by the machine.
+    threads: Annotated[int, Field(ge=0, le=256)] = 0
+
+
+class Search(BaseModel):
+    """Which capacities are looked for, and between which ends."""
+
+    model_config = _SECTION
+
+    kinds: list[Literal["clients", "rate"]] = ["clients", "rate"]
+    clients_first: Annotated[int, Field(ge=1, le=100_000)] = 1
+    clients_last: Annotated[int, Field(ge=1, le=100_000)] = 1024
+    rate_first: Annotated[float, Field(gt=0, le=1e6)] = 32.0
+    rate_last: Annotated[float, Field(gt=0, le=1e6)] = 32_768.0
+    rate_floor: Annotated[float, Field(gt=0, le=1e6)] = 0.5
+    relative_gap: Annotated[float, Field(ge=0.001, le=1)] = 0.05
+    # How often the best pass and the first fail are measured in all.
+    times: Annotated[int, Field(ge=1, le=20)] = 3
+    # "published": the clients of the published load tests, 1, 2, 4, 8 … 100, 125 … 500, one after the other.
+    ladder: Literal["doubling", "published"] = "doubling"
+
+    def plans(self) -> tuple[SearchPlan, ...]:
+        """One plan a kind."""
+        return tuple(self._plan(LevelKind(kind)) for kind in dict.fromkeys(self.kinds))
+
+    def _plan(self, kind: LevelKind) -> SearchPlan:
+        if kind is LevelKind.RATE:
+            return SearchPlan.of_rates(self.rate_first, self.rate_last, self.rate_floor, self.relative_gap, self.times)
+        if self.ladder == "published":
+            return SearchPlan.of_ladder(kind, LINEAR_LADDER, self.times)
+        return SearchPlan.of_clients(self.clients_first, self.clients_last, self.relative_gap, self.times)
+
+
+class Fixed(BaseModel):
+    """Levels at which all sides of a comparison are measured alike."""
+
+    model_config = _SECTION
+
+    # Shares of the least capacity that was found; left out where levels are given.
+    shares: list[Annotated[float, Field(gt=0, le=1)]] = [0.5, 0.8]
+    # Given levels, in requests per second, by the endpoint's id.
+    rates: dict[str, list[Annotated[float, Field(gt=0, le=1e6)]]] = {}
+    times: Annotated[int, Field(ge=0, le=100)] = 3
+    duration_s: Annotated[float, Field(ge=1, le=86_400, description="(seconds)")] = 10.0
+    # Requests of a step that are kept one by one.
+    records: Annotated[int, Field(ge=1000, le=5_000_000)] = 1_000_000
+
+
+class LoadProfile(BaseModel):
+    """What the profile of any load test holds."""
+
+    model_config = _SECTION
+
+    system: str
+    name: str
+    description: str = ""
+    # What is special about the server or the data: "huge address", "pruning on".
+    scenario: str = ""
+    sla: Sla = Sla()
+    # What an endpoint is held to instead, by its id.
+    sla_of: dict[str, Sla] = {}
+    # Capacities that must be reached: `block = {clients = 100, rate = 500}`.
+    require: dict[str, dict[Literal["clients", "rate"], Annotated[float, Field(gt=0)]]] = {}
+    steps: Steps = Steps()
+    search: Search = Search()
+    fixed: Fixed = Fixed()
+
+    @model_validator(mode="after")
+    def _searches_have_levels(self) -> LoadProfile:
+        self.search.plans()
+        return self
+
+    def agreement(self, endpoint_id: str) -> Sla:
+        """What the endpoint is held to."""
+        return self.sla_of.get(endpoint_id, self.sla)
+
+    def step_settings(self, seed: int) -> StepSettings:
+        """What all steps have in common."""
+        return StepSettings(**self.steps.model_dump(), records=self.fixed.records, seed=seed)
+
+    def required(self) -> dict[str, float]:
+        """The capacities that must be reached, by "endpoint.kind"."""
+        return {
+            f"{endpoint}.{kind}": value for endpoint, kinds in self.require.items() for kind, value in kinds.items()
+        }
+
+    def workload(self) -> dict[str, Scalar | list[Scalar]]:
+        """What two runs must share to be comparable, flattened to dotted keys."""
+        shared: dict[str, Any] = {
+            "sla": self.sla.model_dump(),
+            **{f"sla_of.{endpoint}": sla.model_dump() for endpoint, sla in sorted(self.sla_of.items())},
+            "steps": self.steps.model_dump(exclude={"threads"}),
+            "search": self.search.model_dump(exclude={"kinds"}),
+        }
+        return {f"{section}.{key}": value for section, content in shared.items() for key, value in content.items()}

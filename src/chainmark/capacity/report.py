@@ -1,0 +1,136 @@
+"""What a load test found, as its document says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chainmark.capacity.engine import ReadHistogram, native_histogram
+from chainmark.capacity.loadtest import Found
+from chainmark.capacity.model import ErrorClass, Step
+from chainmark.capacity.search import Answer
+from chainmark.capacity.sla import Sla
+from chainmark.core.load_report import (
+    Agreement,
+    CapacityEntry,
+    ConditionEntry,
+    EndpointEntry,
+    ErrorEntry,
+    SecondEntry,
+    StepEntry,
+)
+
+# Of a step's distribution, for drawing: dense where the limits are.
+FRACTIONS = (*(n / 50 for n in range(1, 45)), *(0.88 + n / 200 for n in range(1, 20)), 0.98, 0.985, 0.99, 0.995, 0.999)
+
+
+def endpoint_entry(
+    found: Found,
+    strata: Mapping[str, int],
+    notes: Sequence[str] = (),
+    read_histogram: ReadHistogram = native_histogram,
+) -> EndpointEntry:
+    """One endpoint of one server."""
+    steps = found.steps()
+    numbers = {id(step): number for number, step in enumerate(steps)}
+    return EndpointEntry(
+        id=found.endpoint.id,
+        label=found.endpoint.label,
+        requests=len(found.endpoint.requests),
+        strata=dict(strata),
+        agreement=_agreement(found.agreement),
+        capacities=[_capacity(answer, numbers) for answer in found.answers.values() if answer.steps],
+        steps=[_step(number, step, read_histogram) for number, step in enumerate(steps)],
+        seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
+        notes=list(notes),
+    )
+
+
+def _agreement(sla: Sla) -> Agreement:
+    return Agreement(
+        p95_s=sla.p95_s,
+        p99_s=sla.p99_s,
+        error_share=sla.error_share,
+        achieved_share=sla.achieved_share,
+        min_requests=sla.min_requests,
+    )
+
+
+def _capacity(answer: Answer, numbers: Mapping[int, int]) -> CapacityEntry:
+    return CapacityEntry(
+        kind=answer.steps[0].level.kind.value,
+        capacity=answer.capacity,
+        low=answer.low,
+        high=answer.high,
+        stopped_by=answer.stopped_by.value,
+        condition=answer.condition.value if answer.condition else None,
+        finding=answer.finding.value,
+        confirmed=answer.confirmed,
+        best_step=numbers.get(id(answer.best_pass)),
+        fail_step=numbers.get(id(answer.first_fail)),
+    )
+
+
+def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
+    result = step.result
+    ended = result.latency_all
+    histogram = read_histogram(ended.hdr) if ended.n else None
+    return StepEntry(
+        number=number,
+        kind=step.level.kind.value,
+        level=step.level.value,
+        phase=step.phase.value,
+        outcome=step.outcome.value,
+        leaning=step.leaning.value,
+        reason=step.reason.value if step.reason else None,
+        lengthened=step.lengthened,
+        partial=step.partial,
+        ended=result.ended,
+        window_s=result.window_s,
+        due=result.books.due,
+        ok=result.books.ok,
+        failed=result.books.failed,
+        unsent=result.books.unsent,
+        ok_per_s=result.ok_per_s,
+        p50_s=ended.p50_s,
+        p90_s=ended.p90_s,
+        p95_s=ended.p95_s,
+        p99_s=ended.p99_s,
+        max_s=ended.max_s,
+        lag_p99_s=result.lag.p99_s,
+        generator_cpu_share=result.generator_cpu_share,
+        bytes_in=result.bytes_in,
+        conditions=[
+            ConditionEntry(
+                name=limit.name.value,
+                measured=limit.measured,
+                limit=limit.limit,
+                outcome=limit.outcome.value,
+                low=limit.low,
+                high=limit.high,
+                note=limit.note,
+            )
+            for limit in step.limits
+        ],
+        errors=[_error(error) for error in result.errors],
+        curve=[(fraction, histogram.quantile(fraction)) for fraction in FRACTIONS] if histogram else [],
+    )
+
+
+def _error(error: ErrorClass) -> ErrorEntry:
+    return ErrorEntry(
+        kind=error.kind,
+        status=error.status,
+        told={pointer.strip("/"): str(value) for pointer, value in error.told.items()},
+        detail=error.detail,
+        count=error.count,
+        first_s=error.first_s,
+    )
+
+
+def _seconds(number: int, step: Step) -> list[SecondEntry]:
+    series = step.result.series
+    names = ("started", "ok", "failed", "in_flight", "queued", "p50_s", "p99_s", "max_s")
+    return [
+        SecondEntry(step=number, second=second, **{name: series[name][index] for name in names})
+        for index, second in enumerate(series["second"])
+    ]

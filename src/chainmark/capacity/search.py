@@ -1,0 +1,298 @@
+"""The search for the highest level that keeps to the agreement.
+
+What to measure next follows from what has been measured, and from nothing else: a search can be resumed from the steps
+of an interrupted one. No clock, no input, no output.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chainmark.capacity.model import Condition, Level, Outcome, Phase, Step
+from chainmark.capacity.plan import SearchPlan
+from chainmark.capacity.sla import share_interval
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A step that is wanted.
+
+    Attributes:
+        lengthened: longer than usual, because a usual one was inconclusive here.
+    """
+
+    level: Level
+    phase: Phase
+    lengthened: bool = False
+
+
+class Interrupted(Exception):  # noqa: N818 - somebody ended it; nothing went wrong
+    """A step was ended before its time by whoever watches.
+
+    Args:
+        step: what it gave until then, if it gave anything.
+    """
+
+    def __init__(self, step: Step | None = None) -> None:
+        super().__init__("the step was interrupted")
+        self.step = step
+
+
+class StoppedBy(StrEnum):
+    """Why the capacity is not higher, or not known better."""
+
+    P99 = "p99"
+    P95 = "p95"
+    ERRORS = "errors"
+    ACHIEVED = "achieved"
+    LADDER_END = "ladder end"
+    GENERATOR = "generator-limited"
+    FIRST_STEP = "first step"
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
+
+
+class Finding(StrEnum):
+    """What an answer is worth."""
+
+    FOUND = "found"
+    LOWER_BOUND = "lower bound"
+    NOTHING_PASSED = "nothing passed"
+    UNSETTLED = "unsettled"
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """All measurements that decided about one level.
+
+    Attributes:
+        outcomes: one each, in their order; what was inconclusive even when lengthened stands as what it leans to.
+        shown: how many of them were beyond their interval, not just leaning.
+        slower: requests slower than the p99 limit, all measurements together.
+        n: requests due, together.
+        low: the 95 % interval of that share, as if requests were independent.
+        high: likewise.
+    """
+
+    level: Level
+    outcomes: tuple[Outcome, ...]
+    shown: int
+    slower: int
+    n: int
+    low: float
+    high: float
+
+    @property
+    def agree(self) -> bool:
+        """Whether all say the same."""
+        return len(set(self.outcomes)) == 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search found.
+
+    Attributes:
+        best_pass: the median step (by p99) of those that passed at the capacity.
+        first_fail: the median step of those that did not at the level above, or at the lowest level.
+        stopped_by: why it ends there.
+        condition: what the first fail missed, whatever ended the search.
+        capacity: clients, or requests per second; 0 if the lowest level failed, None if nothing was decided.
+        low: every measurement up to this level passed clearly; 0 if none did.
+        high: every measurement from this level on failed clearly; None if none did.
+        steps: all that were measured, in their order.
+        confirmations: of the best pass and of the first fail, as far as they exist.
+        confirmed: both were measured as often as the plan says, and all measurements of each agree.
+    """
+
+    best_pass: Step | None
+    first_fail: Step | None
+    stopped_by: StoppedBy
+    condition: Condition | None
+    finding: Finding
+    capacity: float | None
+    low: float
+    high: float | None
+    steps: tuple[Step, ...]
+    confirmations: tuple[Confirmation, ...]
+    confirmed: bool
+
+
+Measure = Callable[[Ask], Step]
+
+
+def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Answer:
+    """Look for the capacity.
+
+    Args:
+        measure: runs and judges one step; raises `Interrupted` to end the search.
+        plan: the levels, the gap, the budget.
+        done: steps of the same search that was interrupted, in their order.
+    """
+    steps = list(done)
+    while len(steps) < plan.budget_steps:
+        ask = next_ask(steps, plan)
+        if ask is None:
+            return answer(steps, plan)
+        try:
+            steps.append(measure(ask))
+        except Interrupted as interrupted:
+            kept = [*steps, interrupted.step] if interrupted.step else steps
+            return answer(kept, plan, StoppedBy.INTERRUPTED)
+    stopped = None if next_ask(steps, plan) is None else StoppedBy.BUDGET
+    return answer(steps, plan, stopped)
+
+
+def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
+    """What to measure after these steps; None when the answer stands."""
+    whole = [step for step in steps if not step.partial]
+    if whole and not _decides(whole[-1]):
+        return Ask(whole[-1].level, whole[-1].phase, lengthened=True)
+    votes = _Votes(whole)
+    wanted = _next_level(votes, plan)
+    if wanted is None:
+        return None
+    level, phase = wanted
+    return Ask(level, phase, lengthened=votes.needed_length(level))
+
+
+def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[Level, Phase] | None:
+    best, worst = votes.bracket()
+    if best is None and worst is None:
+        return plan.start(), Phase.PROBE
+    if worst is None and best is not None:
+        further = plan.above(best)
+    elif best is None and worst is not None:
+        further = plan.below(worst)
+    else:
+        further = None
+    if further is not None:
+        return further, Phase.PROBE
+    middle = plan.between(best, worst) if best is not None and worst is not None else None
+    if middle is not None:
+        return middle, Phase.BISECT
+    # Interleaved, so that a server that changes while it is measured does so on both sides.
+    open_ends = [level for level in (best, worst) if level is not None and votes.count(level) < plan.times]
+    return (min(open_ends, key=votes.count), Phase.CONFIRM) if open_ends else None
+
+
+def _decides(step: Step) -> bool:
+    """A step that showed nothing decides only after it was lengthened, by its point estimates."""
+    return not step.partial and (step.lengthened or step.outcome is not Outcome.INCONCLUSIVE)
+
+
+class _Votes:
+    """What the steps decide, by level."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.by_level: dict[Level, list[Step]] = defaultdict(list)
+        for step in steps:
+            if _decides(step):
+                self.by_level[step.level].append(step)
+
+    def count(self, level: Level) -> int:
+        """Measurements that decided about it."""
+        return len(self.by_level[level])
+
+    def needed_length(self, level: Level) -> bool:
+        """Whether its steps are inconclusive unless lengthened."""
+        return any(step.lengthened for step in self.by_level[level])
+
+    def passes(self, level: Level) -> bool:
+        """What most measurements say; the first, as long as they are balanced."""
+        said = [step.leaning is Outcome.PASS for step in self.by_level[level]]
+        return said[0] if said.count(True) * 2 == len(said) else said.count(True) * 2 > len(said)
+
+    def bracket(self) -> tuple[Level | None, Level | None]:
+        """The lowest level that does not pass, and the highest below it that does."""
+        worst = min((level for level in self.by_level if not self.passes(level)), default=None)
+        below = (level for level in self.by_level if worst is None or level < worst)
+        return max(below, default=None), worst
+
+    def clear(self) -> tuple[float, float | None]:
+        """The ends of the interval: up to here all passed clearly, from here on all failed clearly."""
+        levels = sorted(self.by_level)
+        low: float = 0.0
+        for level in levels:
+            if any(step.outcome is not Outcome.PASS for step in self.by_level[level]):
+                break
+            low = level.value
+        high: float | None = None
+        for level in reversed(levels):
+            if any(step.outcome is not Outcome.FAIL for step in self.by_level[level]):
+                break
+            high = level.value
+        return low, high
+
+    def median(self, level: Level) -> Step:
+        """Of the measurements that say what the level stands for, the median by p99 (of two the later)."""
+        passes = self.passes(level)
+        agreeing = [step for step in self.by_level[level] if (step.leaning is Outcome.PASS) == passes]
+        ordered = sorted(agreeing, key=lambda step: step.result.latency_all.p99_s or 0.0)
+        return ordered[len(ordered) // 2]
+
+    def confirmation(self, level: Level) -> Confirmation:
+        """All of its measurements together."""
+        steps = self.by_level[level]
+        p99s = [limit for step in steps if (limit := step.condition(Condition.P99)) is not None]
+        slower = sum(limit.count or 0 for limit in p99s)
+        n = sum(limit.n or 0 for limit in p99s)
+        low, high = share_interval(slower, n)
+        shown = sum(step.outcome is not Outcome.INCONCLUSIVE for step in steps)
+        return Confirmation(level, tuple(step.leaning for step in steps), shown, slower, n, low, high)
+
+
+def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None = None) -> Answer:
+    """What these steps say, finished or not.
+
+    Args:
+        steps: in their order.
+        plan: as they were measured by.
+        ended_by: why the search ended early, if it did.
+    """
+    votes = _Votes(steps)
+    best, worst = votes.bracket()
+    first_fail = votes.median(worst) if worst is not None else None
+    stopped_by = ended_by or _stopped_by(best, first_fail)
+    low, high = votes.clear()
+    best_pass = votes.median(best) if best is not None else None
+    if best is not None:
+        capacity: float | None = best.value
+    else:
+        capacity = 0.0 if stopped_by in {StoppedBy.FIRST_STEP, StoppedBy.GENERATOR} else None
+    confirmations = tuple(votes.confirmation(level) for level in (best, worst) if level is not None)
+    return Answer(
+        best_pass=best_pass,
+        first_fail=first_fail,
+        stopped_by=stopped_by,
+        condition=first_fail.reason if first_fail else None,
+        finding=_finding(stopped_by, best_pass),
+        capacity=capacity,
+        low=low,
+        high=high,
+        steps=tuple(steps),
+        confirmations=confirmations,
+        confirmed=bool(confirmations) and all(one.agree and len(one.outcomes) >= plan.times for one in confirmations),
+    )
+
+
+def _stopped_by(best: Level | None, first_fail: Step | None) -> StoppedBy:
+    if first_fail is None:
+        return StoppedBy.LADDER_END
+    if first_fail.leaning is Outcome.GENERATOR_LIMITED:
+        return StoppedBy.GENERATOR
+    if best is None or first_fail.reason is None:
+        return StoppedBy.FIRST_STEP
+    return StoppedBy(first_fail.reason.value)
+
+
+def _finding(stopped_by: StoppedBy, best_pass: Step | None) -> Finding:
+    samples = best_pass.condition(Condition.SAMPLES) if best_pass else None
+    if stopped_by in {StoppedBy.BUDGET, StoppedBy.INTERRUPTED} or (samples and samples.outcome is not Outcome.PASS):
+        return Finding.UNSETTLED
+    if stopped_by in {StoppedBy.LADDER_END, StoppedBy.GENERATOR}:
+        return Finding.LOWER_BOUND
+    return Finding.NOTHING_PASSED if stopped_by is StoppedBy.FIRST_STEP else Finding.FOUND

@@ -1,0 +1,294 @@
+"""The service level agreement, and what a step says about it.
+
+docs/concepts/capacity.md gives the reasons for every rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from scipy import special
+
+from chainmark.capacity.engine import Histogram, ReadHistogram, native_histogram
+from chainmark.capacity.model import Condition, ConditionResult, LevelKind, Outcome, Phase, Step, StepResult
+from chainmark.core.errors import UsageError
+
+CONFIDENCE = 0.95
+_RISK = 1.0 - CONFIDENCE
+_NORMAL = float(special.ndtri(1.0 - _RISK / 2.0))
+# The engine's histograms end there.
+LONGEST_LATENCY_S = 120.0
+# Lateness of the generator that cannot be told from the server's: a tenth of a millisecond is a busy scheduler's.
+LAG_FLOOR_S = 0.001
+LAG_SHARE = 0.05
+# Above it a thread's own queue begins to show in the latencies.
+CPU_SHARE = 0.85
+
+Latency = Annotated[float, Field(ge=1e-5, le=LONGEST_LATENCY_S, description="(seconds)")]
+
+
+class Sla(BaseModel):
+    """What an endpoint must keep to at a level for that level to count.
+
+    Attributes:
+        p95_s: 95 % of the requests are answered within this; None: not asked.
+        p99_s: 99 % are.
+        error_share: at most this share of the requests that were sent fails.
+        achieved_share: with a rate, at least this share of what was due is answered as it goes.
+        min_requests: fewer say nothing.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    p95_s: Latency | None = None
+    p99_s: Latency = 1.0
+    error_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01
+    achieved_share: Annotated[float, Field(ge=0.5, le=1)] = 0.99
+    # p99 of fewer than 299 cannot be told (0.99^298 > 5 %).
+    min_requests: Annotated[int, Field(ge=1, le=10_000_000)] = 300
+
+    @model_validator(mode="after")
+    def _p95_can_decide(self) -> Self:
+        if self.p95_s is not None and self.p95_s >= self.p99_s:
+            raise ValueError(
+                f"`p95_s` is {self.p95_s:g}, which never decides beside a `p99_s` of {self.p99_s:g}: it must be below"
+            )
+        return self
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Checked.
+
+        Raises:
+            UsageError: the first thing that is wrong, as a sentence.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise _usage_error(cls, error) from error
+
+    @property
+    def strictest_latency_s(self) -> float:
+        """The shortest latency that is a limit."""
+        return self.p99_s if self.p95_s is None else self.p95_s
+
+
+def _usage_error(model: type[BaseModel], error: ValidationError) -> UsageError:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "value_error":
+        return UsageError(str(first["ctx"]["error"]))
+    if first["type"] == "extra_forbidden":
+        return UsageError(f"`{key}` is not a limit of an SLA", f"limits: {', '.join(model.model_fields)}")
+    wanted = first["msg"].replace("Input should", "it should")
+    return UsageError(f"the SLA's `{key}` is {first['input']!r}, but {wanted}")
+
+
+def share_interval(count: int, n: int) -> tuple[float, float]:
+    """Exact 95 % interval of a share; one-sided where none or all of them counted, since only one side is open then.
+
+    Args:
+        count: 0 to n.
+        n: 0 gives (0, 1).
+
+    Source: Clopper and Pearson (1934), "The use of confidence or fiducial limits illustrated in the case of the
+    binomial".
+    """
+    if n == 0:
+        return 0.0, 1.0
+    if count == 0:
+        return 0.0, float(1.0 - _RISK ** (1.0 / n))
+    if count == n:
+        return float(_RISK ** (1.0 / n)), 1.0
+    low = special.betaincinv(count, n - count + 1.0, _RISK / 2.0)
+    high = special.betaincinv(count + 1.0, n - count, 1.0 - _RISK / 2.0)
+    return float(low), float(high)
+
+
+def requests_to_estimate(fraction: float) -> int:
+    """The fewest requests of which the centile can be told: the least n with ``fraction^n < 5 %`` (299 for p99)."""
+    return math.floor(math.log(_RISK) / math.log(fraction)) + 1
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the conditions are read from."""
+
+    result: StepResult
+    latency: Histogram
+    sla: Sla
+
+    @property
+    def open_loop(self) -> bool:
+        return self.result.level.kind is LevelKind.RATE
+
+    def slower(self, limit_s: float) -> int:
+        """Failed and unsent requests were not answered in time."""
+        books = self.result.books
+        return self.latency.count_over(limit_s) + books.failed + books.unsent
+
+
+def judge(
+    result: StepResult,
+    sla: Sla,
+    phase: Phase,
+    lengthened: bool = False,
+    read_histogram: ReadHistogram = native_histogram,
+) -> Step:
+    """Hold a step against the agreement.
+
+    Args:
+        result: what was measured.
+        sla: the agreement.
+        phase: why the step was run.
+        lengthened: whether it was run longer than others, because they had been inconclusive.
+        read_histogram: how a stored histogram is read.
+    """
+    evidence = _Evidence(result, read_histogram(result.latency.hdr), sla)
+    limits = _conditions(evidence)
+    generator = next(limit for limit in limits if limit.name is Condition.GENERATOR)
+    shown = [limit.name for limit in limits if limit.outcome is Outcome.FAIL and limit is not generator]
+    missed = [limit.name for limit in limits if not limit.met and limit is not generator]
+    if shown:
+        outcome = leaning = _blame(shown, generator)
+    else:
+        undecided = any(limit.outcome is Outcome.INCONCLUSIVE for limit in limits)
+        leaning = _blame(missed, generator) if missed else Outcome.PASS
+        outcome = Outcome.INCONCLUSIVE if undecided else Outcome.PASS
+    reason = None if leaning is Outcome.PASS else _reason(shown or missed, evidence)
+    return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial=result.ended == "stopped")
+
+
+def _blame(against: list[Condition], generator: ConditionResult) -> Outcome:
+    """Errors are the server's; lateness is not, if the generator was late itself."""
+    if generator.met or Condition.ERRORS in against:
+        return Outcome.FAIL
+    return Outcome.GENERATOR_LIMITED
+
+
+def _reason(against: list[Condition], evidence: _Evidence) -> Condition:
+    """The first in the order of the conditions; errors, if the answers alone would have been quick enough."""
+    if Condition.ERRORS in against:
+        slow = evidence.latency.count_over(evidence.sla.p99_s)
+        if slow <= 0.01 * evidence.result.books.due:
+            return Condition.ERRORS
+    return against[0]
+
+
+def _conditions(evidence: _Evidence) -> tuple[ConditionResult, ...]:
+    sla = evidence.sla
+    found = [_centile(evidence, Condition.P99, 0.99, sla.p99_s)]
+    if sla.p95_s is not None:
+        found.append(_centile(evidence, Condition.P95, 0.95, sla.p95_s))
+    found.append(_errors(evidence))
+    if evidence.open_loop:
+        found.append(_achieved(evidence))
+    return (*found, _samples(evidence), _generator(evidence))
+
+
+def _separated(low: float, high: float, limit: float) -> Outcome:
+    if low > limit:
+        return Outcome.FAIL
+    return Outcome.PASS if high <= limit else Outcome.INCONCLUSIVE
+
+
+def _centile(evidence: _Evidence, name: Condition, fraction: float, limit_s: float) -> ConditionResult:
+    """p99 is within the limit if and only if at most 1 % are slower than it."""
+    count, n = evidence.slower(limit_s), evidence.result.books.due
+    low, high = share_interval(count, n)
+    tolerated = 1.0 - fraction
+    measured, note = _centile_value(evidence, fraction)
+    return ConditionResult(
+        name=name,
+        measured=measured,
+        limit=limit_s,
+        outcome=_separated(low, high, tolerated),
+        met=n > 0 and count <= tolerated * n * (1.0 + 1e-9),
+        count=count,
+        n=n,
+        low=low,
+        high=high,
+        note=note,
+    )
+
+
+def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
+    """The centile of all that was due, what failed being slower than anything."""
+    books = evidence.result.books
+    if books.due < requests_to_estimate(fraction):
+        return None, f"not estimable from {books.due} requests"
+    within = fraction * books.due
+    if within > books.ok:
+        return None, f"{books.failed + books.unsent} of {books.due} requests were never answered rightly"
+    return evidence.latency.quantile(within / books.ok), ""
+
+
+def _errors(evidence: _Evidence) -> ConditionResult:
+    """Of what was sent: the unsent count as slow and as not achieved already."""
+    books, limit = evidence.result.books, evidence.sla.error_share
+    sent = books.ok + books.failed
+    low, high = share_interval(books.failed, sent)
+    share = books.failed / sent if sent else None
+    # No error at all is no evidence against the server, however strict the limit.
+    outcome = _separated(low, high, limit) if books.failed else Outcome.PASS
+    return ConditionResult(
+        name=Condition.ERRORS,
+        measured=share,
+        limit=limit,
+        outcome=outcome,
+        met=share is None or share <= limit,
+        count=books.failed,
+        n=sent,
+        low=low,
+        high=high,
+        note="" if sent else "nothing was sent",
+    )
+
+
+def _achieved(evidence: _Evidence) -> ConditionResult:
+    """Answered as it goes, over due, with the noise of the queue that happens to stand at the window's two ends."""
+    result, limit = evidence.result, evidence.sla.achieved_share
+    share = result.achieved_share()
+    if share is None:
+        return ConditionResult(Condition.ACHIEVED, None, limit, Outcome.INCONCLUSIVE, met=False, note="nothing was due")
+    half = _NORMAL * _queue_noise(result) / result.books.due
+    low, high = share - half, share + half
+    # The same question about the share that was not achieved.
+    outcome = _separated(1.0 - high, 1.0 - low, 1.0 - limit)
+    return ConditionResult(Condition.ACHIEVED, share, limit, outcome, met=share >= limit, low=low, high=high)
+
+
+def _queue_noise(result: StepResult) -> float:
+    """Standard deviation, in requests, of what is under way at the window's end less what was at its begin.
+
+    By Little's law rate x latency are under way. Those that are served vary at most as a Poisson count does (M/G/oo);
+    those that wait, as they do before one server with random arrivals (M/M/1): by about their mean. Over a time too
+    short for the queue to come to rest it walks at random, and both arrivals and answers add their own number.
+    """
+    everything = result.latency_all
+    under_way = result.due_per_s * (everything.mean_s or 0.0)
+    waiting = result.due_per_s * ((everything.mean_s or 0.0) - (everything.min_s or 0.0))
+    return math.sqrt(2.0 * min(under_way + waiting**2, float(result.books.due)))
+
+
+def _samples(evidence: _Evidence) -> ConditionResult:
+    due, wanted = evidence.result.books.due, evidence.sla.min_requests
+    outcome = Outcome.PASS if due >= wanted else Outcome.INCONCLUSIVE
+    return ConditionResult(Condition.SAMPLES, float(due), float(wanted), outcome, met=True)
+
+
+def _generator(evidence: _Evidence) -> ConditionResult:
+    """The worse of its lateness (rates only) and its processor time, each against its limit."""
+    result = evidence.result
+    readings = [(result.generator_cpu_share, CPU_SHARE, "share of the generator's processor time")]
+    if evidence.open_loop and result.lag.p99_s is not None:
+        allowed_s = max(LAG_FLOOR_S, LAG_SHARE * evidence.sla.strictest_latency_s)
+        readings.append((result.lag.p99_s, allowed_s, "p99 of the generator's lateness in seconds"))
+    measured, limit, note = max(readings, key=lambda reading: reading[0] / reading[1])
+    met = measured <= limit
+    outcome = Outcome.PASS if met else Outcome.FAIL
+    return ConditionResult(Condition.GENERATOR, measured, limit, outcome, met=met, note=note)

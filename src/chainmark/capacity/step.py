@@ -1,0 +1,169 @@
+"""Running steps: the engine started, watched, ended early when somebody asks, judged."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from chainmark.capacity.advice import give_up, lengthened_seconds, step_seconds
+from chainmark.capacity.engine import Engine, MakeEngine, ReadHistogram, native_engine, native_histogram
+from chainmark.capacity.model import Endpoint, Level, LevelKind, Step, StepOrder, StepResult, Target
+from chainmark.capacity.search import Ask, Interrupted
+from chainmark.capacity.sla import Sla, judge
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.progress import Progress, Silent
+
+_LOOK_EVERY_S = 0.1
+# Twice the clients, or a higher rate, at most double what is answered.
+_MORE_THAN_BEFORE = 2.0
+_WARM_UP_LONGEST_S = 10.0
+_TIMEOUT_SHORTEST_S = 10.0
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What all steps of a load test have in common; times in seconds.
+
+    Attributes:
+        duration_s: of a usual step's window.
+        longest_s: of a lengthened one, or of one at a slow endpoint.
+        warm_up_s: None: the SLA's p99, from 1 to 10 s, so that the queue stands as it will.
+        timeout_s: None: twice the SLA's p99, at least 10 s, so that slow and failed are two things.
+        cool_down_s: pause after each step.
+        end_hopeless: end a step early that has failed whatever follows.
+        records: requests of a step at a fixed level that are recorded one by one.
+    """
+
+    duration_s: float = 10.0
+    longest_s: float = 120.0
+    warm_up_s: float | None = None
+    drain_s: float = 5.0
+    timeout_s: float | None = None
+    cool_down_s: float = 0.0
+    schedule: Literal["even", "poisson"] = "even"
+    connections: int = 1024
+    requests_per_connection: int = 0
+    drawing: Literal["sequence", "random"] = "random"
+    end_hopeless: bool = True
+    records: int = 0
+    threads: int = 0
+    seed: int = 1
+
+
+def run_step(
+    order: StepOrder,
+    progress: Progress | None = None,
+    make_engine: MakeEngine = native_engine,
+    pause: Callable[[float], None] = time.sleep,
+) -> StepResult:
+    """Run one step. Ctrl-C ends it early: what is under way is waited for, and the result has ended "stopped".
+
+    Raises:
+        UsageError: the order cannot be.
+        EnvironmentFailure: the host's name does not resolve, or the sums do not add up.
+    """
+    try:
+        engine = make_engine(order.to_json())
+        engine.start()
+    except ValueError as error:
+        raise UsageError.from_native(error) from error
+    except OSError as error:
+        raise EnvironmentFailure.from_native(error) from error
+    try:
+        _watch(engine, progress or Silent(), pause)
+        finished = engine.finish()
+    except KeyboardInterrupt:
+        engine.stop()
+        finished = {**engine.finish(), "ended": "stopped"}
+    return StepResult.of(order, finished)
+
+
+def _watch(engine: Engine, progress: Progress, pause: Callable[[float], None]) -> None:
+    while engine.running():
+        told = json.loads(engine.progress())
+        said = f"{told['phase']}, {told['ok']:,} answered"
+        failed = f", {told['failed']:,} failed" if told["failed"] else ""
+        progress.update(min(1.0, told["elapsed_s"] / told["planned_s"]), said + failed)
+        pause(_LOOK_EVERY_S)
+
+
+@dataclass
+class StepRunner:
+    """Measures the levels that a search asks for at one endpoint: its `measure` is what `search` takes."""
+
+    target: Target
+    endpoint: Endpoint
+    sla: Sla
+    settings: StepSettings = field(default_factory=StepSettings)
+    progress: Progress = field(default_factory=Silent)
+    make_engine: MakeEngine = native_engine
+    read_histogram: ReadHistogram = native_histogram
+    pause: Callable[[float], None] = time.sleep
+    done: list[Step] = field(default_factory=list)
+
+    def measure(self, ask: Ask) -> Step:
+        """Run and judge one step.
+
+        Raises:
+            Interrupted: by Ctrl-C, with the part that was measured.
+        """
+        if self.done and self.settings.cool_down_s > 0.0:
+            self.pause(self.settings.cool_down_s)
+        self.progress.stage(f"{self.endpoint.label}: {ask.level} ({ask.phase})")
+        result = run_step(self.order(ask), self.progress, self.make_engine, self.pause)
+        step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram)
+        if step.partial:
+            raise Interrupted(step)
+        self.done.append(step)
+        return step
+
+    def order(self, ask: Ask) -> StepOrder:
+        """What the engine is asked for, by what was measured before."""
+        settings = self.settings
+        order = StepOrder(
+            target=self.target,
+            endpoint=self.endpoint,
+            level=ask.level,
+            warm_up_s=min(max(1.0, self.sla.p99_s), _WARM_UP_LONGEST_S)
+            if settings.warm_up_s is None
+            else settings.warm_up_s,
+            duration_s=self._duration_s(ask),
+            drain_s=settings.drain_s,
+            timeout_s=max(_TIMEOUT_SHORTEST_S, 2.0 * self.sla.p99_s)
+            if settings.timeout_s is None
+            else settings.timeout_s,
+            schedule=settings.schedule,
+            connections=settings.connections,
+            requests_per_connection=settings.requests_per_connection,
+            drawing=settings.drawing,
+            max_records=settings.records if ask.phase == "fixed" else 0,
+            threads=settings.threads,
+            seed=settings.seed + len(self.done),
+        )
+        if not settings.end_hopeless or ask.phase == "fixed":
+            return order
+        return replace(order, give_up=give_up(self.sla, self._requests_at_most(order)))
+
+    def _duration_s(self, ask: Ask) -> float:
+        usual_s, longest_s = self.settings.duration_s, max(self.settings.duration_s, self.settings.longest_s)
+        before = [step for step in self.done if step.level == ask.level]
+        if ask.lengthened and before:
+            shortest = min(before, key=lambda step: step.result.window_s)
+            return lengthened_seconds(shortest, self.sla, usual_s, longest_s)
+        return step_seconds(self._expected_per_s(ask.level), self.sla, usual_s, longest_s)
+
+    def _expected_per_s(self, level: Level) -> float | None:
+        """At least what fewer clients were answered; a rate is what it is."""
+        if level.kind is LevelKind.RATE:
+            return level.value
+        lower = [step.result.due_per_s for step in self.done if step.level <= level]
+        return max(lower, default=None)
+
+    def _requests_at_most(self, order: StepOrder) -> int:
+        if order.level.kind is LevelKind.RATE:
+            return int(order.level.value * order.duration_s)
+        known = max((step.result.due_per_s for step in self.done), default=0.0)
+        return int(_MORE_THAN_BEFORE * known * order.duration_s)

@@ -1,0 +1,184 @@
+"""`chainmark load`: how much an API takes, and whether that is enough."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+import chainmark
+from chainmark.capacity.model import Target, Tls
+from chainmark.cli.common import (
+    Output,
+    Seed,
+    Settings,
+    compare_and_report,
+    open_store,
+    resolve_profile,
+    shows_result,
+)
+from chainmark.cli.console import err, progress
+from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.load_verdict import exit_code, verdict
+from chainmark.store.files import write_bytes
+from chainmark.store.runs import SealedRun
+from chainmark.systems.base import ServedSystem, ServiceOrder, served
+from chainmark.systems.loading import LoadTest, Tester, fixed_rates_of, kept_corpus
+
+INTERRUPTED = ExitCode.INCONCLUSIVE
+
+
+@shows_result
+def load(
+    profile: Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")],
+    targets: Annotated[
+        list[str],
+        typer.Option("--target", metavar="[NAME=]URL", help="A server; more of them are tested side by side."),
+    ],
+    version: Annotated[
+        str | None,
+        typer.Option("--as", metavar="V", help="What is measured.", show_default="as the server says"),
+    ] = None,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Option("--endpoint", metavar="ID|PATH", help="Only this endpoint; may be repeated."),
+    ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Requests pinned before (`chainmark corpus`), or CSV files of other tests."),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Ask what a former run asked, at its levels, to be compared with it."),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="`--like` that run, and compare with it at the end."),
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="How many times the whole test is made.")] = 1,
+    ca_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")] = False,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML.")] = None,
+    settings: Settings = None,
+    seed: Seed = 1,
+    *,
+    output: Output,
+) -> None:
+    """Find how much each endpoint of an API takes before its answers are too slow or wrong.
+
+    Example: `chainmark load mesh/quick --target http://127.0.0.1:8082 --html load.html`
+
+    Every endpoint is searched for the most clients and the highest rate that keep to the agreement (`--set
+    sla.p99_s=0.5`), and then measured at fixed levels. Exit codes: 0 the agreement is met, 1 it is missed or the
+    server is worse than the one it is compared with, 3 undecided, or limited by the generator.
+    """
+    system, resolved = resolve_profile(profile, settings or [])
+    tester = Tester(open_store(), served(system))
+    tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
+    chosen = [parse_target(text, index, tls) for index, text in enumerate(targets)]
+    _check_names(chosen)
+    former = _former(like or against)
+    if former:
+        resolved = at_levels_of(tester.system, resolved, former[0])
+    with tempfile.TemporaryDirectory(prefix="chainmark-load-") as folder:
+        pinned = Path(folder) / "corpus.json"
+        requests = corpus or (kept_corpus(former[0]) if former else None)
+        orders = [
+            ServiceOrder(
+                target=target,
+                version=version,
+                endpoints=tuple(endpoints or ()),
+                corpus=requests if requests or not index else pinned,
+                pinned=pinned if not index else None,
+                seed=seed,
+            )
+            for index, target in enumerate(chosen)
+        ]
+        made = _repeated(tester, resolved, orders, repeat, seed)
+    _finish(made, output, junit, former if against else [])
+
+
+def parse_target(text: str, index: int, tls: Tls) -> Target:
+    """`NAME=URL`, or a URL, which is then called by its place."""
+    name, separator, url = text.partition("=")
+    if not separator or "/" in name:
+        name, url = ("server" if index == 0 else f"server-{index + 1}"), text
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"`--target {text}` is no address of a server", "for example `http://127.0.0.1:8082`")
+    return Target(name.strip(), url.rstrip("/"), tls)
+
+
+def _check_names(targets: Sequence[Target]) -> None:
+    names = [target.name for target in targets]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two targets are called `{twice}`", "`--target old=http://… --target new=http://…`")
+
+
+def _former(reference: str | None) -> list[SealedRun]:
+    return open_store().select(reference) if reference else []
+
+
+def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
+    """The same profile with the fixed levels of a former run."""
+    rates = fixed_rates_of(run)
+    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    content["fixed"] = {**content.get("fixed", {}), "rates": rates}
+    return system.profile(content)
+
+
+def _repeated(
+    tester: Tester, profile: BaseModel, orders: Sequence[ServiceOrder], repeat: int, seed: int
+) -> list[LoadTest]:
+    made: list[LoadTest] = []
+    with progress() as listener:
+        for repetition in range(repeat):
+            asked = list(orders)
+            if made:
+                # Every repetition asks the same, at the same levels.
+                first = made[0].runs[0]
+                profile = at_levels_of(tester.system, profile, first)
+                kept = kept_corpus(first)
+                asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
+            made.append(tester.make(profile, asked, seed + repetition, listener, repetition + 1))
+            if made[-1].interrupted:
+                break
+    return made
+
+
+def _finish(made: Sequence[LoadTest], output: Output, junit: Path | None, former: Sequence[SealedRun]) -> None:
+    """Show what was found, and exit by what is worst."""
+    codes = []
+    for test in made:
+        output.present(test.report)
+        codes.append(exit_code(verdict(test.report)[0]))
+        for run in test.runs:
+            err.print(f"run     {run.run_id}", markup=False)
+    if junit is not None:
+        for number, test in enumerate(made, start=1):
+            write_bytes(numbered(junit, number), chainmark.junit_xml(test.report).encode())
+    if any(test.interrupted for test in made):
+        err.print("interrupted: what was measured is kept as a partial run, which is never compared")
+        raise typer.Exit(INTERRUPTED)
+    if former:
+        codes.append(compare_and_report(former, [test.runs[0] for test in made], Output(as_json=output.as_json)))
+    elif len(made[0].runs) > 1:
+        sides = list(zip(*(test.runs for test in made), strict=True))
+        codes += [compare_and_report(sides[0], side, Output(as_json=output.as_json)) for side in sides[1:]]
+    raise typer.Exit(worst(codes))
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The path of a repetition's file: `junit.xml`, `junit-2.xml` and so on."""
+    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+def worst(codes: Sequence[ExitCode]) -> ExitCode:
+    """What a pipeline must hear of: a miss above an invalid run above what is undecided."""
+    order = (ExitCode.FAIL, ExitCode.INVALID, ExitCode.INCONCLUSIVE)
+    return next((code for code in order if code in codes), ExitCode.DONE)

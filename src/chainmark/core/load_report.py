@@ -1,0 +1,199 @@
+"""What a load test found: how much each endpoint takes, of which servers, and what stopped it.
+
+The document of one load test over one or more servers, stored in the run of each. It is the only source of every
+rendering of it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.manifest import Fact, Subject
+
+LOAD_REPORT_SCHEMA = 1
+StepOutcome = Literal["pass", "fail", "inconclusive", "generator-limited"]
+Kind = Literal["clients", "rate"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Agreement(_Part):
+    """The service level that an endpoint is held to. Shares are fractions; a limit of None is not asked for."""
+
+    p95_s: float | None
+    p99_s: float
+    error_share: float
+    achieved_share: float
+    min_requests: int
+
+
+class ConditionEntry(_Part):
+    """One condition of a step: ``measured`` against ``limit`` in its unit (s, fraction, requests).
+
+    ``low`` and ``high`` are the 95 % interval of the share of requests that ``what`` counts (slower than the limit,
+    failed); None where there is none.
+    """
+
+    name: str
+    measured: float | None
+    limit: float
+    outcome: StepOutcome
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+class ErrorEntry(_Part):
+    """Failed requests of one kind; ``told`` holds what the server's body said (code, message, retriable)."""
+
+    kind: str
+    status: int | None
+    told: dict[str, str]
+    detail: str
+    count: int
+    first_s: float
+
+
+class StepEntry(_Part):
+    """One step of load: its level, its books, its latencies in seconds (of all requests that ended), its judgement.
+
+    Attributes:
+        warm_up_s: what of ``seconds`` comes before the window.
+        curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
+    """
+
+    number: int
+    kind: Kind
+    level: float
+    phase: Literal["probe", "bisect", "confirm", "fixed"]
+    outcome: StepOutcome
+    leaning: StepOutcome
+    reason: str | None
+    lengthened: bool
+    partial: bool
+    ended: str
+    warm_up_s: float = 0.0
+    window_s: float
+    due: int
+    ok: int
+    failed: int
+    unsent: int
+    ok_per_s: float
+    p50_s: float | None
+    p90_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    max_s: float | None
+    lag_p99_s: float | None
+    generator_cpu_share: float
+    bytes_in: int
+    conditions: list[ConditionEntry]
+    errors: list[ErrorEntry]
+    curve: list[tuple[float, float]] = []
+
+
+class SecondEntry(_Part):
+    """What happened in one second of one step, from the begin of its warm-up on.
+
+    Attributes:
+        errors: the failed requests by kind ("status", "timeout"); what they lack of ``failed`` is of no known kind.
+    """
+
+    step: int
+    second: int
+    started: int
+    ok: int
+    failed: int
+    in_flight: int
+    queued: int
+    p50_s: float | None
+    p99_s: float | None
+    max_s: float | None
+    errors: dict[str, int] = {}
+
+
+class CapacityEntry(_Part):
+    """The answer of one search.
+
+    Attributes:
+        capacity: clients or requests per second; 0 if the lowest level failed, None if nothing was decided.
+        low, high: up to ``low`` every measurement passed clearly, from ``high`` on every one failed clearly.
+        stopped_by: "p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "first step", "budget",
+            "interrupted".
+        condition: what the first fail missed.
+        best_step, fail_step: numbers of the steps that stand for the answer.
+    """
+
+    kind: Kind
+    capacity: float | None
+    low: float
+    high: float | None
+    stopped_by: str
+    condition: str | None
+    finding: Literal["found", "lower bound", "nothing passed", "unsettled"]
+    confirmed: bool
+    best_step: int | None
+    fail_step: int | None
+
+
+class EndpointEntry(_Part):
+    """One endpoint of one server: its agreement, what was asked, what was found."""
+
+    id: str
+    label: str
+    requests: int
+    strata: dict[str, int] = {}
+    agreement: Agreement
+    capacities: list[CapacityEntry]
+    steps: list[StepEntry]
+    seconds: list[SecondEntry] = []
+    notes: list[str] = []
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it takes any load within its agreement; None where nothing was decided."""
+        decided = [one.capacity for one in self.capacities if one.capacity is not None]
+        if not decided:
+            return None
+        return all(value > 0 for value in decided)
+
+
+class TargetEntry(_Part):
+    """One server."""
+
+    name: str
+    url: str
+    subject: Subject
+    run_id: str
+    facts: list[Fact]
+    endpoints: list[EndpointEntry]
+    skipped: dict[str, str] = {}
+    interrupted: bool = False
+    warnings: list[str] = []
+
+
+class LoadReport(_Part):
+    """``load.json``: one load test.
+
+    Attributes:
+        scenario: what was special about the servers or the data ("huge address", "pruning on"); "" if nothing.
+        machine: facts of the machine that made the load, read from it.
+        corpus_hash: BLAKE3 of the pinned corpus, None where there is none.
+        required: capacities that were asked for, by endpoint id and kind ("block.clients"); they gate.
+    """
+
+    schema_version: int = LOAD_REPORT_SCHEMA
+    title: str
+    system: str
+    profile_name: str
+    scenario: str
+    started_at: str
+    tool_version: str
+    machine: list[Fact]
+    corpus_hash: str | None
+    required: dict[str, float] = {}
+    targets: list[TargetEntry]

@@ -1,0 +1,144 @@
+"""The profile of a load test of any HTTP API: a list of requests, with templates and expectations."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from chainmark.capacity.profile import LoadProfile
+from chainmark.core.errors import UsageError
+
+_SECTION = ConfigDict(extra="forbid", frozen=True)
+_ID = r"^[a-z][a-z0-9_]*$"
+Cell = str | int | float | bool
+
+
+class Check(BaseModel):
+    """One thing that must be right in a JSON answer. Exactly one of `is`, `type`, `absent`, `each` is given.
+
+    Attributes:
+        pointer: where, as a JSON pointer: "/result/height".
+        is_: the value there; templates are filled in.
+        type: "object", "array", "string", "number", "boolean", or "integer_text" ("42").
+        absent: nothing may stand there.
+        each: a check of every element of the array there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    pointer: Annotated[str, Field(pattern=r"^(/.*)?$")]
+    is_: Annotated[Any, Field(alias="is")] = None
+    type: Literal["object", "array", "string", "number", "boolean", "integer_text"] | None = None
+    absent: bool = False
+    each: Check | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Check:
+        said = [name for name in ("is_", "type", "absent", "each") if name in self.model_fields_set]
+        if len(said) != 1:
+            raise UsageError(
+                f"the check of `{self.pointer or '(the whole answer)'}` says {len(said)} things, not one",
+                'for example `{ pointer = "/result/ok", is = true }`; others: `type`, `absent`, `each`',
+            )
+        return self
+
+    def as_order(self) -> dict[str, Any]:
+        """As the load engine reads it."""
+        if self.each is not None:
+            return {"pointer": self.pointer, "each": self.each.as_order()}
+        if self.absent:
+            return {"pointer": self.pointer, "absent": True}
+        return {"pointer": self.pointer, **({"type": self.type} if self.type else {"is": self.is_})}
+
+
+class RequestEntry(BaseModel):
+    """Requests to one endpoint: one for every row of the data, or one.
+
+    Attributes:
+        endpoint: the id under which they are measured; several entries may share one.
+        path, body, headers: with templates: `{height}` takes the row's value, `{{` stands for a brace.
+        status: what a right answer has.
+        checks: what else must be right.
+        contains: text that the answer holds.
+        rows: the data, as tables; or `csv`, the path of a file with a heading.
+    """
+
+    model_config = _SECTION
+
+    endpoint: Annotated[str, Field(pattern=_ID)]
+    label: str = ""
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    path: Annotated[str, Field(pattern=r"^/[^\s]*$")]
+    headers: dict[str, str] = {}
+    body: str = ""
+    status: list[Annotated[int, Field(ge=200, le=599)]] = [200]
+    checks: list[Check] = []
+    contains: str | None = None
+    rows: list[dict[str, Cell]] = []
+    csv: str | None = None
+
+
+class HttpProfile(LoadProfile):
+    """The whole profile.
+
+    Attributes:
+        title: what the API is called.
+        version: of what serves it; `--as` says it otherwise.
+        error_pointers: members of a JSON answer that tell errors apart.
+    """
+
+    title: str = "HTTP API"
+    version: str = "unversioned"
+    error_pointers: tuple[Annotated[str, Field(pattern=r"^/")], ...] = ()
+    request: Annotated[list[RequestEntry], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _agreements_are_of_endpoints(self) -> HttpProfile:
+        known = {entry.endpoint for entry in self.request}
+        for section in ("sla_of", "require"):
+            stranger = next((name for name in getattr(self, section) if name not in known), None)
+            if stranger is not None:
+                raise UsageError(f"`{section}` names `{stranger}`, which no request has", f"endpoints: {_list(known)}")
+        return self
+
+
+def _list(names: set[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+_TEMPLATE = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
+
+
+def filled(template: str, row: dict[str, Cell], where: str) -> str:
+    """A template with a row's values.
+
+    Raises:
+        UsageError: it names a value that the row does not have.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            return match.group()[0]
+        if name not in row:
+            raise UsageError(f"{where} takes `{{{name}}}`, which its data does not have", f"it has: {_list(set(row))}")
+        found = row[name]
+        return str(found).lower() if isinstance(found, bool) else str(found)
+
+    return _TEMPLATE.sub(value, template)
+
+
+def filled_value(template: Any, row: dict[str, Cell], where: str) -> Any:
+    """The same for a value: a text that is one template takes the row's value as it is, of its type."""
+    if isinstance(template, str):
+        whole = _TEMPLATE.fullmatch(template)
+        if whole and whole.group(1) in row:
+            return row[whole.group(1)]
+        return filled(template, row, where)
+    if isinstance(template, list):
+        return [filled_value(one, row, where) for one in template]
+    if isinstance(template, dict):
+        return {key: filled_value(one, row, where) for key, one in template.items()}
+    return template

@@ -1,0 +1,169 @@
+"""The system `http`: requests from a profile, asked once, then under load."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+import blake3
+import httpx
+from pydantic import BaseModel
+
+from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
+from chainmark.capacity.profile import LoadProfile
+from chainmark.capacity.step import run_step
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Fact, Subject
+from chainmark.core.progress import Progress
+from chainmark.systems.base import Service, ServiceOrder
+from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, filled, filled_value
+from chainmark.systems.profiles import check_profile
+
+PROBE_TIMEOUT_S = 30.0
+
+
+class HttpApi:
+    """The system `http`, found by entry point."""
+
+    name = "http"
+    title = "HTTP API"
+
+    def catalogue(self) -> Catalogue:
+        """Its metrics come with the endpoints of a profile; without one there are none."""
+        return load_catalogue_of(self.name, self.title, [])
+
+    def profile(self, content: Mapping[str, object]) -> HttpProfile:
+        """Check a profile, and fill in its templates once, so that a missing value is found before any load."""
+        profile = check_profile(HttpProfile, content)
+        endpoints_of(profile)
+        return profile
+
+    def load_profile(self, profile: BaseModel) -> LoadProfile:
+        """It is one."""
+        return cast(HttpProfile, profile)
+
+    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+        """Ask every request once."""
+        http = cast(HttpProfile, profile)
+        endpoints = chosen(endpoints_of(http), order.endpoints)
+        check_right(order.target, endpoints, progress)
+        return Service(
+            subject=Subject(system=self.name, name=http.title, version=order.version or http.version),
+            target=order.target,
+            endpoints=endpoints,
+            strata={one.id: {"requests": len(one.requests)} for one in endpoints},
+            skipped={},
+            corpus_hash=corpus_hash(endpoints),
+            facts=(Fact(label="Server", value=_server_header(order.target)),),
+        )
+
+
+def endpoints_of(profile: HttpProfile) -> tuple[Endpoint, ...]:
+    """The profile's endpoints, in the order in which it names them first.
+
+    Raises:
+        UsageError: a template or a file of data is not as it must be.
+    """
+    requests: dict[str, list[Request]] = {}
+    labels: dict[str, str] = {}
+    for entry in profile.request:
+        labels.setdefault(entry.endpoint, entry.label or entry.path)
+        requests.setdefault(entry.endpoint, []).extend(_requests(entry))
+    pointers = profile.error_pointers
+    return tuple(Endpoint(id_, labels[id_], tuple(found), pointers) for id_, found in requests.items())
+
+
+def _requests(entry: RequestEntry) -> Iterator[Request]:
+    where = f"the request `{entry.method} {entry.path}`"
+    checks = [check.as_order() for check in entry.checks]
+    for row in _rows(entry) or [{}]:
+        expect: dict[str, object] = {"status": entry.status, "json": bool(checks)}
+        if checks:
+            expect["checks"] = filled_value(checks, row, where)
+        if entry.contains is not None:
+            expect["contains"] = filled(entry.contains, row, where)
+        yield Request(
+            method=entry.method,
+            path=filled(entry.path, row, where),
+            headers=tuple((name, filled(value, row, where)) for name, value in entry.headers.items()),
+            body=filled(entry.body, row, where),
+            expect=expect,
+        )
+
+
+def _rows(entry: RequestEntry) -> Sequence[dict[str, Cell]]:
+    if entry.csv is None:
+        return entry.rows
+    path = Path(entry.csv)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows: list[dict[str, Cell]] = [dict(row) for row in csv.DictReader(file, strict=True)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"the data {path} cannot be read: {error}", "a CSV file with a heading, in UTF-8") from error
+    if not rows:
+        raise UsageError(f"the data {path} has no row")
+    return rows
+
+
+def chosen(endpoints: Sequence[Endpoint], wanted: Sequence[str]) -> tuple[Endpoint, ...]:
+    """Those that were asked for, by id or label; all if none was.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    for name in wanted:
+        if not any(name in {one.id, one.label} for one in endpoints):
+            raise UsageError(f"there is no endpoint `{name}`", f"endpoints: {', '.join(one.id for one in endpoints)}")
+    return tuple(one for one in endpoints if not wanted or {one.id, one.label} & set(wanted))
+
+
+def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
+    """BLAKE3 of what is asked and expected."""
+    text = json.dumps([asdict(one) for one in endpoints], sort_keys=True, ensure_ascii=False)
+    return blake3.blake3(text.encode()).hexdigest()
+
+
+def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progress) -> None:
+    """Ask every request once, by the engine that will ask it under load.
+
+    Raises:
+        UsageError: an answer is not what the profile says is right.
+        EnvironmentFailure: the server does not answer.
+    """
+    progress.stage(f"asking {target.url} each request once")
+    for number, endpoint in enumerate(endpoints):
+        progress.update(number / len(endpoints), endpoint.label)
+        for request in endpoint.requests:
+            _ask_once(target, Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers))
+
+
+def _ask_once(target: Target, endpoint: Endpoint) -> None:
+    level = Level(LevelKind.RATE, 1.0)
+    order = StepOrder(target, endpoint, level, 0.0, 1.0, timeout_s=PROBE_TIMEOUT_S, drain_s=PROBE_TIMEOUT_S)
+    result = run_step(order)
+    if not result.books.failed:
+        return
+    error, request = result.errors[0], endpoint.requests[0]
+    told = f" {dict(error.told)}" if error.told else ""
+    what = f"`{request.method} {request.path}` of {target.url}"
+    if error.kind in {"connect", "tls", "timeout", "reset", "closed"}:
+        raise EnvironmentFailure(f"{what} was not answered: {error.detail or error.kind}", "is the server up?")
+    status = f"status {error.status}" if error.kind == "status" else error.kind
+    raise UsageError(f"{what} answers {status}, not what the profile calls right: {error.detail}{told}")
+
+
+def _server_header(target: Target) -> str:
+    try:
+        answer = httpx.get(target.url, timeout=PROBE_TIMEOUT_S, verify=False)  # noqa: S501 - only its name is read
+    except httpx.HTTPError:
+        return "not stated"
+    return str(answer.headers.get("server", "not stated"))
+
+
+SYSTEM = HttpApi()

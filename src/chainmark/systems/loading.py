@@ -1,0 +1,285 @@
+"""Load tests of any system's servers: prepared, measured, summarised and sealed, a run for every server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from pydantic import BaseModel
+
+from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, run_load_test
+from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.model import Level, LevelKind
+from chainmark.capacity.profile import LoadProfile
+from chainmark.capacity.report import endpoint_entry
+from chainmark.capacity.tables import errors_frame, samples_of, seconds_frame, steps_frame
+from chainmark.core.errors import ChainmarkError, UsageError
+from chainmark.core.load_report import LoadReport, TargetEntry
+from chainmark.core.manifest import ExperimentPlace, Fact, Gate, GateStatus, HostFacts, Manifest, Status
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.network.host import host_facts
+from chainmark.stats.summarise import summarise
+from chainmark.store.files import json_bytes, write_bytes
+from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.systems.base import ServedSystem, Service, ServiceOrder
+from chainmark.systems.runner import new_experiment_id, tool_version, utc_now
+
+REPORT = "load.json"
+CORPUS = "corpus.json"
+
+
+@dataclass(frozen=True)
+class LoadTest:
+    """What was made: the document, and the run of every server."""
+
+    report: LoadReport
+    runs: list[SealedRun]
+    interrupted: bool
+
+
+@dataclass(frozen=True)
+class Tester:
+    """Makes load tests of one system into one store."""
+
+    store: Store
+    system: ServedSystem
+
+    def make(
+        self, profile: BaseModel, orders: Sequence[ServiceOrder], seed: int, progress: Progress, repetition: int = 1
+    ) -> LoadTest:
+        """Test the servers side by side. Ctrl-C ends it early; what was measured is sealed as a part.
+
+        Raises:
+            UsageError: a server is none of this system, or there is nothing to ask.
+            EnvironmentFailure: a server cannot be reached, or the store cannot be written.
+        """
+        load = self.system.load_profile(profile)
+        started_at = utc_now()
+        pinned = next((order.pinned for order in orders if order.pinned), None)
+        services = [self._prepared(profile, order, progress) for order in orders]
+        unfinished = [self._create(load, service, started_at) for service in services]
+        try:
+            servers = [Server(service.target, service.endpoints) for service in services]
+            result = run_load_test(servers, _plan(load, seed), progress)
+            progress.stage("summarising")
+            report = self._report(load, started_at, services, unfinished, result)
+            experiment_id = new_experiment_id(self.system, load)
+            places = [
+                ExperimentPlace(id=experiment_id, side=service.target.name, repetition=repetition, position=position)
+                for position, service in enumerate(services)
+            ]
+            for run in unfinished:
+                _keep_corpus(pinned, run)
+            test = _Test(profile, load, seed, report, result.interrupted)
+            parts = zip(services, unfinished, result.servers, places, strict=True)
+            runs = [self._seal(test, _Part(*part)) for part in parts]
+        except (KeyboardInterrupt, ChainmarkError):
+            for run in unfinished:
+                if run.is_empty():
+                    self.store.remove(run)
+            raise
+        return LoadTest(report, runs, result.interrupted)
+
+    def _prepared(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+        progress.stage(f"looking at {order.target.url}")
+        service = self.system.prepare(profile, order, progress)
+        if not service.endpoints:
+            reasons = "; ".join(f"{name}: {why}" for name, why in service.skipped.items())
+            raise UsageError(f"nothing of {order.target.url} can be measured ({reasons or 'no endpoint was chosen'})")
+        return service
+
+    def _create(self, load: LoadProfile, service: Service, started_at: str) -> UnfinishedRun:
+        version = service.subject.version
+        state = {"pid": os.getpid(), "started_at": started_at, "version": version, "profile": load.name}
+        return self.store.create(self.system.name, load.name, version, state)
+
+    def _report(
+        self,
+        load: LoadProfile,
+        started_at: str,
+        services: Sequence[Service],
+        unfinished: Sequence[UnfinishedRun],
+        result: LoadResult,
+    ) -> LoadReport:
+        targets = [
+            _target_entry(service, run.run_id, one, result.interrupted)
+            for service, run, one in zip(services, unfinished, result.servers, strict=True)
+        ]
+        names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in services)
+        return LoadReport(
+            title=f"Load test of {names}",
+            system=self.system.name,
+            profile_name=load.name,
+            scenario=load.scenario,
+            started_at=started_at,
+            tool_version=tool_version(),
+            machine=machine_facts(host_facts()),
+            corpus_hash=services[0].corpus_hash,
+            required=load.required(),
+            targets=targets,
+        )
+
+    def _seal(self, test: _Test, part: _Part) -> SealedRun:
+        run, found = part.run, part.result.found
+        run.write_events("steps", steps_frame(found))
+        run.write_events("seconds", seconds_frame(found))
+        run.write_events("errors", errors_frame(found))
+        write_bytes(run.raw / REPORT, json_bytes(test.report))
+        catalogue = load_catalogue_of(self.system.name, self.system.title, found)
+        samples = samples_of(found)
+        for population, frame in samples.items():
+            run.write_samples(population, frame)
+        return run.seal(_manifest(test, part), catalogue, summarise(catalogue, samples, test.seed))
+
+
+@dataclass(frozen=True)
+class _Test:
+    """What the runs of one load test share."""
+
+    profile: BaseModel
+    load: LoadProfile
+    seed: int
+    report: LoadReport
+    interrupted: bool
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One server's part of it."""
+
+    service: Service
+    run: UnfinishedRun
+    result: ServerResult
+    place: ExperimentPlace
+
+
+def _manifest(test: _Test, part: _Part) -> Manifest:
+    service, load = part.service, test.load
+    gates = load_gates(part.result, interrupted=test.interrupted)
+    return Manifest(
+        run_id=part.run.run_id,
+        subject=service.subject,
+        profile_name=load.name,
+        profile=test.profile.model_dump(mode="json", by_alias=True),
+        workload={**load.workload(), "corpus": service.corpus_hash},
+        conditions={"scenario": load.scenario or "standard", **service.conditions},
+        tool_version=tool_version(),
+        seed=test.seed,
+        started_at=test.report.started_at,
+        ended_at=utc_now(),
+        host=host_facts(),
+        experiment=part.place,
+        counts=_counts(part.result),
+        facts=list(service.facts),
+        gates=gates,
+        warnings=[*service.warnings, *(f"{name} is not measured: {why}" for name, why in service.skipped.items())],
+        sources=part.run.sources(),
+        status=Status.INVALID if any(gate.status is GateStatus.FAIL for gate in gates) else Status.VALID,
+    )
+
+
+def _plan(load: LoadProfile, seed: int) -> LoadPlan:
+    levels = {
+        endpoint: tuple(Level(LevelKind.RATE, float(rate)) for rate in sorted(rates))
+        for endpoint, rates in load.fixed.rates.items()
+    }
+    fixed = FixedPlan(tuple(load.fixed.shares), levels, load.fixed.times, load.fixed.duration_s)
+    return LoadPlan(load.agreement, load.search.plans(), load.step_settings(seed), fixed)
+
+
+def _target_entry(service: Service, run_id: str, result: ServerResult, interrupted: bool) -> TargetEntry:
+    return TargetEntry(
+        name=service.target.name,
+        url=service.target.url,
+        subject=service.subject,
+        run_id=run_id,
+        facts=list(service.facts),
+        endpoints=[endpoint_entry(found, service.strata.get(found.endpoint.id, {})) for found in result.found],
+        skipped=dict(service.skipped),
+        interrupted=interrupted,
+        warnings=list(service.warnings),
+    )
+
+
+def machine_facts(host: HostFacts) -> list[Fact]:
+    """The machine that made the load, as a report tells it."""
+    return [
+        Fact(label="Processor", value=f"{host.cpu_model} × {host.cores}"),
+        Fact(label="Memory", value=f"{host.memory_bytes / 2**30:.0f} GiB"),
+        Fact(label="System", value=f"{host.operating_system}, kernel {host.kernel}"),
+    ]
+
+
+def load_gates(result: ServerResult, *, interrupted: bool) -> list[Gate]:
+    """Whether the run may be compared: it was not broken off, and the generator kept its schedule at fixed levels."""
+    done = sum(len(found.steps()) for found in result.found)
+    gates = [
+        Gate(
+            id="complete",
+            label="the whole test was run",
+            status=GateStatus.FAIL if interrupted else GateStatus.PASS,
+            measured=f"{done} steps{', then interrupted' if interrupted else ''}",
+            limit="not interrupted",
+        )
+    ]
+    fixed = [step for found in result.found for step in found.fixed]
+    lags = [step.result.lag.p99_s for step in fixed if step.result.lag.p99_s is not None]
+    limited = sum(step.outcome.value == "generator-limited" for step in fixed)
+    gates.append(
+        Gate(
+            id="generator",
+            label="the generator kept its schedule",
+            status=GateStatus.FAIL if limited else GateStatus.PASS,
+            measured=f"{limited} of {len(fixed)} steps at fixed levels were limited by the generator"
+            + (f"; lag p99 at most {1e3 * max(lags):.2f} ms" if lags else ""),
+            limit="none",
+        )
+    )
+    return gates
+
+
+def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
+    """The requests belong to the run: whoever wants to compare with it asks the same."""
+    if pinned is not None and pinned.is_file():
+        target = run.raw / CORPUS
+        with storage_errors(target):
+            shutil.copyfile(pinned, target)
+
+
+def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
+    """The books of every endpoint, summed over its steps."""
+    counts = {}
+    for found in result.found:
+        books = [step.result.books for step in found.steps()]
+        counts[f"requests to {found.endpoint.label}"] = {
+            "ok": sum(one.ok for one in books),
+            "failed": sum(one.failed for one in books),
+            "unsent": sum(one.unsent for one in books),
+        }
+    return counts
+
+
+def kept_corpus(run: SealedRun) -> Path | None:
+    """The requests that a run kept, if its system keeps them."""
+    path = run.path / "raw" / CORPUS
+    return path if path.is_file() else None
+
+
+def fixed_rates_of(run: SealedRun) -> dict[str, list[float]]:
+    """The rates at which a run measured its endpoints, by the endpoint's id.
+
+    Raises:
+        UsageError: it is no run of a load test.
+    """
+    if not (run.path / "events" / "steps.parquet").is_file():
+        raise UsageError(f"`{run.run_id}` is no run of a load test", "`chainmark runs list` shows all runs")
+    steps = run.events("steps").filter((pl.col("phase") == "fixed") & (pl.col("kind") == "rate"))
+    found: dict[str, list[float]] = {}
+    for endpoint, level in steps.select("endpoint", "level").unique(maintain_order=True).iter_rows():
+        found.setdefault(endpoint, []).append(level)
+    return {endpoint: sorted(levels) for endpoint, levels in found.items()}

@@ -1,0 +1,230 @@
+"""One request at a time to a Mesh server, and every way in which that goes wrong told apart."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from chainmark.capacity.model import Target
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.systems.mesh.bodies import HEADERS, canonical
+
+DEFAULT_TIMEOUT_S = 10.0
+SHOWN_CHARACTERS = 80
+
+
+class Unreachable(EnvironmentFailure):
+    """No conversation with the server is possible."""
+
+
+class ServerDown(Unreachable):
+    """Nobody accepts connections there."""
+
+
+class NameNotResolved(Unreachable):
+    """The host's name has no address."""
+
+
+class WrongCertificate(Unreachable):
+    """The server's TLS certificate is not one that may be trusted, or it speaks no TLS."""
+
+
+class NoAnswer(EnvironmentFailure):
+    """The server took the request and did not answer it in time, closed the connection, or sent no valid HTTP."""
+
+
+class NotMeshError(UsageError):
+    """Something answers, but not as a Mesh server does."""
+
+
+@dataclass(frozen=True)
+class ToldError:
+    """An error as Mesh servers tell it."""
+
+    code: int
+    message: str
+    retriable: bool | None
+
+    def __str__(self) -> str:
+        return f"code {self.code} “{self.message}”" + (" (retriable)" if self.retriable else "")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body."""
+
+    status: int
+    document: Any
+    text: str
+    content_type: str
+    seconds: float
+    size_bytes: int
+
+    @property
+    def told_error(self) -> ToldError | None:
+        """The Mesh error in the body, whatever the HTTP status says."""
+        if not isinstance(self.document, Mapping):
+            return None
+        code, message = self.document.get("code"), self.document.get("message")
+        if isinstance(code, bool) or not isinstance(code, int) or not isinstance(message, str):
+            return None
+        retriable = self.document.get("retriable")
+        return ToldError(code, message, retriable if isinstance(retriable, bool) else None)
+
+    def in_words(self) -> str:
+        """The answer in short: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
+        if (told := self.told_error) is not None:
+            return f"{self.status} {told}"
+        begin = " ".join(self.text.split())
+        shown = begin[:SHOWN_CHARACTERS] + ("…" if len(begin) > SHOWN_CHARACTERS else "")
+        return f"{self.status} {self.content_type or 'without a content type'} “{shown}”"
+
+
+class MeshClient:
+    """A client of one server; use it as a context manager.
+
+    Args:
+        url: where the server's paths begin: `http://127.0.0.1:8082`, `https://host/rosetta`.
+        timeout_s: for connecting, and again for each wait for bytes.
+        ca_file: certificates to trust instead of the machine's.
+        verify: False accepts any certificate.
+        server_name: what the certificate must be of, where that is not the URL's host.
+
+    Raises:
+        UsageError: ``url`` is none that can be asked, or ``ca_file`` holds no certificate.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        ca_file: Path | None = None,
+        verify: bool = True,
+        server_name: str | None = None,
+    ) -> None:
+        self.url = _checked_url(url)
+        self._timeout_s = timeout_s
+        self._extensions = {"sni_hostname": server_name} if server_name else {}
+        # Loading certificates takes 35 ms, and there is nothing to verify on plain HTTP. The engine knows no proxy,
+        # so a proxy named by the environment must not answer here either.
+        self._client = httpx.Client(
+            timeout=timeout_s, verify=_tls(self.url, ca_file, verify), trust_env=False, follow_redirects=False
+        )
+
+    @classmethod
+    def of(cls, target: Target, timeout_s: float = DEFAULT_TIMEOUT_S) -> MeshClient:
+        """A client of a load test's target."""
+        ca_file = Path(target.tls.ca_file) if target.tls.ca_file else None
+        tls = target.tls
+        return cls(target.url, timeout_s=timeout_s, ca_file=ca_file, verify=tls.verify, server_name=tls.server_name)
+
+    def __enter__(self) -> MeshClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def post(self, path: str, body: Mapping[str, Any] | str) -> Answer:
+        """Ask once; any HTTP status is an answer.
+
+        Raises:
+            ServerDown, NameNotResolved, WrongCertificate: there is nobody to ask.
+            NoAnswer: the request was taken and no answer came back.
+        """
+        content = body if isinstance(body, str) else canonical(body)
+        started = time.perf_counter()
+        try:
+            response = self._client.post(
+                self.url + path, content=content.encode(), headers=dict(HEADERS), extensions=self._extensions
+            )
+        except httpx.HTTPError as error:
+            raise self._error(path, error) from error
+        return _answer(response, time.perf_counter() - started)
+
+    def _error(self, path: str, error: httpx.HTTPError) -> EnvironmentFailure:
+        for cause in _causes(error):
+            if isinstance(cause, socket.gaierror):
+                host = urlsplit(self.url).hostname
+                return NameNotResolved(f"the host name `{host}` of {self.url} does not resolve", "check its spelling")
+            if isinstance(cause, ssl.SSLError):
+                return self._tls_error(cause)
+        if isinstance(error, httpx.ConnectTimeout):
+            return ServerDown(f"{self.url} took no connection within {self._timeout_s:g} s", "is the server running?")
+        if isinstance(error, httpx.TimeoutException):
+            return NoAnswer(f"{self.url}{path} did not answer within {self._timeout_s:g} s", "is the server stuck?")
+        if isinstance(error, httpx.ConnectError):
+            return ServerDown(f"{self.url} cannot be connected to ({error})", "is the server running there?")
+        return NoAnswer(f"{self.url}{path} broke off without an answer ({error})", "the server's log may say why")
+
+    def _tls_error(self, cause: ssl.SSLError) -> WrongCertificate:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return WrongCertificate(
+                f"the TLS certificate of {self.url} is not trusted: {cause.verify_message}",
+                "name the authority's certificate with `--ca-file FILE`, or the host as the certificate does",
+            )
+        reason = (cause.reason or str(cause)).replace("_", " ").lower()
+        return WrongCertificate(f"no TLS with {self.url}: {reason}", "does the server want `http://`?")
+
+
+def _checked_url(url: str) -> str:
+    hint = "it looks like `http://127.0.0.1:8082` or `https://host/rosetta`"
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL) as error:
+        raise UsageError(f"`{url}` is not a URL ({error})", hint) from error
+    if not usable:
+        raise UsageError(f"`{url}` is not the URL of a server", hint)
+    if parts.query or parts.fragment:
+        raise UsageError(f"`{url}` has a query or fragment, which no path can be added to", hint)
+    return url.rstrip("/")
+
+
+def _tls(url: str, ca_file: Path | None, verify: bool) -> ssl.SSLContext | bool:
+    if not url.startswith("https:") or not verify:
+        return False
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise UsageError(f"{ca_file} holds no certificates ({error})", "a PEM file is wanted") from error
+
+
+def _answer(response: httpx.Response, seconds: float) -> Answer:
+    try:
+        # NaN and Infinity are Python's, not JSON's; the load engine refuses them as well.
+        document = json.loads(response.content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        document = None
+    return Answer(
+        status=response.status_code,
+        document=document,
+        text=response.text,
+        content_type=response.headers.get("content-type", "").partition(";")[0].strip(),
+        seconds=seconds,
+        size_bytes=len(response.content),
+    )
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or current.__context__

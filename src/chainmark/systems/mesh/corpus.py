@@ -1,0 +1,381 @@
+"""Sample a corpus from the server that is to be measured, so that it holds what this server, as pruned as it is, has.
+
+Blocks are drawn from the newest and from the older ones; their transactions and accounts follow. Every item is asked
+once and enters only with a right answer. The same seed and the same state of the server give the same corpus.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.systems.mesh import bodies, expectations
+from chainmark.systems.mesh.bodies import Body, ReadEndpoint, canonical
+from chainmark.systems.mesh.client import MeshClient
+from chainmark.systems.mesh.discovery import Asked, BlockIdentifier, Offering, Server, accounts_of, ask, other_hashes
+from chainmark.systems.mesh.expectations import Expectation
+from chainmark.systems.mesh.pinned import (
+    Corpus,
+    CorpusEndpoint,
+    Item,
+    Refusal,
+    Stratum,
+    Unmeasured,
+    server_facts,
+)
+from chainmark.systems.mesh.strata import Levels, draw
+
+SIZES = ("small", "middle", "large")
+COUNTS = ("few", "some", "many")
+ALL = Stratum(name="all", description="the one request that there is")
+AGES = {"recent": "newest blocks", "old": "older blocks"}
+
+# What an account is asked for, and what its entries are called in the answer.
+_ACCOUNT_READS = {
+    bodies.ACCOUNT_BALANCE: (expectations.account_balance(), "balances"),
+    bodies.ACCOUNT_COINS: (expectations.account_coins(), "coins"),
+    bodies.SEARCH_BY_ADDRESS: (expectations.search_by_address(), "total_count"),
+}
+
+T = TypeVar("T")
+
+
+class CorpusOrder(BaseModel):
+    """How a corpus is to be sampled.
+
+    Attributes:
+        blocks, transactions, accounts: how many to look at.
+        per_stratum: how many items of a kind are kept.
+        settled_blocks: the newest so many blocks are left out: they may still be replaced by others.
+        recent_blocks: how many blocks count as recent, at most half of those that can be asked for.
+        newest_index: the last block that may be drawn, so that a moving chain gives the same corpus again.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = 1
+    blocks: int = Field(60, ge=2)
+    transactions: int = Field(60, ge=1)
+    accounts: int = Field(60, ge=1)
+    per_stratum: int = Field(20, ge=1)
+    settled_blocks: int = Field(10, ge=0)
+    recent_blocks: int = Field(5_000, ge=1)
+    newest_index: int | None = Field(None, ge=0)
+
+
+def sample(server: Server, client: MeshClient, order: CorpusOrder, progress: Progress) -> Corpus:
+    """Sample a corpus of every endpoint that the server offers.
+
+    Raises:
+        UsageError: no block may be drawn: the chain is too short, or no block can be had.
+        Unreachable: the server went away.
+    """
+    return _Sampler(server, client, order, progress).corpus()
+
+
+@dataclass
+class _Candidate:
+    """An item that was answered rightly; ``measure`` is what its stratum is decided by."""
+
+    body: Body
+    expect: Expectation
+    measure: int = 0
+    group: str = ""
+    facts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Transaction:
+    """A transaction seen in a block; how many operations it has is unknown where only its hash is listed."""
+
+    block: BlockIdentifier
+    hash: str
+    operations: int | None
+
+
+class _Sampler:
+    def __init__(self, server: Server, client: MeshClient, order: CorpusOrder, progress: Progress) -> None:
+        self._server = server
+        self._network = dict(server.network)
+        self._client = client
+        self._order = order
+        self._progress = progress
+        self._refused: list[Refusal] = []
+        self._accounts: Counter[str] = Counter()
+        self._account_of: dict[str, Mapping[str, Any]] = {}
+        self._endpoints: dict[str, CorpusEndpoint] = {}
+        self._unmeasured: dict[str, Unmeasured] = {}
+
+    def corpus(self) -> Corpus:
+        """Everything, in the order of the known reads."""
+        first, last = self._range()
+        transactions = self._blocks(first, last)
+        self._transactions(transactions)
+        self._of_accounts()
+        self._single()
+        return Corpus(
+            origin="sampled",
+            validated=True,
+            network=self._network,
+            server=dict(server_facts(self._server)),
+            order=self._order.model_dump(mode="json"),
+            blocks={"first": first, "last": last},
+            endpoints=[self._endpoints[read.id] for read in bodies.READS if read.id in self._endpoints],
+            unmeasured=[self._why(read) for read in bodies.READS if read.id not in self._endpoints],
+            refused=self._refused,
+        )
+
+    def _why(self, read: ReadEndpoint) -> Unmeasured:
+        offer = self._server.offer(read)
+        if offer.state is not Offering.OFFERED:
+            return Unmeasured(endpoint=read.id, state=offer.state, reason=offer.reason)
+        refused = next((refusal for refusal in self._refused if refusal.endpoint == read.id), None)
+        if refused is None:
+            return Unmeasured(endpoint=read.id, state=Offering.NOT_ASKED, reason="the blocks drawn hold nothing for it")
+        return Unmeasured(endpoint=read.id, state=Offering.REFUSED, reason=refused.reason)
+
+    def _range(self) -> tuple[int, int]:
+        """The blocks that may be drawn: settled ones, from the first that is really answered on."""
+        first, last = self._server.first_index, self._server.current.index - self._order.settled_blocks
+        if self._order.newest_index is not None:
+            last = min(last, self._order.newest_index)
+        if last < first:
+            raise UsageError(
+                f"{self._server.url} has no settled block: its chain goes from {first} to {self._server.current.index}",
+                f"{self._order.settled_blocks} blocks are left out as not settled; wait, or set fewer",
+            )
+        return self._floor(first, last), last
+
+    def _floor(self, first: int, last: int) -> int:
+        """The first block that is answered: a pruned server may not say that it is one."""
+        if (asked := self._block(first)).reason is None:
+            return first
+        if (newest := self._block(last)).reason is not None:
+            raise UsageError(f"/block of {self._server.url} cannot be sampled: {newest.reason}", f"{asked.reason}")
+        refused, answered = first, last
+        while answered - refused > 1:
+            middle = (refused + answered) // 2
+            if self._block(middle).reason is None:
+                answered = middle
+            else:
+                refused = middle
+        return answered
+
+    def _block(self, index: int) -> Asked:
+        body = bodies.block(self._network, {"index": index})
+        return ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
+
+    def _source(self, name: str) -> random.Random:
+        """Random numbers of one purpose: looking at more blocks must not change which accounts are drawn."""
+        return random.Random(f"{self._order.seed}/{name}")  # noqa: S311 - a sample, not a secret
+
+    # -- blocks ------------------------------------------------------------------------------------------------------
+
+    def _blocks(self, first: int, last: int) -> list[_Transaction]:
+        self._progress.stage("sampling blocks")
+        candidates: list[_Candidate] = []
+        transactions: list[_Transaction] = []
+        drawn = self._drawn_blocks(first, last)
+        for number, (index, age) in enumerate(drawn, 1):
+            asked = self._block(index)
+            if asked.reason is not None or asked.answer is None:
+                self._refuse(bodies.BLOCK, bodies.block(self._network, {"index": index}), asked.reason)
+            else:
+                self._take_block(asked.answer.document, age, candidates, transactions)
+            self._progress.update(number / len(drawn), f"block {index}")
+        self._enter(bodies.BLOCK, candidates, SIZES, "bytes")
+        return transactions
+
+    def _drawn_blocks(self, first: int, last: int) -> list[tuple[int, str]]:
+        """Indices with their age, both ends among them."""
+        border = max(last - self._order.recent_blocks + 1, first + (last - first + 1) // 2)
+        half = self._order.blocks // 2
+        source = self._source("blocks")
+        drawn: dict[int, str] = {}
+        for age, low, high in (("old", first, border - 1), ("recent", border, last)):
+            span, end = range(low, high + 1), first if age == "old" else last
+            chosen = set(source.sample(span, min(half, len(span))))
+            if span and end not in chosen:
+                chosen = {*sorted(chosen)[1:], end}
+            drawn |= dict.fromkeys(chosen, age)
+        return sorted(drawn.items())
+
+    def _take_block(
+        self, document: Mapping[str, Any], age: str, candidates: list[_Candidate], transactions: list[_Transaction]
+    ) -> None:
+        """Pin a block by index and hash, and ask again as it will be asked under load."""
+        block = document["block"]
+        identifier, parent, inline = block["block_identifier"], block["parent_block_identifier"], block["transactions"]
+        others = other_hashes(document)
+        identifier = {"index": identifier["index"], "hash": identifier["hash"]}
+        body = bodies.block(self._network, identifier)
+        expected = expectations.block(identifier, parent, len(inline))
+        asked = ask(self._client, bodies.BLOCK, body, expected)
+        reason = asked.reason or self._wrong_parent(identifier["index"], parent["index"])
+        if reason is not None or asked.answer is None:
+            self._refuse(bodies.BLOCK, body, reason)
+            return
+        size = asked.answer.size_bytes
+        facts = {"bytes": size, "transactions": len(inline) + len(others)}
+        candidates.append(_Candidate(body, expected, size, age, facts))
+        where = BlockIdentifier(identifier["index"], identifier["hash"])
+        for one in inline:
+            transactions.append(_Transaction(where, one["transaction_identifier"]["hash"], len(one["operations"])))
+            self._see(one)
+        transactions += [_Transaction(where, text, None) for text in others]
+
+    def _wrong_parent(self, index: int, parent_index: int) -> str | None:
+        """A parent comes before its block (not always one before: heights may be left empty); genesis has itself."""
+        if parent_index < index or index == self._server.genesis.index:
+            return None
+        return f"/block/parent_block_identifier/index is {parent_index}, not less than {index}"
+
+    def _see(self, transaction: Mapping[str, Any]) -> None:
+        for account in accounts_of(transaction):
+            text = canonical(account)
+            self._accounts[text] += 1
+            self._account_of[text] = account
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def _transactions(self, seen: list[_Transaction]) -> None:
+        self._progress.stage("sampling transactions")
+        chosen = self._chosen(seen, self._order.transactions, lambda one: -(one.operations or 0), "transactions")
+        by_block: list[_Candidate] = []
+        by_hash: list[_Candidate] = []
+        for number, one in enumerate(chosen, 1):
+            operations = one.operations
+            if self._server.offered(bodies.BLOCK_TRANSACTION):
+                operations = self._take_transaction(one, by_block)
+            if self._server.offered(bodies.SEARCH_BY_HASH):
+                body = bodies.search_by_hash(self._network, one.hash)
+                expected = expectations.search_by_hash(one.hash)
+                if self._ask(bodies.SEARCH_BY_HASH, body, expected) is not None:
+                    facts = {} if operations is None else {"operations": operations}
+                    by_hash.append(_Candidate(body, expected, operations or 0, facts=facts))
+            self._progress.update(number / len(chosen), one.hash)
+        self._enter(bodies.BLOCK_TRANSACTION, by_block, COUNTS, "operations")
+        self._enter(bodies.SEARCH_BY_HASH, by_hash, COUNTS, "operations")
+
+    def _take_transaction(self, one: _Transaction, candidates: list[_Candidate]) -> int | None:
+        body = bodies.block_transaction(self._network, one.block.as_json(), one.hash)
+        document = self._ask(bodies.BLOCK_TRANSACTION, body, expectations.block_transaction(one.hash, one.operations))
+        if document is None:
+            return one.operations
+        operations = len(document["transaction"]["operations"])
+        if one.operations is None:
+            self._see(document["transaction"])
+        expected = expectations.block_transaction(one.hash, operations)
+        candidates.append(_Candidate(body, expected, operations, facts={"operations": operations}))
+        return operations
+
+    # -- accounts ----------------------------------------------------------------------------------------------------
+
+    def _of_accounts(self) -> None:
+        self._progress.stage("sampling accounts")
+        seen = sorted(self._accounts.items())
+        chosen = self._chosen(seen, self._order.accounts, lambda one: -one[1], "accounts")
+        found: dict[ReadEndpoint, list[_Candidate]] = {read: [] for read in _ACCOUNT_READS}
+        for number, (text, times) in enumerate(chosen, 1):
+            for read, (expected, counted) in _ACCOUNT_READS.items():
+                if not self._server.offered(read):
+                    continue
+                body = self._account_body(read, self._account_of[text])
+                document = self._ask(read, body, expected)
+                if document is not None:
+                    count = document[counted] if isinstance(document[counted], int) else len(document[counted])
+                    found[read].append(_Candidate(body, expected, count, facts={counted: count, "seen": times}))
+            self._progress.update(number / len(chosen), text)
+        for read, (_, counted) in _ACCOUNT_READS.items():
+            self._enter(read, found[read], COUNTS, counted.replace("total_count", "transactions"))
+
+    def _account_body(self, read: ReadEndpoint, account: Mapping[str, Any]) -> Body:
+        if read == bodies.ACCOUNT_COINS:
+            return bodies.account_coins(self._network, account, include_mempool=self._server.include_mempool)
+        if read == bodies.SEARCH_BY_ADDRESS:
+            return bodies.search_by_address(self._network, account)
+        return bodies.account_balance(self._network, account)
+
+    # -- endpoints that can be asked in one way only -----------------------------------------------------------------
+
+    def _single(self) -> None:
+        self._progress.stage("asking what there is one of")
+        of_network = bodies.of_network(self._network)
+        options = self._server.metadata_options or {}
+        questions = {
+            bodies.NETWORK_LIST: (bodies.network_list(), expectations.network_list()),
+            bodies.NETWORK_OPTIONS: (of_network, expectations.network_options()),
+            bodies.NETWORK_STATUS: (of_network, expectations.network_status(self._server.genesis.as_json())),
+            bodies.MEMPOOL: (of_network, expectations.mempool()),
+            bodies.EVENTS_BLOCKS: (bodies.events_blocks(self._network), expectations.events_blocks()),
+            bodies.CONSTRUCTION_METADATA: (
+                bodies.construction_metadata(self._network, options),
+                expectations.construction_metadata(),
+            ),
+        }
+        for read, (body, expected) in questions.items():
+            if self._server.offered(read) and self._ask(read, body, expected) is not None:
+                item = Item(body=body, expect=expected, stratum=ALL.name)
+                self._endpoints[read.id] = CorpusEndpoint(id=read.id, strata=[ALL], items=[item], asked=1)
+
+    # -- what all have in common -------------------------------------------------------------------------------------
+
+    def _chosen(self, seen: Sequence[T], count: int, order: Callable[[T], int], name: str) -> list[T]:
+        """Half of them the first by ``order``, so that rare heavy ones are among them; the others drawn."""
+        if len(seen) <= count:
+            return list(seen)
+        ranked = sorted(seen, key=order)
+        top = (count + 1) // 2
+        return [*ranked[:top], *draw(ranked[top:], count - top, self._source(name))]
+
+    def _ask(self, read: ReadEndpoint, body: Body, expected: Expectation) -> Mapping[str, Any] | None:
+        """The answer to a candidate, if it is right."""
+        asked = ask(self._client, read, body, expected)
+        if asked.reason is not None or asked.answer is None:
+            self._refuse(read, body, asked.reason)
+            return None
+        document: Mapping[str, Any] = asked.answer.document
+        return document
+
+    def _refuse(self, read: ReadEndpoint, body: Body, reason: str | None) -> None:
+        self._refused.append(Refusal(endpoint=read.id, body=body, reason=reason or "no answer"))
+
+    def _enter(
+        self, read: ReadEndpoint, candidates: Sequence[_Candidate], names: tuple[str, str, str], unit: str
+    ) -> None:
+        """Sort what was answered rightly into strata and keep some of each."""
+        if not candidates:
+            return
+        levels = Levels.of([one.measure for one in candidates], names, unit)
+        groups: dict[tuple[str, str], list[_Candidate]] = {}
+        for group in dict.fromkeys(sorted(one.group for one in candidates)):
+            for level in names:
+                members = [one for one in candidates if one.group == group and levels.name(one.measure) == level]
+                if members:
+                    groups[group, level] = members
+        items, strata = [], []
+        for (group, level), members in groups.items():
+            name = f"{group}/{level}" if group else level
+            strata.append(Stratum(name=name, description=_description(group, levels.description(level))))
+            kept = draw(members, self._order.per_stratum, self._source(f"{read.id}/{name}"))
+            items += [Item(body=one.body, expect=one.expect, stratum=name, facts=one.facts) for one in kept]
+        refused = sum(refusal.endpoint == read.id for refusal in self._refused)
+        self._endpoints[read.id] = CorpusEndpoint(
+            id=read.id,
+            strata=strata,
+            items=items,
+            asked=len(candidates) + refused,
+            refused=refused,
+            left_out=len(candidates) - len(items),
+        )
+
+
+def _description(group: str, level: str) -> str:
+    return f"{AGES[group]} of {level}" if group else level

@@ -1,0 +1,397 @@
+"""What a Mesh server is and offers: asked of the server itself, once, before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.systems.mesh import bodies, expectations
+from chainmark.systems.mesh.bodies import Body, ReadEndpoint
+from chainmark.systems.mesh.client import Answer, MeshClient, NoAnswer, NotMeshError
+from chainmark.systems.mesh.expectations import Expectation
+
+Network = Mapping[str, Any]
+
+# How servers say that they do not know a path, whatever they write below it.
+UNKNOWN_PATH = frozenset({404, 405, 501})
+BLOCKS_LOOKED_AT = 24
+# What cardano-rosetta-java's own load tests ask with: a transaction of ordinary size.
+CARDANO_OPTIONS = {"transaction_size": 296, "relative_ttl": 1000}
+
+
+class Offering(StrEnum):
+    """Whether an endpoint can be measured."""
+
+    OFFERED = "offered"
+    REFUSED = "refused"  # the path is there, the request was answered with an error or a wrong answer
+    NOT_OFFERED = "not offered"
+    NOT_ASKED = "not asked"  # nothing was found to ask it with
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One endpoint of a server; ``reason`` says why it cannot be measured."""
+
+    endpoint: ReadEndpoint
+    state: Offering
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class BlockIdentifier:
+    """A block by height and hash."""
+
+    index: int
+    hash: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in requests."""
+        return {"index": self.index, "hash": self.hash}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server at the time of asking.
+
+    Attributes:
+        network: its `network_identifier`, whole.
+        versions: by the standard's names: `rosetta_version`, `node_version`, maybe `middleware_version`.
+        errors: code, message and retriable of the errors that it declares.
+        oldest: the first block that can be asked for, where the server says so.
+        include_mempool: what `/account/coins` is asked with.
+        metadata_options: what `/construction/metadata` is asked with; None where that was refused.
+    """
+
+    url: str
+    network: Network
+    versions: Mapping[str, str]
+    operation_types: tuple[str, ...]
+    errors: tuple[Mapping[str, Any], ...]
+    historical_balance_lookup: bool
+    mempool_coins: bool
+    current: BlockIdentifier
+    genesis: BlockIdentifier
+    oldest: BlockIdentifier | None
+    offers: tuple[Offer, ...] = ()
+    include_mempool: bool = False
+    metadata_options: Mapping[str, Any] | None = None
+
+    @property
+    def network_name(self) -> str:
+        """`blockchain/network`, and the sub-network if there is one."""
+        return network_name(self.network)
+
+    @property
+    def first_index(self) -> int:
+        """The first block that can be asked for."""
+        return (self.oldest or self.genesis).index
+
+    def offer(self, endpoint: ReadEndpoint) -> Offer:
+        """What was found out about an endpoint."""
+        return next(offer for offer in self.offers if offer.endpoint == endpoint)
+
+    def offered(self, endpoint: ReadEndpoint) -> bool:
+        """Whether it can be measured."""
+        return self.offer(endpoint).state is Offering.OFFERED
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An item's first answer, and what is wrong with it in words (None: nothing)."""
+
+    answer: Answer | None
+    reason: str | None
+
+    @property
+    def unknown_path(self) -> bool:
+        """Whether the answer means that the server does not have this endpoint."""
+        if self.answer is None or self.answer.told_error is not None:
+            return False
+        return self.answer.status in UNKNOWN_PATH or (self.answer.status != 200 and self.answer.document is None)
+
+
+def network_name(network: Network) -> str:
+    """`blockchain/network`, and the sub-network if there is one."""
+    sub = network.get("sub_network_identifier")
+    names = [network["blockchain"], network["network"], *([sub.get("network")] if isinstance(sub, Mapping) else [])]
+    return "/".join(map(str, names))
+
+
+def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Asked:
+    """Ask once and check the answer.
+
+    Raises:
+        Unreachable: there is nobody to ask any more.
+    """
+    try:
+        answer = client.post(endpoint.path, body)
+    except NoAnswer as error:
+        return Asked(None, error.message)
+    return Asked(answer, expectations.failed(expected, answer))
+
+
+def discover(
+    client: MeshClient, network: str | None = None, *, metadata_options: Mapping[str, Any] | None = None
+) -> Server:
+    """Ask a server what it is and which of the known reads it answers rightly.
+
+    Args:
+        client: of the server.
+        network: `network` or `blockchain/network`, wanted where a server has several.
+        metadata_options: what `/construction/metadata` is to be asked with; implementations differ.
+
+    Raises:
+        NotMeshError: something answers there, but not as a Mesh server does.
+        UsageError: the network is not among the server's, or is needed and was not named.
+        EnvironmentFailure: there is no server, or it cannot say where its chain stands.
+    """
+    chosen = _choose(_networks(client), network, client.url)
+    options = _required(client, bodies.NETWORK_OPTIONS, bodies.of_network(chosen), expectations.network_options())
+    status = _required(client, bodies.NETWORK_STATUS, bodies.of_network(chosen), expectations.network_status(None))
+    allow, oldest = options["allow"], status.get("oldest_block_identifier")
+    server = Server(
+        url=client.url,
+        network=chosen,
+        versions={name: text for name, text in sorted(options["version"].items()) if isinstance(text, str)},
+        # Sorted: some servers list them in another order each time.
+        operation_types=tuple(sorted(map(str, allow["operation_types"]))),
+        errors=tuple(sorted(map(_declared_error, allow["errors"]), key=bodies.canonical)),
+        historical_balance_lookup=bool(allow.get("historical_balance_lookup")),
+        mempool_coins=bool(allow.get("mempool_coins")),
+        current=_identifier(status["current_block_identifier"]),
+        genesis=_identifier(status["genesis_block_identifier"]),
+        oldest=_identifier(oldest) if isinstance(oldest, Mapping) and {"index", "hash"} <= oldest.keys() else None,
+    )
+    return _Probing(client, server, metadata_options).result()
+
+
+def _networks(client: MeshClient) -> list[Network]:
+    asked = ask(client, bodies.NETWORK_LIST, bodies.network_list(), expectations.network_list())
+    if asked.answer is None:
+        raise EnvironmentFailure(f"{asked.reason}", "is it a Mesh server that listens there?")
+    if asked.reason is not None:
+        document = asked.answer.document
+        if isinstance(document, Mapping) and document.get("network_identifiers") == []:
+            raise NotMeshError(f"{client.url} serves no network", "is its node configured and running?")
+        raise NotMeshError(
+            f"{client.url} is not a Mesh server: /network/list answered {asked.answer.in_words()}",
+            "a path that stands before Mesh's own belongs to the URL: `http://host/rosetta`",
+        )
+    networks: list[Network] = asked.answer.document["network_identifiers"]
+    return networks
+
+
+def _choose(networks: list[Network], wanted: str | None, url: str) -> Network:
+    names = [network_name(network) for network in networks]
+    listed = ", ".join(f"`{name}`" for name in names)
+    if wanted is None:
+        if len(networks) > 1:
+            raise UsageError(f"{url} serves {len(networks)} networks: {listed}", "choose one with `--network NAME`")
+        return networks[0]
+    found = [
+        network
+        for network, name in zip(networks, names, strict=True)
+        if wanted in {name, name.partition("/")[2], network["network"]}
+    ]
+    if len(found) != 1:
+        how = "several networks called" if found else "no network"
+        raise UsageError(f"{url} has {how} `{wanted}`", f"it serves {listed}")
+    return found[0]
+
+
+def _required(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Mapping[str, Any]:
+    asked = ask(client, endpoint, body, expected)
+    if asked.answer is None or asked.reason is not None:
+        raise EnvironmentFailure(
+            f"{endpoint.path} of {client.url} cannot be used: {asked.reason}",
+            "is the node behind it running, and not in offline mode?",
+        )
+    document: Mapping[str, Any] = asked.answer.document
+    return document
+
+
+def _declared_error(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: document.get(key) for key in ("code", "message", "retriable")}
+
+
+def _identifier(document: Mapping[str, Any]) -> BlockIdentifier:
+    return BlockIdentifier(document["index"], document["hash"])
+
+
+@dataclass
+class Material:
+    """Something to ask with, from the newest blocks that have it."""
+
+    block: BlockIdentifier
+    transaction_hash: str | None = None
+    account: Mapping[str, Any] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every endpoint can be asked."""
+        return self.transaction_hash is not None and self.account is not None
+
+    def take(self, identifier: BlockIdentifier, document: Mapping[str, Any]) -> None:
+        """Take what a block has, where it has more than what was found before."""
+        others = other_hashes(document)
+        inline = document["block"]["transactions"]
+        hashes = [*others, *(one["transaction_identifier"]["hash"] for one in inline)]
+        if hashes and self.transaction_hash is None:
+            self.block, self.transaction_hash = identifier, hashes[0]
+        for transaction in inline:
+            for account in accounts_of(transaction):
+                if self.account is None:
+                    self.account = account
+
+
+def other_hashes(document: Mapping[str, Any]) -> list[str]:
+    """The transactions that a block's answer names without showing them."""
+    others = document.get("other_transactions") or []
+    return [other["hash"] for other in others if isinstance(other, Mapping) and isinstance(other.get("hash"), str)]
+
+
+def accounts_of(transaction: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The account identifiers in a transaction's operations, in order, repeated as they are."""
+    for operation in transaction.get("operations") or []:
+        account = operation.get("account") if isinstance(operation, Mapping) else None
+        if isinstance(account, Mapping) and isinstance(account.get("address"), str):
+            yield account
+
+
+class _Probing:
+    """Asks every known read once."""
+
+    def __init__(self, client: MeshClient, server: Server, metadata_options: Mapping[str, Any] | None) -> None:
+        self._client = client
+        self._server = server
+        self._network = server.network
+        self._include_mempool = server.mempool_coins
+        self._metadata_options = metadata_options
+
+    def result(self) -> Server:
+        """The server with its offers, in the order of the known reads."""
+        material = Material(self._server.current)
+        found = {
+            bodies.NETWORK_LIST: Offer(bodies.NETWORK_LIST, Offering.OFFERED),
+            bodies.NETWORK_OPTIONS: Offer(bodies.NETWORK_OPTIONS, Offering.OFFERED),
+            bodies.NETWORK_STATUS: Offer(bodies.NETWORK_STATUS, Offering.OFFERED),
+            bodies.BLOCK: self._blocks(material),
+        }
+        for endpoint in bodies.READS:
+            if endpoint not in found:
+                found[endpoint] = self._offer(endpoint, material)
+        return replace(
+            self._server,
+            offers=tuple(found[endpoint] for endpoint in bodies.READS),
+            include_mempool=self._include_mempool,
+            metadata_options=self._metadata_options,
+        )
+
+    def _blocks(self, material: Material) -> Offer:
+        """Look back, in doubling steps, for a block with a transaction and an account."""
+        offer = None
+        for index in _backwards(self._server.current.index, self._server.first_index):
+            body = bodies.block(self._network, {"index": index})
+            asked = ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
+            offer = offer or _offer(bodies.BLOCK, asked)
+            if asked.reason is None and asked.answer is not None:
+                offer = Offer(bodies.BLOCK, Offering.OFFERED)
+                self._take(material, asked.answer.document)
+            if material.complete or offer.state is Offering.NOT_OFFERED:
+                break
+        return offer or Offer(bodies.BLOCK, Offering.NOT_ASKED, "the chain has no block")
+
+    def _take(self, material: Material, document: Mapping[str, Any]) -> None:
+        identifier = _identifier(document["block"]["block_identifier"])
+        material.take(identifier, document)
+        if material.account is None and material.block == identifier and material.transaction_hash is not None:
+            # A server that lists its transactions only by hash shows accounts when a transaction is asked for.
+            asked = self._transaction(material)
+            if asked.reason is None and asked.answer is not None:
+                material.take(identifier, {"block": {"transactions": [asked.answer.document["transaction"]]}})
+
+    def _transaction(self, material: Material) -> Asked:
+        text = material.transaction_hash or ""
+        body = bodies.block_transaction(self._network, material.block.as_json(), text)
+        return ask(self._client, bodies.BLOCK_TRANSACTION, body, expectations.block_transaction(text))
+
+    def _offer(self, endpoint: ReadEndpoint, material: Material) -> Offer:
+        if endpoint == bodies.ACCOUNT_COINS and material.account is not None:
+            return self._coins(material.account)
+        if endpoint == bodies.CONSTRUCTION_METADATA:
+            return self._metadata()
+        question = self._question(endpoint, material)
+        if question is None:
+            reason = f"no {'transaction' if material.account else 'account'} was found in the blocks looked at"
+            return Offer(endpoint, Offering.NOT_ASKED, reason)
+        return _offer(endpoint, ask(self._client, endpoint, *question))
+
+    def _question(self, endpoint: ReadEndpoint, material: Material) -> tuple[Body, Expectation] | None:
+        network, account, text = self._network, material.account, material.transaction_hash
+        questions = {
+            bodies.MEMPOOL: (bodies.of_network(network), expectations.mempool()),
+            bodies.EVENTS_BLOCKS: (bodies.events_blocks(network), expectations.events_blocks()),
+        }
+        if account is not None:
+            questions |= {
+                bodies.ACCOUNT_BALANCE: (bodies.account_balance(network, account), expectations.account_balance()),
+                bodies.SEARCH_BY_ADDRESS: (
+                    bodies.search_by_address(network, account),
+                    expectations.search_by_address(),
+                ),
+            }
+        if text is not None:
+            body = bodies.block_transaction(network, material.block.as_json(), text)
+            questions |= {
+                bodies.BLOCK_TRANSACTION: (body, expectations.block_transaction(text)),
+                bodies.SEARCH_BY_HASH: (bodies.search_by_hash(network, text), expectations.search_by_hash(text)),
+            }
+        return questions.get(endpoint)
+
+    def _coins(self, account: Mapping[str, Any]) -> Offer:
+        """The mempool's coins as the server says it can; the other way where that is refused."""
+        reasons = []
+        for include in (self._server.mempool_coins, not self._server.mempool_coins):
+            body = bodies.account_coins(self._network, account, include_mempool=include)
+            offer = _offer(bodies.ACCOUNT_COINS, ask(self._client, bodies.ACCOUNT_COINS, body, _COINS))
+            if offer.state is not Offering.REFUSED:
+                self._include_mempool = include
+                return offer
+            reasons.append(f"{offer.reason} with `include_mempool` {str(include).lower()}")
+        return Offer(bodies.ACCOUNT_COINS, Offering.REFUSED, "; ".join(reasons))
+
+    def _metadata(self) -> Offer:
+        options = self._chosen_options()
+        body = bodies.construction_metadata(self._network, options)
+        asked = ask(self._client, bodies.CONSTRUCTION_METADATA, body, expectations.construction_metadata())
+        offer = _offer(bodies.CONSTRUCTION_METADATA, asked)
+        self._metadata_options = options if offer.state is Offering.OFFERED else None
+        return offer
+
+    def _chosen_options(self) -> Mapping[str, Any]:
+        """What the caller knows, since every implementation has options of its own."""
+        if self._metadata_options is not None:
+            return self._metadata_options
+        return CARDANO_OPTIONS if self._network["blockchain"] == "cardano" else {}
+
+
+_COINS = expectations.account_coins()
+
+
+def _offer(endpoint: ReadEndpoint, asked: Asked) -> Offer:
+    if asked.reason is None:
+        return Offer(endpoint, Offering.OFFERED)
+    return Offer(endpoint, Offering.NOT_OFFERED if asked.unknown_path else Offering.REFUSED, asked.reason)
+
+
+def _backwards(newest: int, oldest: int) -> Iterator[int]:
+    """The newest block, the ones 1, 2, 4, … below it, and the oldest."""
+    for step in range(BLOCKS_LOOKED_AT - 1):
+        index = newest - ((1 << step) >> 1)
+        if index <= oldest:
+            break
+        yield index
+    yield oldest

@@ -1,0 +1,310 @@
+"""A corpus pinned to a file: what is asked under load, what a right answer is, and a hash that says it is still that.
+
+A corpus is bound to a network, not to a server: the same file is replayed on another version or another server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import blake3
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from chainmark.capacity.model import Endpoint, Request
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.store.files import json_bytes, write_bytes
+from chainmark.systems.mesh.bodies import ERROR_POINTERS, HEADERS, READS_BY_ID, ReadEndpoint, canonical
+from chainmark.systems.mesh.client import MeshClient
+from chainmark.systems.mesh.discovery import Offering, Server, ask, network_name
+
+CORPUS_SCHEMA: Literal[1] = 1
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Item(_Strict):
+    """One request.
+
+    Attributes:
+        body: as it is sent, before it is written as canonical JSON.
+        expect: what a right answer is, as the load engine checks it.
+        facts: what was counted when it was sampled: bytes, operations, entries, how often seen.
+    """
+
+    body: dict[str, Any]
+    expect: dict[str, Any]
+    stratum: str
+    facts: dict[str, int] = {}
+
+
+class Stratum(_Strict):
+    """Items that are alike; ``description`` tells how: "recent blocks of more than 2,502 bytes"."""
+
+    name: str
+    description: str
+
+
+class CorpusEndpoint(_Strict):
+    """One endpoint's items.
+
+    Attributes:
+        asked: how many candidates there were: items, refused ones, and right ones that were not drawn.
+    """
+
+    id: str
+    strata: list[Stratum]
+    items: list[Item] = Field(min_length=1)
+    asked: int
+    refused: int = 0
+    left_out: int = 0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.id not in READS_BY_ID:
+            raise ValueError(f"there is no endpoint `{self.id}`")
+        if self.asked != len(self.items) + self.refused + self.left_out:
+            raise ValueError(f"the books of `{self.id}` do not balance")
+        if missing := {item.stratum for item in self.items} - {stratum.name for stratum in self.strata}:
+            raise ValueError(f"`{self.id}` has items of the undescribed stratum `{min(missing)}`")
+        return self
+
+    @property
+    def read(self) -> ReadEndpoint:
+        """Its path and label."""
+        return READS_BY_ID[self.id]
+
+
+class Refusal(_Strict):
+    """A candidate whose answer was not right, and why."""
+
+    endpoint: str
+    body: dict[str, Any]
+    reason: str
+
+
+class Unmeasured(_Strict):
+    """An endpoint without items, and why."""
+
+    endpoint: str
+    state: Offering
+    reason: str
+
+
+class Corpus(_Strict):
+    """What is asked under load.
+
+    Attributes:
+        origin: whether it was sampled from a server or imported from somebody's files.
+        validated: whether every item's answer was checked; an import is not, until :meth:`validated_by` was called.
+        network: the `network_identifier`.
+        server: what the sampled server said about itself: versions, operation types, errors.
+        order: how it was sampled, seed included; or what was imported.
+        blocks: the first and last block that could be drawn.
+    """
+
+    schema_version: Literal[1] = CORPUS_SCHEMA
+    kind: Literal["mesh corpus"] = "mesh corpus"
+    origin: Literal["sampled", "imported"]
+    validated: bool
+    network: dict[str, Any]
+    server: dict[str, Any] = {}
+    order: dict[str, Any] = {}
+    blocks: dict[str, int] = {}
+    endpoints: list[CorpusEndpoint]
+    unmeasured: list[Unmeasured] = []
+    refused: list[Refusal] = []
+
+    @property
+    def hash(self) -> str:
+        """BLAKE3 of the canonical content."""
+        return blake3.blake3(json_bytes(self)).hexdigest()
+
+    @property
+    def network_name(self) -> str:
+        """`blockchain/network`."""
+        return network_name(self.network)
+
+    def save(self, path: Path) -> None:
+        """Write it with its hash; equal content gives equal bytes.
+
+        Raises:
+            EnvironmentFailure: the disk is full or may not be written.
+        """
+        write_bytes(path, json_bytes({**self.model_dump(mode="json"), "blake3": self.hash}))
+
+    @classmethod
+    def load(cls, path: Path) -> Corpus:
+        """Read a corpus and check that it is what was written.
+
+        Raises:
+            UsageError: there is none, it is of another schema, or its content is not that of its hash.
+        """
+        content = _read(path)
+        told = content.pop("blake3", None)
+        try:
+            corpus = cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise UsageError(
+                f"{path} is not a corpus of Mesh requests: {where} {first['msg']}".replace(":  ", ": "),
+                "`chainmark corpus` makes one",
+            ) from error
+        if corpus.hash != told:
+            raise UsageError(
+                f"{path} was changed after it was made: its content has the hash {corpus.hash[:16]}…",
+                "sample it again, or take back the change; results of another content are not comparable",
+            )
+        return corpus
+
+    def endpoint(self, endpoint_id: str) -> CorpusEndpoint | None:
+        """The items of an endpoint; None where it has none."""
+        return next((one for one in self.endpoints if one.id == endpoint_id), None)
+
+    def load_endpoints(
+        self, names: Sequence[str] = (), *, strata: Sequence[str] | None = None, by_stratum: bool = False
+    ) -> tuple[Endpoint, ...]:
+        """What the load test measures.
+
+        Args:
+            names: which endpoints, by id, label or path; none: all.
+            strata: only items of these; None: all.
+            by_stratum: each stratum as an endpoint of its own, so that its capacity is searched by itself.
+
+        Raises:
+            UsageError: the corpus has no such endpoint, or nothing is left.
+        """
+        for name in names:
+            if not any(name in one.read.names for one in self.endpoints):
+                raise UsageError(f"the corpus has no endpoint `{name}`", self._why_missing(name))
+        chosen = [one for one in self.endpoints if not names or one.read.names & set(names)]
+        made = tuple(endpoint for one in chosen for endpoint in _endpoints(one, strata, by_stratum=by_stratum))
+        if not made:
+            known = sorted({stratum.name for one in chosen for stratum in one.strata})
+            raise UsageError(f"no item is in {', '.join(map(repr, strata or ()))}", f"strata: {', '.join(known)}")
+        return made
+
+    def strata_counts(self) -> dict[str, dict[str, int]]:
+        """How many items of each stratum, by endpoint id."""
+        return {
+            one.id: {s.name: sum(item.stratum == s.name for item in one.items) for s in one.strata}
+            for one in self.endpoints
+        }
+
+    def skipped(self) -> dict[str, str]:
+        """The endpoints without items, by label, with the reason."""
+        return {READS_BY_ID[one.endpoint].label: f"{one.state}: {one.reason}" for one in self.unmeasured}
+
+    def _why_missing(self, name: str) -> str:
+        for one in self.unmeasured:
+            if name in READS_BY_ID[one.endpoint].names:
+                return f"it was {one.state} when the corpus was made: {one.reason}"
+        return f"it has {', '.join(one.id for one in self.endpoints)}"
+
+    def check_against(self, server: Server, client: MeshClient, progress: Progress) -> list[Refusal]:
+        """Ask every item once of a server; those whose answer is no longer right.
+
+        Raises:
+            UsageError: the server has another network.
+        """
+        self._require_network(server)
+        progress.stage(f"checking the corpus against {server.url}")
+        total = sum(len(one.items) for one in self.endpoints)
+        found = []
+        for number, (one, item) in enumerate(self._items(), 1):
+            asked = ask(client, one.read, item.body, item.expect)
+            if asked.reason is not None:
+                found.append(Refusal(endpoint=one.id, body=item.body, reason=asked.reason))
+            progress.update(number / total, one.read.label)
+        return found
+
+    def validated_by(self, server: Server, client: MeshClient, progress: Progress) -> Corpus:
+        """The same with only those items that a server answers rightly; the others are listed as refused.
+
+        Raises:
+            UsageError: the server has another network, or answers nothing rightly.
+        """
+        refused = self.check_against(server, client, progress)
+        wrong = {(one.endpoint, canonical(one.body)) for one in refused}
+        counts = Counter(one.endpoint for one in refused)
+        kept, unmeasured = [], list(self.unmeasured)
+        for one in self.endpoints:
+            items = [item for item in one.items if (one.id, canonical(item.body)) not in wrong]
+            if items:
+                used = {item.stratum for item in items}
+                strata = [stratum for stratum in one.strata if stratum.name in used]
+                refusals = one.refused + counts[one.id]
+                kept.append(one.model_copy(update={"items": items, "strata": strata, "refused": refusals}))
+            else:
+                reason = next(refusal.reason for refusal in refused if refusal.endpoint == one.id)
+                unmeasured.append(Unmeasured(endpoint=one.id, state=Offering.REFUSED, reason=reason))
+        if not kept:
+            raise UsageError(f"{server.url} answers no item rightly: {refused[0].reason}", "is it the right network?")
+        update = {"validated": True, "endpoints": kept, "refused": [*self.refused, *refused], "unmeasured": unmeasured}
+        return self.model_copy(update=update)
+
+    def _items(self) -> Iterator[tuple[CorpusEndpoint, Item]]:
+        for one in self.endpoints:
+            for item in one.items:
+                yield one, item
+
+    def _require_network(self, server: Server) -> None:
+        if canonical(self.network) != canonical(server.network):
+            raise UsageError(
+                f"the corpus is of the network `{self.network_name}`, and {server.url} serves `{server.network_name}`",
+                "sample a corpus of that network",
+            )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    hint = "`chainmark corpus` makes one"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror})", hint) from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not a corpus: it holds no JSON ({error})", hint) from error
+    if not isinstance(content, dict) or content.get("kind") != "mesh corpus":
+        raise UsageError(f"{path} is not a corpus of Mesh requests", hint)
+    if content.get("schema_version") != CORPUS_SCHEMA:
+        raise UsageError(f"{path} has the schema {content.get('schema_version')}, not {CORPUS_SCHEMA}", hint)
+    return content
+
+
+def _endpoints(one: CorpusEndpoint, strata: Sequence[str] | None, *, by_stratum: bool) -> Iterator[Endpoint]:
+    items = [item for item in one.items if strata is None or item.stratum in strata]
+    if not by_stratum:
+        if items:
+            yield Endpoint(one.id, one.read.label, tuple(_request(one.read, item) for item in items), ERROR_POINTERS)
+        return
+    for stratum in one.strata:
+        requests = tuple(_request(one.read, item) for item in items if item.stratum == stratum.name)
+        if requests:
+            label = f"{one.read.label}, {stratum.name}"
+            yield Endpoint(f"{one.id}__{_identifier(stratum.name)}", label, requests, ERROR_POINTERS)
+
+
+def _identifier(name: str) -> str:
+    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name.lower())
+
+
+def _request(read: ReadEndpoint, item: Item) -> Request:
+    return Request("POST", read.path, HEADERS, canonical(item.body), item.expect)
+
+
+def server_facts(server: Server) -> Mapping[str, Any]:
+    """What a corpus keeps of the server that it was sampled from."""
+    return {
+        "versions": dict(server.versions),
+        "operation_types": list(server.operation_types),
+        "errors": [dict(error) for error in server.errors],
+        "historical_balance_lookup": server.historical_balance_lookup,
+        "mempool_coins": server.mempool_coins,
+    }

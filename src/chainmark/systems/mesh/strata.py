@@ -1,0 +1,52 @@
+"""Items that are alike: low, middle and high by the quantiles of what was looked at, and a bounded draw of each."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+LOW_SHARE, HIGH_SHARE = 0.5, 0.9
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Three levels of a quantity: at most the median, more than the 90th centile, and between.
+
+    Attributes:
+        names: of the three, from low to high.
+        low: the median; high: the 90th centile (both values that occur: the smallest with such a share at or below).
+        unit: "bytes".
+    """
+
+    names: tuple[str, str, str]
+    low: int
+    high: int
+    unit: str
+
+    @classmethod
+    def of(cls, values: Sequence[int], names: tuple[str, str, str], unit: str) -> Levels:
+        """The levels of what was looked at; at least one value."""
+        ordered = sorted(values)
+        low, high = (ordered[math.ceil(share * len(ordered)) - 1] for share in (LOW_SHARE, HIGH_SHARE))
+        return cls(names, low, high, unit)
+
+    def name(self, value: int) -> str:
+        """The level of a value."""
+        return self.names[0 if value <= self.low else 1 if value <= self.high else 2]
+
+    def description(self, name: str) -> str:
+        """What a level means."""
+        low, high = f"{self.low:,} {self.unit}", f"{self.high:,} {self.unit}"
+        return (f"at most {low}", f"more than {low} and at most {high}", f"more than {high}")[self.names.index(name)]
+
+
+def draw(items: Sequence[T], count: int, source: random.Random) -> list[T]:
+    """At most ``count`` of the items, in their order."""
+    if len(items) <= count:
+        return list(items)
+    return [items[position] for position in sorted(source.sample(range(len(items)), count))]

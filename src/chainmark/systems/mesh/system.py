@@ -1,0 +1,150 @@
+"""The system `mesh`: Mesh (Rosetta) servers, looked at, sampled, and asked under load."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel
+
+from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.profile import LoadProfile
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Fact, Subject
+from chainmark.core.progress import Progress
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder, Service, ServiceOrder
+from chainmark.systems.mesh.client import MeshClient
+from chainmark.systems.mesh.corpus import sample
+from chainmark.systems.mesh.csv_import import from_csv
+from chainmark.systems.mesh.discovery import Offering, Server, discover
+from chainmark.systems.mesh.pinned import Corpus, Refusal
+from chainmark.systems.mesh.profile import MeshProfile
+from chainmark.systems.mesh.published_import import ingest_published, parts_of
+from chainmark.systems.profiles import check_profile
+
+NODE_VERSION = "node_version"
+
+
+class MeshApi:
+    """The system `mesh`, found by entry point."""
+
+    name = "mesh"
+    title = "Mesh API"
+
+    def catalogue(self) -> Catalogue:
+        """Its metrics come with the endpoints of a server; without one there are none."""
+        return load_catalogue_of(self.name, self.title, [])
+
+    def profile(self, content: Mapping[str, object]) -> MeshProfile:
+        """Check a profile."""
+        return check_profile(MeshProfile, content)
+
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The tables of the published page, of one release if one was asked for."""
+        return parts_of(order)
+
+    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+        """One of them into a run."""
+        return ingest_published(order, run, progress)
+
+    def load_profile(self, profile: BaseModel) -> LoadProfile:
+        """It is one."""
+        return cast(MeshProfile, profile)
+
+    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+        """Ask the server what it is, and take or sample what it is to be asked."""
+        mesh = cast(MeshProfile, profile)
+        with MeshClient.of(order.target) as client:
+            server = discover(client, mesh.mesh.network or None, metadata_options=mesh.mesh.metadata_options or None)
+            corpus, wrong = _corpus(mesh, order, server, client, progress)
+        if order.pinned is not None:
+            corpus.save(order.pinned)
+        names = order.endpoints or mesh.mesh.endpoints
+        endpoints = corpus.load_endpoints(names, strata=mesh.mesh.strata or None, by_stratum=mesh.mesh.by_stratum)
+        return Service(
+            subject=_subject(server, order.version),
+            target=order.target,
+            endpoints=endpoints,
+            strata=corpus.strata_counts(),
+            skipped=_skipped(server, corpus),
+            corpus_hash=corpus.hash,
+            facts=_facts(server, corpus),
+            conditions={"network": server.network_name},
+            warnings=tuple(_warnings(wrong)),
+        )
+
+
+def _corpus(
+    mesh: MeshProfile, order: ServiceOrder, server: Server, client: MeshClient, progress: Progress
+) -> tuple[Corpus, list[Refusal]]:
+    """The requests, and those of a pinned file that this server does not answer rightly any more."""
+    if order.corpus is None:
+        progress.stage(f"sampling requests from {server.url}")
+        return sample(server, client, mesh.corpus, progress), []
+    corpus = read_corpus(order.corpus, server)
+    if not corpus.validated:
+        return corpus.validated_by(server, client, progress), []
+    wrong = corpus.check_against(server, client, progress)
+    items = sum(len(one.items) for one in corpus.endpoints)
+    if len(wrong) == items:
+        raise UsageError(
+            f"{server.url} answers none of the {items} requests of {order.corpus} rightly: {wrong[0].reason}",
+            "is it the corpus of this network? `chainmark corpus` samples a new one",
+        )
+    return corpus, wrong
+
+
+def read_corpus(path: Path, server: Server) -> Corpus:
+    """A pinned corpus, or the CSV files of other load tests.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if path.is_dir() or path.suffix.lower() == ".csv":
+        return from_csv(path, server.network, include_mempool=server.include_mempool)
+    return Corpus.load(path)
+
+
+def _subject(server: Server, version: str | None) -> Subject:
+    versions = server.versions
+    middleware = versions.get("middleware_version")
+    told = middleware or versions.get(NODE_VERSION) or "unversioned"
+    name = f"{server.network['blockchain']} Mesh API"
+    return Subject(system="mesh", name=name, version=version or told, build=f"node {versions.get(NODE_VERSION)}")
+
+
+def _skipped(server: Server, corpus: Corpus) -> dict[str, str]:
+    """Endpoints that are not measured, by their label."""
+    skipped = corpus.skipped()
+    for offer in server.offers:
+        if offer.state is not Offering.OFFERED and corpus.endpoint(offer.endpoint.id) is None:
+            skipped.setdefault(offer.endpoint.label, f"{offer.state}: {offer.reason}")
+    return skipped
+
+
+def _facts(server: Server, corpus: Corpus) -> tuple[Fact, ...]:
+    versions = ", ".join(f"{name.removesuffix('_version')} {text}" for name, text in server.versions.items())
+    items = sum(len(one.items) for one in corpus.endpoints)
+    oldest = f", oldest {server.oldest.index:,}" if server.oldest else ""
+    return (
+        Fact(label="Network", value=server.network_name),
+        Fact(label="Versions", value=versions),
+        Fact(label="Chain", value=f"block {server.current.index:,}{oldest}"),
+        Fact(label="Corpus", value=f"{items:,} requests, {corpus.origin}, {corpus.hash[:16]}"),
+    )
+
+
+def _warnings(wrong: Sequence[Refusal]) -> list[str]:
+    counts = Counter(one.endpoint for one in wrong)
+    return [
+        f"{count} pinned requests to {endpoint} are not answered rightly by this server, "
+        f"and count as errors: {next(one.reason for one in wrong if one.endpoint == endpoint)}"
+        for endpoint, count in sorted(counts.items())
+    ]
+
+
+SYSTEM = MeshApi()

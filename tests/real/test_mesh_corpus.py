@@ -1,0 +1,196 @@
+"""Discovery and sampling against real servers: a live Cosmos chain's Rosetta server, and Coinbase's SDK example."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from ssl import PROTOCOL_TLS_SERVER, SSLContext
+from threading import Thread
+
+import pytest
+
+from chainmark.capacity.model import Target, Tls
+from chainmark.core.progress import Silent
+from chainmark.systems.mesh import bodies
+from chainmark.systems.mesh.bodies import READS
+from chainmark.systems.mesh.client import MeshClient, WrongCertificate
+from chainmark.systems.mesh.corpus import CorpusOrder, sample
+from chainmark.systems.mesh.discovery import Offering, Server, discover
+from chainmark.systems.mesh.pinned import Corpus
+
+from tests.real.mesh_servers import CHAIN_ID, NETWORK, MeshServer, running_simd
+
+
+def _sampled(url: str, order: CorpusOrder) -> tuple[Server, Corpus]:
+    with MeshClient(url) as client:
+        server = discover(client)
+        return server, sample(server, client, order, Silent())
+
+
+def _offers(server: Server) -> dict[str, str]:
+    return {offer.endpoint.id: offer.state.value for offer in server.offers}
+
+
+def test_what_the_chain_offers(simd: MeshServer) -> None:
+    with MeshClient(simd.url) as client:
+        server = discover(client, CHAIN_ID)
+    assert server.network == NETWORK
+    assert server.genesis.index == 1
+    assert {"code": 400, "message": "bad argument", "retriable": False} in server.errors
+    assert _offers(server) == {
+        "network_status": "offered",
+        "account_balance": "offered",
+        "account_coins": "refused",
+        "block": "offered",
+        "block_transaction": "offered",
+        "search_by_hash": "not offered",
+        "search_by_address": "not offered",
+        "construction_metadata": "refused",
+        "network_list": "offered",
+        "network_options": "offered",
+        "mempool": "offered",
+        "events_blocks": "not offered",
+    }
+    coins = server.offer(bodies.ACCOUNT_COINS).reason
+    assert "“cannot query endpoint in offline mode” with `include_mempool` false" in coins
+    assert "“mempool coins not supported” with `include_mempool` true" in coins
+
+
+def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None:
+    """Options differ from one implementation to the next: this one makes them of the operations of a transfer."""
+    transfer = {
+        "operation_identifier": {"index": 0},
+        "type": "/cosmos.bank.v1beta1.MsgSend",
+        "account": {"address": simd.accounts["k0"]},
+        "metadata": {
+            "amount": [{"amount": "1000", "denom": "stake"}],
+            "from_address": simd.accounts["k0"],
+            "to_address": simd.accounts["k1"],
+        },
+    }
+    price = {"gas_price": "1stake", "gas_limit": 200_000, "memo": ""}
+    made = simd.post(
+        "/construction/preprocess", {"network_identifier": NETWORK, "operations": [transfer], "metadata": price}
+    ).json()
+    with MeshClient(simd.url) as client:
+        server = discover(client, metadata_options=made["options"])
+        corpus = sample(server, client, CorpusOrder(settled_blocks=1), Silent())
+    assert server.offer(bodies.CONSTRUCTION_METADATA).state is Offering.OFFERED
+    found = corpus.endpoint("construction_metadata")
+    assert found is not None
+    assert found.items[0].body["options"] == made["options"]
+
+
+def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
+    with MeshClient(simd.url) as client:
+        newest = discover(client).current.index - 1
+    order = CorpusOrder(seed=7, settled_blocks=0, newest_index=newest)
+    server, corpus = _sampled(simd.url, order)
+    assert corpus.blocks == {"first": 1, "last": newest}
+    assert [one.id for one in corpus.endpoints] == [read.id for read in READS if server.offered(read)]
+    balance = corpus.endpoint("account_balance")
+    assert balance is not None
+    addresses = {item.body["account_identifier"]["address"] for item in balance.items}
+    assert set(simd.accounts.values()) <= addresses
+    transactions = corpus.endpoint("block_transaction")
+    assert transactions is not None
+    assert {item.facts["operations"] for item in transactions.items} >= {0, 3, 4, 5}, "transfers are not among them"
+    # The chain went on meanwhile; a corpus of the same blocks is the same, and still right.
+    path = tmp_path / "corpus.json"
+    corpus.save(path)
+    assert _sampled(simd.url, order)[1].hash == corpus.hash
+    with MeshClient(simd.url) as client:
+        assert Corpus.load(path).check_against(discover(client), client, Silent()) == []
+
+
+def test_a_corpus_of_a_chain_that_was_reset(simd: MeshServer, tmp_path: Path) -> None:
+    """Same network, other blocks: a load test with the old corpus would measure errors."""
+    with running_simd(tmp_path) as other:
+        _, corpus = _sampled(other.url, CorpusOrder(settled_blocks=0))
+    with MeshClient(simd.url) as client:
+        server = discover(client)
+        wrong = corpus.check_against(server, client, Silent())
+        left = corpus.validated_by(server, client, Silent())
+    reasons = {one.endpoint: one.reason for one in wrong}
+    assert set(reasons) >= {"block", "block_transaction"}
+    assert left.endpoint("block") is None
+    assert left.endpoint("network_options") is not None
+
+
+def test_what_the_example_offers(rosetta_example: MeshServer) -> None:
+    server, corpus = _sampled(rosetta_example.url, CorpusOrder(settled_blocks=0, per_stratum=5))
+    states = _offers(server)
+    offered = {"network_status", "network_list", "network_options", "block", "block_transaction"}
+    assert {name for name, state in states.items() if state == "offered"} == offered
+    assert set(states.values()) == {"offered", "not offered"}
+    assert server.offer(bodies.ACCOUNT_BALANCE).reason == "404 text/plain “404 page not found”"
+    assert [one.id for one in corpus.endpoints] == [read.id for read in READS if read.id in offered]
+    # It answers every transaction with the same one: a right status, and the wrong answer.
+    (refused,) = corpus.refused
+    assert refused.reason == "/transaction/transaction_identifier/hash is 'transaction 1', not 'transaction 0'"
+    block = corpus.endpoint("block")
+    assert block is not None
+    assert {stratum.name for stratum in block.strata} == {"old/small", "recent/small", "recent/large"}
+    assert block.asked == 60
+    assert _sampled(rosetta_example.url, CorpusOrder(settled_blocks=0, per_stratum=5))[1].hash == corpus.hash
+
+
+def test_the_example_panics_over_a_block_by_hash_alone(rosetta_example: MeshServer) -> None:
+    """A server that breaks the connection is told apart from one that is down."""
+    body = bodies.block({"blockchain": "Rosetta", "network": "Testnet"}, {"hash": "block 1000"})
+    with MeshClient(rosetta_example.url) as client:
+        with pytest.raises(Exception, match="broke off without an answer"):
+            client.post("/block", body)
+        assert client.post("/network/list", {}).status == 200
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_response(404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _tls_server(folder: Path) -> Iterator[int]:
+    """A server on loopback whose certificate is of another host, made by Go's own tool."""
+    root = subprocess.run(["go", "env", "GOROOT"], capture_output=True, text=True, check=True, timeout=60).stdout
+    tool = Path(root.strip()) / "src" / "crypto" / "tls" / "generate_cert.go"
+    subprocess.run(["go", "run", str(tool), "-host", "mesh.example", "-ca"], cwd=folder, check=True, timeout=300)
+    context = SSLContext(PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_certificate_that_is_wrong(tmp_path: Path, rosetta_example: MeshServer) -> None:
+    """Unknown authority, right authority but another host, no TLS at all: three errors with three ways out."""
+    with _tls_server(tmp_path) as port:
+        url = f"https://127.0.0.1:{port}"
+        with MeshClient(url) as client, pytest.raises(WrongCertificate, match="not trusted: self-signed"):
+            discover(client)
+        ca_file = tmp_path / "cert.pem"
+        with MeshClient(url, ca_file=ca_file) as client, pytest.raises(WrongCertificate, match="IP address mismatch"):
+            discover(client)
+        tls = Tls(ca_file=str(ca_file), server_name="mesh.example")
+        for right in (MeshClient.of(Target("t", url, tls)), MeshClient(url, verify=False)):
+            with right as client:
+                assert client.post("/network/list", {}).status == 404
+    plain = rosetta_example.url.replace("http:", "https:")
+    with MeshClient(plain) as client, pytest.raises(WrongCertificate, match="no TLS with") as caught:
+        discover(client)
+    assert caught.value.hint == "does the server want `http://`?"

@@ -1,0 +1,272 @@
+"""A server whose capacity queueing theory gives, simulated: what a search is proved with.
+
+First come, first served, by so many workers. It answers as the load engine's `finish()` does.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from chainmark.capacity.model import Endpoint, LevelKind, Request, Step, StepOrder, StepResult, Target
+from chainmark.capacity.search import Ask
+from chainmark.capacity.sla import Sla, judge
+
+FloatArray = npt.NDArray[np.float64]
+ENDPOINT = Endpoint("block", "/block", (Request("POST", "/block", body="{}"),), ("/code",))
+TARGET = Target("here", "http://127.0.0.1:1")
+
+
+class Latencies:
+    """Exact latencies behind the face of the native histogram."""
+
+    def __init__(self, text: str) -> None:
+        self.values = np.frombuffer(base64.b64decode(text), dtype=np.float64)
+
+    def count_over(self, seconds: float) -> int:
+        """How many were slower."""
+        return int((self.values > seconds).sum())
+
+    def quantile(self, fraction: float) -> float:
+        """Nearest rank."""
+        rank = max(1, math.ceil(fraction * len(self.values) - 1e-9))
+        return float(np.partition(self.values, rank - 1)[rank - 1])
+
+
+def histogram(values: npt.ArrayLike) -> dict[str, Any]:
+    """As the engine tells one."""
+    array = np.asarray(values, dtype=np.float64)
+    names = {"p50_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99, "p999_s": 99.9}
+    centiles = np.percentile(array, list(names.values()), method="inverted_cdf") if len(array) else [0.0] * 5
+    return {
+        "n": len(array),
+        "min_s": float(array.min()) if len(array) else 0.0,
+        "mean_s": float(array.mean()) if len(array) else 0.0,
+        "max_s": float(array.max()) if len(array) else 0.0,
+        **{name: float(value) for name, value in zip(names, centiles, strict=True)},
+        "hdr": base64.b64encode(array.tobytes()).decode(),
+    }
+
+
+def finished(
+    latencies: npt.ArrayLike,
+    window_s: float = 10.0,
+    failed: int = 0,
+    unsent: int = 0,
+    *,
+    answered: list[int] | None = None,
+    lag_s: npt.ArrayLike = (),
+    cpu_s: float = 0.1,
+    ended: str = "time",
+) -> dict[str, Any]:
+    """The engine's `finish()` of a step with these right answers.
+
+    Args:
+        latencies: of the right answers, seconds.
+        window_s: measured.
+        failed: with status 500.
+        unsent: never begun.
+        answered: answers of each second from the begin of the warm-up on; none: no series.
+        lag_s: the generator's lateness, a value each.
+        cpu_s: of the generator, one thread.
+        ended: as the engine says it.
+    """
+    values = np.asarray(latencies, dtype=np.float64)
+    ok = len(values)
+    books = {"due": ok + failed + unsent, "sent": ok + failed, "ok": ok, "failed": failed, "unsent": unsent}
+    refused = {"class": "status", "status": 500, "told": {"/code": 12}, "detail": "", "count": failed, "first_s": 1.5}
+    per_second = answered or []
+    return {
+        "books": books,
+        "warm_up": {"due": 0, "sent": 0, "ok": 0, "failed": 0, "unsent": 0},
+        "started_ns": 1_700_000_000_000_000_000,
+        "window_s": window_s,
+        "ended": ended,
+        "latency": histogram(values),
+        "latency_all": histogram(values),
+        "service": histogram(values),
+        "lag": histogram(lag_s),
+        "classes": [refused] if failed else [],
+        "series": {"second": list(range(len(per_second))), "ok": per_second, "failed": [0] * len(per_second)},
+        "connections": {"opened": 1, "failed": 0},
+        "bytes_in": 300 * ok,
+        "bytes_out": 200 * ok,
+        "cpu_s": cpu_s,
+        "wall_s": window_s,
+        "threads": 1,
+        "records": None,
+        "records_left_out": ok,
+    }
+
+
+Service = Literal["constant", "exponential"]
+
+
+@dataclass
+class Server:
+    """k workers, each answering one request at a time.
+
+    Attributes:
+        workers: k.
+        service_s: mean of the service time.
+        service: how it is spread.
+        schedule: of the arrivals in an open loop.
+        stall: share of the steps in which it stands still for 3 s.
+    """
+
+    workers: int
+    service_s: float
+    service: Service = "constant"
+    schedule: Literal["even", "poisson"] = "even"
+    stall: float = 0.0
+    seed: int = 0
+    sla: Sla = field(default_factory=Sla)
+    warm_up_s: float = 1.0
+    duration_s: float = 10.0
+    lengthening: float = 4.0
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+
+    def measure(self, ask: Ask) -> Step:
+        """What `search` calls."""
+        duration_s = self.duration_s * (self.lengthening if ask.lengthened else 1.0)
+        order = StepOrder(TARGET, ENDPOINT, ask.level, self.warm_up_s, duration_s)
+        result = StepResult.of(order, self.run(order))
+        return judge(result, self.sla, ask.phase, ask.lengthened, Latencies)
+
+    def run(self, order: StepOrder) -> dict[str, Any]:
+        """One step's `finish()`."""
+        end_s = order.warm_up_s + order.duration_s
+        if order.level.kind is LevelKind.RATE:
+            starts, ends = self._open(order.level.value, end_s)
+        else:
+            starts, ends = self._closed(round(order.level.value), end_s)
+        if self.stall and self.random.random() < self.stall:
+            # Who is under way or comes while it stands still waits until it goes on.
+            stood = (starts < 5.0) & (ends > 2.0)
+            ends = np.where(stood, np.maximum(ends, 5.0), ends)
+        inside = (starts >= order.warm_up_s) & (starts < end_s)
+        latencies = (ends - starts)[inside]
+        answered = np.bincount(ends[ends < end_s].astype(int), minlength=math.ceil(end_s))
+        return finished(
+            latencies[latencies <= order.timeout_s],
+            order.duration_s,
+            failed=int((latencies > order.timeout_s).sum()),
+            answered=[int(count) for count in answered],
+        )
+
+    def _times(self, n: int) -> FloatArray:
+        if self.service == "constant":
+            return np.full(n, self.service_s)
+        return self.random.exponential(self.service_s, n)
+
+    def _open(self, rate_per_s: float, end_s: float) -> tuple[FloatArray, FloatArray]:
+        n = math.ceil(rate_per_s * end_s)
+        gaps = np.full(n, 1.0 / rate_per_s)
+        if self.schedule == "poisson":
+            gaps = self.random.exponential(1.0 / rate_per_s, n)
+        due = np.cumsum(gaps) - gaps[0]
+        due = due[due < end_s]
+        return due, _served(due, self._times(len(due)), self.workers)
+
+    def _closed(self, clients: int, end_s: float) -> tuple[FloatArray, FloatArray]:
+        ready, free = [0.0] * clients, [0.0] * self.workers
+        starts: list[float] = []
+        ends: list[float] = []
+        times: Iterator[float] = iter(())
+        while ready[0] < end_s:
+            service_s = next(times, None)
+            if service_s is None:
+                times = iter(self._times(4096).tolist())
+                service_s = next(times)
+            end = max(ready[0], free[0]) + service_s
+            starts.append(ready[0])
+            ends.append(end)
+            heapq.heapreplace(free, end)
+            heapq.heapreplace(ready, end)
+        return np.array(starts), np.array(ends)
+
+
+def _served(due: FloatArray, service: FloatArray, workers: int) -> FloatArray:
+    """When each request ends. Of constant times every k-th request meets the same worker (Lindley's recursion)."""
+    if workers == 1 or np.ptp(service) == 0.0:
+        ends = np.empty_like(due)
+        for first in range(workers):
+            mine = slice(first, None, workers)
+            done = np.cumsum(service[mine])
+            ends[mine] = done + np.maximum.accumulate(due[mine] - done + service[mine])
+        return ends
+    free = [0.0] * workers
+    found = []
+    for at, length in zip(due.tolist(), service.tolist(), strict=True):
+        end = max(at, free[0]) + length
+        heapq.heapreplace(free, end)
+        found.append(end)
+    return np.array(found)
+
+
+# What theory says
+
+
+def highest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The highest value for which it holds, of those up to which it does."""
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def mm_c_slower(rate: float, workers: int, service_s: float, limit_s: float) -> float:
+    """Share of the responses of M/M/c slower than the limit: Erlang's C, then an exponential wait and service."""
+    load = rate * service_s
+    if load >= workers:
+        return 1.0
+    full = load**workers / math.factorial(workers) * workers / (workers - load)
+    waits = full / (sum(load**i / math.factorial(i) for i in range(workers)) + full)
+    drain, serve = (workers - load) / service_s, 1.0 / service_s
+    if math.isclose(drain, serve):
+        both = (1.0 + serve * limit_s) * math.exp(-serve * limit_s)
+    else:
+        both = (drain * math.exp(-serve * limit_s) - serve * math.exp(-drain * limit_s)) / (drain - serve)
+    return (1.0 - waits) * math.exp(-serve * limit_s) + waits * both
+
+
+def md_1_slower(rate: float, service_s: float, limit_s: float) -> float:
+    """Share of the responses of M/D/1 slower than the limit, by Erlang's alternating sum (1909)."""
+    load = rate * service_s
+    if load >= 1.0:
+        return 1.0
+    wait_s = limit_s - service_s
+    with localcontext() as context:
+        context.prec = 80
+        arrivals, total = Decimal(rate), Decimal(0)
+        for turn in range(int(wait_s / service_s + 1e-9) + 1):
+            over = arrivals * (Decimal(turn) * Decimal(service_s) - Decimal(wait_s))
+            total += (over**turn if turn else Decimal(1)) / math.factorial(turn) * (-over).exp()
+        return 1.0 - float((1 - arrivals * Decimal(service_s)) * total)
+
+
+def closed_exponential_slower(clients: int, workers: int, service_s: float, limit_s: float) -> float:
+    """Share of the responses of c clients without pauses slower than the limit.
+
+    One that comes finds the other c - 1; it waits for c - k ends of k busy workers (Erlang), then for its own.
+    """
+    waits = clients - workers
+    serve = 1.0 / service_s
+    if waits <= 0:
+        return math.exp(-serve * limit_s)
+    grid = np.linspace(0.0, limit_s, 20_001)
+    pace = workers * serve
+    log_density = waits * math.log(pace) + (waits - 1) * np.log(np.maximum(grid, 1e-300)) - pace * grid
+    density = np.exp(log_density - math.lgamma(waits))
+    waited = float(np.trapezoid(density, grid))
+    return 1.0 - waited + float(np.trapezoid(density * np.exp(-serve * (limit_s - grid)), grid))

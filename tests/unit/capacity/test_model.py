@@ -1,0 +1,79 @@
+"""What goes to the engine and what comes from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chainmark.capacity.model import GiveUp, Level, LevelKind, StepOrder, StepResult
+from chainmark.core.errors import EnvironmentFailure
+
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, finished
+
+CLIENTS = Level(LevelKind.CLIENTS, 64.0)
+RATE = Level(LevelKind.RATE, 1000.5)
+
+
+def order(level: Level = CLIENTS, **changes: Any) -> StepOrder:
+    return StepOrder(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0, **changes)
+
+
+def test_the_order_has_exactly_the_engine_s_members() -> None:
+    """The engine refuses a member that it does not know, and a load test would never start."""
+    told = json.loads(order(give_up=GiveUp(1.0, 30, 20)).to_json())
+    members = (
+        "url requests order mode warm_up_s duration_s drain_s timeout_s requests_per_connection error_pointers "
+        "give_up max_records tls threads seed"
+    )
+    assert " ".join(sorted(told)) == " ".join(sorted(members.split()))
+    assert set(told["requests"][0]) == {"method", "path", "headers", "body", "expect"}
+    assert told["mode"] == {"closed": {"clients": 64}}
+    assert isinstance(told["mode"]["closed"]["clients"], int)
+    assert told["give_up"] == {"slow_s": 1.0, "slow": 30, "failed": 20}
+    assert told["tls"] == {"ca_file": None, "verify": True, "server_name": None}
+
+
+def test_a_rate_is_an_open_loop() -> None:
+    told = json.loads(order(RATE, schedule="poisson").to_json())
+    assert told["mode"] == {"open": {"rate_per_s": 1000.5, "schedule": "poisson", "connections": 1024}}
+
+
+@pytest.mark.parametrize("broken", ["books", "classes", "latency"])
+def test_sums_that_do_not_add_up_are_not_believed(broken: str) -> None:
+    """A request that is in no class, or in two, would shift every share."""
+    told = finished([0.1] * 300, failed=3)
+    if broken == "books":
+        told["books"]["unsent"] = 1
+    elif broken == "classes":
+        told["classes"][0]["count"] = 2
+    else:
+        told["latency"]["n"] = 299
+    with pytest.raises(EnvironmentFailure):
+        StepResult.of(order(), told)
+
+
+def test_a_result_keeps_what_the_engine_told() -> None:
+    result = StepResult.of(order(), finished([0.1] * 300, failed=3))
+    assert result.ok_per_s == pytest.approx(30.0)
+    assert result.due_per_s == pytest.approx(30.3)
+    assert result.latency.p99_s == pytest.approx(0.1)
+    assert result.lag.p99_s is None, "no figure of no requests"
+    assert result.errors[0].told == {"/code": 12}
+    assert result.generator_cpu_share == pytest.approx(0.01)
+
+
+def test_answers_while_draining_are_not_achieved() -> None:
+    """100 a second are due and 90 answered: that all were answered at last says nothing."""
+    told = finished([0.5] * 1000, answered=[90] * 11 + [10] * 11)
+    assert StepResult.of(order(RATE), told).achieved_share() == pytest.approx(0.9)
+
+
+def test_a_window_without_a_whole_second_is_judged_by_its_books() -> None:
+    told = finished([0.1] * 40, window_s=0.4, unsent=10, answered=[90, 40])
+    assert StepResult.of(order(RATE), told).achieved_share() == pytest.approx(0.8)
+
+
+def test_levels_are_said_with_their_unit() -> None:
+    assert [str(Level(LevelKind.CLIENTS, 1.0)), str(CLIENTS), str(RATE)] == ["1 client", "64 clients", "1,000.5/s"]

@@ -1,0 +1,342 @@
+"""The search, held against queueing theory and against servers that behave badly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult
+from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
+from chainmark.capacity.search import Answer, Ask, Finding, Interrupted, StoppedBy, search
+from chainmark.capacity.sla import Sla, judge
+from chainmark.core.errors import UsageError
+
+from tests.unit.capacity.queueing import (
+    ENDPOINT,
+    TARGET,
+    Latencies,
+    Server,
+    closed_exponential_slower,
+    finished,
+    highest,
+    md_1_slower,
+    mm_c_slower,
+)
+
+CLIENTS = SearchPlan.of_clients()
+RATES = SearchPlan.of_rates()
+SEEDS = 20
+
+
+@cache
+def told(outcome: Outcome) -> dict[str, Any]:
+    """What the engine tells of a step that ends so."""
+    latencies = {
+        Outcome.PASS: [0.1] * 1000,
+        Outcome.FAIL: [0.1] * 900 + [1.5] * 100,
+        Outcome.GENERATOR_LIMITED: [0.1] * 900 + [1.5] * 100,
+        Outcome.INCONCLUSIVE: [0.1] * 991 + [1.5] * 9,
+    }[outcome]
+    cpu_s = 9.9 if outcome is Outcome.GENERATOR_LIMITED else 0.1
+    return finished(latencies, answered=[100] * 11, cpu_s=cpu_s)
+
+
+def measured(ask: Ask, outcome: Outcome) -> Step:
+    """A real judgement of a step that ends so."""
+    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    step = judge(StepResult.of(order, told(outcome)), Sla(), ask.phase, ask.lengthened, Latencies)
+    assert step.outcome is outcome
+    return step
+
+
+def threshold(capacity: float, beyond: Outcome = Outcome.FAIL) -> Callable[[Ask], Step]:
+    """A server without any noise."""
+    return lambda ask: measured(ask, Outcome.PASS if ask.level.value <= capacity else beyond)
+
+
+def levels(found: Answer) -> list[float]:
+    return [step.level.value for step in found.steps]
+
+
+MM_1 = highest(lambda rate: mm_c_slower(rate, 1, 0.002, 0.05) <= 0.01, 1.0, 500.0)
+MM_1_LONG = highest(lambda rate: mm_c_slower(rate, 1, 0.01, 1.0) <= 0.01, 1.0, 100.0)
+MM_4 = highest(lambda rate: mm_c_slower(rate, 4, 0.01, 0.1) <= 0.01, 1.0, 400.0)
+MD_1 = highest(lambda rate: md_1_slower(rate, 0.01, 0.1) <= 0.01, 1.0, 100.0)
+CLOSED_M = max(c for c in range(1, 200) if closed_exponential_slower(c, 4, 0.05, 1.0) <= 0.01)
+THEORY: dict[str, tuple[SearchPlan, float, dict[str, Any]]] = {
+    # Nothing is random: k / S, whatever the limit.
+    "D/D/4": (RATES, 80.0, {"workers": 4, "service_s": 0.05}),
+    "M/D/1": (RATES, MD_1, {"workers": 1, "service_s": 0.01, "schedule": "poisson", "sla": Sla(p99_s=0.1)}),
+    "M/M/1": (
+        RATES,
+        MM_1,
+        {"workers": 1, "service_s": 0.002, "service": "exponential", "schedule": "poisson", "sla": Sla(p99_s=0.05)},
+    ),
+    # The limit is a hundred service times: a step of 10 s is over before the queue is at rest.
+    "M/M/1, near its load": (
+        RATES,
+        MM_1_LONG,
+        {"workers": 1, "service_s": 0.01, "service": "exponential", "schedule": "poisson"},
+    ),
+    "M/M/4": (
+        RATES,
+        MM_4,
+        {"workers": 4, "service_s": 0.01, "service": "exponential", "schedule": "poisson", "sla": Sla(p99_s=0.1)},
+    ),
+    # c clients wait c S / k, and 81 of them 1.0125 s.
+    "closed, constant": (CLIENTS, 81.0, {"workers": 4, "service_s": 0.05, "sla": Sla(p99_s=1.02)}),
+    "closed, exponential": (CLIENTS, float(CLOSED_M), {"workers": 4, "service_s": 0.05, "service": "exponential"}),
+}
+
+
+@pytest.mark.parametrize("name", THEORY)
+def test_the_capacity_is_that_of_queueing_theory(name: str) -> None:
+    """A capacity off by more than 10 % is another server's."""
+    plan, true, server = THEORY[name]
+    answers = [search(Server(seed=seed, **server).measure, plan) for seed in range(SEEDS)]
+    errors = [abs((answer.capacity or 0.0) / true - 1.0) for answer in answers]
+    assert sorted(errors)[-2] <= 0.10, "all but one seed"
+    assert float(np.median(errors)) <= 0.06
+    assert all(answer.finding is Finding.FOUND for answer in answers)
+    assert all(answer.stopped_by in {StoppedBy.P99, StoppedBy.ACHIEVED} for answer in answers)
+    inside = [answer.low <= true <= (answer.high or np.inf) for answer in answers]
+    assert np.mean(inside) >= 0.75, "the interval is the range of clear steps; it is no 95 % interval"
+
+
+def test_theory_s_own_sums_agree() -> None:
+    """M/M/1 has a closed form; an M/D/1 at half load waits half as long in the mean, and its tail is thinner."""
+    assert mm_c_slower(400.0, 1, 0.002, 0.05) == pytest.approx(np.exp(-(500.0 - 400.0) * 0.05))
+    assert md_1_slower(50.0, 0.01, 0.01) == pytest.approx(0.5), "whoever comes finds it busy half of the time"
+    assert closed_exponential_slower(4, 4, 0.05, 0.1) == pytest.approx(np.exp(-2.0))
+
+
+@given(st.floats(0.5, 30_000.0))
+def test_a_rate_without_noise_is_bracketed_to_five_per_cent(capacity: float) -> None:
+    found = search(threshold(capacity), RATES)
+    assert found.capacity is not None
+    assert found.high is not None
+    assert found.low == found.capacity <= capacity < found.high <= found.capacity * 1.0502
+    assert (found.confirmed, found.stopped_by) == (True, StoppedBy.P99)
+    assert len(found.steps) <= 26
+
+
+@given(st.integers(1, 1023))
+def test_clients_without_noise_are_bracketed_to_one_or_five_per_cent(capacity: int) -> None:
+    found = search(threshold(float(capacity)), CLIENTS)
+    assert found.capacity is not None
+    assert found.high is not None
+    assert found.low == found.capacity <= capacity < found.high <= found.capacity + max(1.0, 0.05 * found.capacity)
+    assert all(level == int(level) for level in levels(found))
+
+
+def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
+    found = search(threshold(3.0), CLIENTS)
+    confirming = [step.level.value for step in found.steps if step.phase is Phase.CONFIRM]
+    assert levels(found)[:4] == [1.0, 2.0, 4.0, 3.0]
+    assert confirming == [3.0, 4.0, 3.0, 4.0]
+    assert [confirmation.outcomes for confirmation in found.confirmations] == [
+        (Outcome.PASS,) * 3,
+        (Outcome.FAIL,) * 3,
+    ]
+    assert [(one.slower, one.n) for one in found.confirmations] == [(0, 3000), (300, 3000)]
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([CLIENTS, RATES, SearchPlan.of_ladder(LevelKind.CLIENTS)]))
+def test_whatever_a_server_answers_the_search_ends(seed: int, plan: SearchPlan) -> None:
+    """Outcomes by the throw of a die break every monotonicity there is."""
+    die = np.random.default_rng(seed)
+    found = search(lambda ask: measured(ask, list(Outcome)[die.integers(4)]), plan)
+    assert len(found.steps) <= plan.budget_steps
+    assert found.capacity is not None or found.stopped_by is StoppedBy.BUDGET
+    assert found.low <= (found.capacity or 0.0) <= (found.high or np.inf)
+
+
+@pytest.mark.parametrize("plan", [CLIENTS, RATES], ids=["clients", "rates"])
+def test_a_server_that_stalls_in_every_fifth_step(plan: SearchPlan) -> None:
+    """What fails now and then has no sharp capacity: the answer is never above it, in the budget, and says how wide."""
+    true = 400.0 if plan.kind is LevelKind.RATE else 200.0
+    agreement = Sla(p99_s=0.5)
+    answers = [search(Server(4, 0.01, stall=0.2, seed=seed, sla=agreement).measure, plan) for seed in range(SEEDS)]
+    assert max(len(answer.steps) for answer in answers) < plan.budget_steps
+    assert {answer.stopped_by for answer in answers} <= {StoppedBy.P99, StoppedBy.ACHIEVED, StoppedBy.FIRST_STEP}
+    assert all((answer.capacity or 0.0) <= 1.05 * true for answer in answers)
+    sharp = [answer for answer in answers if answer.confirmed]
+    assert len(sharp) < SEEDS / 2
+
+
+def test_a_stall_while_probing_is_outvoted() -> None:
+    """The step at 4 clients fails once: two further measurements there must not be without effect."""
+    stalled = iter([True])
+
+    def measure(ask: Ask) -> Step:
+        fails = ask.level.value > 100 or (ask.level.value == 4 and next(stalled, False))
+        return measured(ask, Outcome.FAIL if fails else Outcome.PASS)
+
+    found = search(measure, CLIENTS)
+    assert found.capacity is not None
+    assert 95 <= found.capacity <= 100
+    assert found.low == 3.0, "not every measurement at 4 clients passed, and the interval says so"
+
+
+def test_a_pass_that_is_not_confirmed_is_stepped_down_from() -> None:
+    seen: list[float] = []
+
+    def measure(ask: Ask) -> Step:
+        seen.append(ask.level.value)
+        lucky = ask.level.value == 12 and seen.count(12.0) == 1
+        return measured(ask, Outcome.PASS if ask.level.value <= 10 or lucky else Outcome.FAIL)
+
+    found = search(measure, CLIENTS)
+    assert (found.capacity, found.low) == (10.0, 10.0)
+    assert found.high == 13.0, "12 passed once"
+
+
+def test_a_first_step_that_fails_leaves_no_clients() -> None:
+    found = search(Server(1, 2.0).measure, CLIENTS)
+    assert (found.capacity, found.low, found.high) == (0.0, 0.0, 1.0)
+    assert (found.stopped_by, found.condition) == (StoppedBy.FIRST_STEP, Condition.P99)
+    assert found.finding is Finding.NOTHING_PASSED
+    assert found.best_pass is None
+
+
+def test_a_first_rate_that_fails_is_searched_below() -> None:
+    found = search(threshold(3.0), RATES)
+    assert levels(found)[:5] == [32.0, 16.0, 8.0, 4.0, 2.0]
+    assert found.capacity == pytest.approx(3.0, rel=0.05)
+    below_floor = search(threshold(0.1), RATES)
+    assert (below_floor.capacity, below_floor.high, below_floor.stopped_by) == (0.0, 0.5, StoppedBy.FIRST_STEP)
+
+
+@pytest.mark.parametrize("plan", [SearchPlan.of_clients(last=64), SearchPlan.of_rates(last=2000.0)])
+def test_a_server_that_never_fails_is_found_at_the_ladder_s_end(plan: SearchPlan) -> None:
+    found = search(Server(100, 0.01).measure, plan)
+    assert (found.capacity, found.low, found.high) == (plan.last, plan.last, None)
+    assert (found.stopped_by, found.finding, found.condition) == (StoppedBy.LADDER_END, Finding.LOWER_BOUND, None)
+    assert levels(found).count(plan.last) == 3
+
+
+def test_what_the_generator_cannot_do_is_a_lower_bound() -> None:
+    found = search(threshold(100.0, beyond=Outcome.GENERATOR_LIMITED), CLIENTS)
+    assert (found.stopped_by, found.finding) == (StoppedBy.GENERATOR, Finding.LOWER_BOUND)
+    assert found.capacity is not None
+    assert 95 <= found.capacity <= 100
+    assert found.high is None, "no step showed that the server fails"
+
+
+def test_errors_are_the_reason_where_they_are() -> None:
+    def measure(ask: Ask) -> Step:
+        order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+        refusing = finished([0.1] * 1000, failed=150 if ask.level.value > 175 else 0)
+        return judge(StepResult.of(order, refusing), Sla(), ask.phase, ask.lengthened, Latencies)
+
+    assert search(measure, CLIENTS).stopped_by is StoppedBy.ERRORS
+
+
+def test_an_inconclusive_step_is_lengthened_once_and_then_decides() -> None:
+    """9 of 1,000 slow lean to a pass at every length: no step is run a third time for it."""
+    found = search(lambda ask: measured(ask, Outcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
+    assert levels(found) == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]
+    assert [step.lengthened for step in found.steps] == [False, True, False, True, False, True, True, True]
+    assert found.capacity == 4.0
+    assert found.low == 0.0, "nothing passed clearly"
+    assert found.confirmations[0].shown == 0
+
+
+def test_a_capacity_from_too_few_requests_is_unsettled() -> None:
+    """20 requests in 40 s: nothing failed, and no p99 was ever told."""
+    server = Server(1, 2.0, sla=Sla(p99_s=9.0))
+    found = search(server.measure, SearchPlan.of_clients(last=8))
+    assert (found.capacity, found.finding) == (4.0, Finding.UNSETTLED)
+    assert found.best_pass is not None
+    p99 = found.best_pass.condition(Condition.P99)
+    assert p99 is not None
+    assert p99.measured is None
+
+
+def test_the_published_ladder_is_walked_rung_by_rung() -> None:
+    assert len(LINEAR_LADDER) == 43
+    found = search(threshold(50.0), SearchPlan.of_ladder(LevelKind.CLIENTS))
+    assert levels(found)[:16] == [1, 2, *range(4, 53, 4), 48]
+    assert (found.capacity, found.high) == (48.0, 52.0)
+    assert search(threshold(9999.0), SearchPlan.of_ladder(LevelKind.CLIENTS)).stopped_by is StoppedBy.LADDER_END
+
+
+def test_a_budget_ends_it_with_what_is_known() -> None:
+    plan = SearchPlan(LevelKind.CLIENTS, 1.0, 1024.0, budget_steps=9)
+    found = search(threshold(100.0), plan)
+    assert len(found.steps) == 9
+    assert (found.stopped_by, found.finding, found.confirmed) == (StoppedBy.BUDGET, Finding.UNSETTLED, False)
+    assert (found.capacity, found.high) == (96.0, 128.0)
+
+
+@given(st.integers(0, 20), st.booleans())
+def test_an_interrupted_search_goes_on_where_it_was(after: int, with_part: bool) -> None:
+    """Nobody measures ten minutes again for one Ctrl-C; and the half of a step decides nothing."""
+    whole = search(Server(4, 0.05, seed=1).measure, CLIENTS)
+    taken = iter(whole.steps)
+    count = 0
+
+    def until(ask: Ask) -> Step:
+        nonlocal count
+        if count == after:
+            raise Interrupted(judged_part(ask) if with_part else None)
+        count += 1
+        return next(taken)
+
+    first = search(until, CLIENTS)
+    if after >= len(whole.steps):
+        assert first == whole
+        return
+    assert (first.stopped_by, first.finding) == (StoppedBy.INTERRUPTED, Finding.UNSETTLED)
+    assert len(first.steps) == after + with_part
+    rest = iter(whole.steps[after:])
+    again = search(lambda ask: next(rest), CLIENTS, done=first.steps)
+    assert (again.capacity, again.low, again.high) == (whole.capacity, whole.low, whole.high)
+    assert [step for step in again.steps if not step.partial] == list(whole.steps)
+
+
+def judged_part(ask: Ask) -> Step:
+    """What a step had failed by when it was interrupted."""
+    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    part = finished([2.0] * 50, window_s=0.7, ended="stopped")
+    return judge(StepResult.of(order, part), Sla(), ask.phase, ask.lengthened, Latencies)
+
+
+def test_interrupted_at_once_nothing_is_known() -> None:
+    def measure(ask: Ask) -> Step:
+        raise Interrupted
+
+    found = search(measure, CLIENTS)
+    assert (found.capacity, found.steps, found.stopped_by) == (None, (), StoppedBy.INTERRUPTED)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SearchPlan.of_clients(first=0),
+        lambda: SearchPlan.of_clients(first=8, last=4),
+        lambda: SearchPlan(LevelKind.CLIENTS, 1.5, 8.0),
+        lambda: SearchPlan.of_rates(last=float("inf")),
+        lambda: SearchPlan.of_rates(first=float("nan")),
+        lambda: SearchPlan.of_rates(relative_gap=0.0),
+        lambda: SearchPlan.of_rates(times=0),
+        lambda: SearchPlan(LevelKind.RATE, 1.0, 8.0, factor=1.0),
+        lambda: SearchPlan.of_ladder(LevelKind.CLIENTS, ()),
+        lambda: SearchPlan.of_ladder(LevelKind.CLIENTS, (1.0, 4.0, 2.0)),
+    ],
+)
+def test_impossible_plans_are_refused(make: Callable[[], SearchPlan]) -> None:
+    with pytest.raises(UsageError):
+        make()
+
+
+def test_a_plan_reaches_its_end_exactly() -> None:
+    plan = SearchPlan.of_clients(last=100)
+    assert plan.above(Level(LevelKind.CLIENTS, 64.0)) == Level(LevelKind.CLIENTS, 100.0)
+    assert plan.above(Level(LevelKind.CLIENTS, 100.0)) is None

@@ -1,0 +1,182 @@
+"""A step held against the agreement: what is shown, what is only likely, and who is to blame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from chainmark.capacity.model import (
+    Condition,
+    ConditionResult,
+    Level,
+    LevelKind,
+    Outcome,
+    Phase,
+    Step,
+    StepOrder,
+    StepResult,
+)
+from chainmark.capacity.sla import Sla, judge, requests_to_estimate, share_interval
+from chainmark.core.errors import UsageError
+
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+
+CLIENTS = Level(LevelKind.CLIENTS, 8.0)
+RATE = Level(LevelKind.RATE, 100.0)
+
+
+def step(told: dict[str, Any], sla: Sla | None = None, level: Level = CLIENTS) -> Step:
+    order = StepOrder(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0)
+    return judge(StepResult.of(order, told), sla or Sla(), Phase.PROBE, read_histogram=Latencies)
+
+
+def limit(of: Step, name: Condition) -> ConditionResult:
+    found = of.condition(name)
+    assert found is not None
+    return found
+
+
+def mixed(quick: int, slow: int) -> list[float]:
+    return [0.1] * quick + [1.5] * slow
+
+
+@given(st.integers(2, 5000), st.data())
+def test_the_interval_is_that_of_clopper_and_pearson(n: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, n - 1))
+    exact = stats.binomtest(count, n).proportion_ci(0.95, method="exact")
+    assert share_interval(count, n) == pytest.approx((exact.low, exact.high), abs=1e-9)
+
+
+def test_with_none_or_all_of_them_only_one_side_is_open() -> None:
+    """Then 299 quick requests show a p99, the rule by which 299 are asked for."""
+    assert share_interval(0, 299)[1] <= 0.01 < share_interval(0, 298)[1]
+    assert share_interval(20, 20) == pytest.approx((0.05 ** (1 / 20), 1.0))
+    assert share_interval(0, 0) == (0.0, 1.0)
+
+
+def test_how_many_a_centile_needs() -> None:
+    assert (requests_to_estimate(0.99), requests_to_estimate(0.95)) == (299, 59)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(299, 700), st.integers(0, 12), st.integers(0, 12))
+def test_p99_within_the_limit_is_at_most_one_in_a_hundred_slower(seed: int, n: int, failed: int, unsent: int) -> None:
+    """The share and the centile are two faces of one condition; what failed is slower than anything."""
+    latencies = np.random.default_rng(seed).gamma(4.0, 0.1, n)
+    judged = limit(step(finished(latencies, failed=failed, unsent=unsent)), Condition.P99)
+    ordered = np.sort([*latencies, *[np.inf] * (failed + unsent)])
+    p99 = ordered[int(np.ceil(0.99 * len(ordered) - 1e-9)) - 1]
+    assert judged.met == (p99 <= 1.0)
+    assert judged.measured == (None if np.isinf(p99) else pytest.approx(p99))
+
+
+def test_clear_steps_pass_and_fail() -> None:
+    passed, failed = step(finished(mixed(1000, 2))), step(finished(mixed(960, 40)))
+    assert (passed.outcome, passed.leaning, passed.reason) == (Outcome.PASS, Outcome.PASS, None)
+    assert (failed.outcome, failed.leaning, failed.reason) == (Outcome.FAIL, Outcome.FAIL, Condition.P99)
+
+
+@pytest.mark.parametrize(("slow", "leaning"), [(9, Outcome.PASS), (12, Outcome.FAIL)])
+def test_what_straddles_is_inconclusive_but_leans(slow: int, leaning: Outcome) -> None:
+    """Neither is shown from 1,000 requests, of which about 10 may be slow."""
+    judged = step(finished(mixed(1000 - slow, slow)))
+    assert (judged.outcome, judged.leaning) == (Outcome.INCONCLUSIVE, leaning)
+
+
+def test_p99_of_ten_requests_is_never_their_maximum() -> None:
+    judged = step(finished([0.1] * 9 + [0.9]))
+    p99 = limit(judged, Condition.P99)
+    assert p99.measured is None
+    assert p99.note == "not estimable from 10 requests"
+    assert judged.outcome is Outcome.INCONCLUSIVE
+    assert limit(judged, Condition.SAMPLES).outcome is Outcome.INCONCLUSIVE
+
+
+def test_few_requests_show_a_failure_all_the_same() -> None:
+    """Eight of eight too slow need no further 292."""
+    assert step(finished([2.0] * 8)).outcome is Outcome.FAIL
+
+
+def test_nothing_answered_is_no_pass() -> None:
+    judged = step(finished([]))
+    assert (judged.outcome, judged.leaning) == (Outcome.INCONCLUSIVE, Outcome.FAIL)
+
+
+def test_errors_are_named_where_they_and_not_slowness_ended_it() -> None:
+    """3 % of errors push p99 beyond every limit; to call the server slow would send its owner the wrong way."""
+    judged = step(finished([0.1] * 970, failed=30))
+    assert limit(judged, Condition.P99).outcome is Outcome.FAIL
+    assert judged.reason is Condition.ERRORS
+    assert step(finished(mixed(900, 70), failed=30)).reason is Condition.P99
+
+
+def test_no_error_keeps_any_error_limit() -> None:
+    assert step(finished([0.1] * 400), Sla(error_share=0.0)).outcome is Outcome.PASS
+    assert step(finished([0.1] * 399, failed=1), Sla(error_share=0.0)).outcome is Outcome.FAIL
+
+
+def test_p95_decides_where_it_is_asked_for() -> None:
+    told = finished([0.1] * 900 + [0.5] * 100)
+    assert step(told).outcome is Outcome.PASS
+    assert step(told, Sla(p95_s=0.3)).reason is Condition.P95
+
+
+def test_a_rate_that_is_not_kept_fails_before_it_is_slow() -> None:
+    """5 % too many for 10 s make a backlog of half a second only, and p99 would call it a pass."""
+    told = finished(np.linspace(0.0, 0.5, 20_000), answered=[1904] * 11)
+    judged = step(told, level=Level(LevelKind.RATE, 2000.0))
+    assert limit(judged, Condition.P99).outcome is Outcome.PASS
+    assert (judged.outcome, judged.reason) == (Outcome.FAIL, Condition.ACHIEVED)
+
+
+def test_a_queue_that_happens_to_stand_at_the_end_is_no_overload() -> None:
+    """Of 400 requests 6 are under way when the window ends, as at any other time: too few to tell from chance."""
+    judged = step(finished([0.15] * 400, answered=[40] * 10 + [34]), level=Level(LevelKind.RATE, 40.0))
+    achieved = limit(judged, Condition.ACHIEVED)
+    assert (achieved.met, achieved.outcome) == (False, Outcome.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    "load", [{"lag_s": [0.2] * 500}, {"cpu_s": 9.0}], ids=["late by a fifth of a second", "busy for 90 % of the time"]
+)
+def test_the_server_is_not_blamed_for_a_late_generator(load: dict[str, Any]) -> None:
+    answered = [100] * 11
+    slow = step(finished(mixed(900, 100), answered=answered, **load), level=RATE)
+    assert (slow.outcome, slow.leaning) == (Outcome.GENERATOR_LIMITED, Outcome.GENERATOR_LIMITED)
+    # Lateness of the generator only adds to the latencies from the due time: what passes has passed.
+    assert step(finished([0.1] * 1000, answered=answered, **load), level=RATE).outcome is Outcome.PASS
+    assert step(finished([0.1] * 900, failed=100, answered=answered, **load), level=RATE).outcome is Outcome.FAIL
+
+
+def test_clients_have_no_schedule_to_lag_behind() -> None:
+    judged = step(finished(mixed(900, 100), lag_s=[0.2] * 500))
+    assert judged.outcome is Outcome.FAIL
+    assert judged.condition(Condition.ACHIEVED) is None
+
+
+def test_an_interrupted_step_decides_nothing() -> None:
+    assert step(finished([0.1] * 1000, ended="stopped")).partial
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({"p99_s": 0.0}, "p99_s"),
+        ({"p99_s": 121.0}, "p99_s"),
+        ({"p95_s": 1.0}, "p95_s"),
+        ({"error_share": 1.5}, "error_share"),
+        ({"achieved_share": 1.1}, "achieved_share"),
+        ({"min_requests": 0}, "min_requests"),
+        ({"p98_s": 1.0}, "p98_s"),
+        ({"p99_s": float("nan")}, "p99_s"),
+    ],
+)
+def test_impossible_agreements_are_refused_by_name(values: dict[str, Any], names: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Sla.of(values)
+    assert f"`{names}`" in refused.value.message
+    assert "\n" not in refused.value.message
