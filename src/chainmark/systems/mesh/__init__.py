@@ -1,1 +1,5 @@
-"""Mesh (formerly Rosetta) APIs: what a server offers, a corpus sampled from it, what a right answer is."""
+"""Mesh (Rosetta) servers: what they are and offer, what they are asked, what a right answer is."""
+
+from chainmark.systems.mesh.system import SYSTEM
+
+__all__ = ["SYSTEM"]
