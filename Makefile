@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python setup nodes servers format docs bench check-truth clean
+.PHONY: help demo test check test-rust test-python setup nodes servers example-server format docs bench check-truth clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ nodes: $(VENV)/.built
 servers: $(VENV)/.built
 	@echo "building the Mesh servers that the tests ask …"
 	@$(BIN)/python -m tests.real.mesh_servers build
+
+example-server: setup ## run Coinbase's example of a Mesh server until Ctrl-C
+	@$(BIN)/python -m tests.real.mesh_servers rosetta-example
 
 check: setup ## formatting, lints and types
 	$(BIN)/ruff format --check src tests benches

@@ -64,14 +64,23 @@ def levels_of(found: Found) -> tuple[Level, ...]:
 
 def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalogue:
     """The catalogue of a load test that found this."""
+    return _catalogue(system, title, [(one.endpoint, tuple(one.answers), levels_of(one)) for one in found])
+
+
+def typical_catalogue(system: str, title: str, endpoints: Sequence[Endpoint]) -> Catalogue:
+    """What a load test of these endpoints has, with one level as an example."""
+    level = Level(LevelKind.RATE, 100.0)
+    return _catalogue(system, title, [(endpoint, tuple(LevelKind), (level,)) for endpoint in endpoints])
+
+
+def _catalogue(
+    system: str, title: str, measured: Sequence[tuple[Endpoint, tuple[LevelKind, ...], tuple[Level, ...]]]
+) -> Catalogue:
     populations = [Population(id=SEARCHES, label="searches of a capacity", keys=[ATTEMPT])]
     metrics: list[Metric] = []
-    for one in found:
-        endpoint = one.endpoint
-        metrics += [
-            capacity_metric(endpoint.id, endpoint.label, kind, order) for order, kind in enumerate(one.answers, start=1)
-        ]
-        for number, level in enumerate(levels_of(one)):
+    for endpoint, kinds, levels in measured:
+        metrics += [capacity_metric(endpoint.id, endpoint.label, kind, order) for order, kind in enumerate(kinds, 1)]
+        for number, level in enumerate(levels):
             populations.append(
                 Population(
                     id=population_id(endpoint.id, level),
@@ -81,7 +90,7 @@ def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalo
                 )
             )
             metrics += _fixed(endpoint, level, 10 + 2 * number)
-    tables = [Table(id=one.endpoint.id, title=one.endpoint.label) for one in found]
+    tables = [Table(id=endpoint.id, title=endpoint.label) for endpoint, _, _ in measured]
     return Catalogue(
         system=system, title=title, populations=populations, tables=tables, conditions=CONDITIONS, metrics=metrics
     )

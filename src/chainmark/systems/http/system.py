@@ -13,7 +13,7 @@ import blake3
 import httpx
 from pydantic import BaseModel
 
-from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.metrics import typical_catalogue
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.step import run_step
@@ -35,8 +35,8 @@ class HttpApi:
     title = "HTTP API"
 
     def catalogue(self) -> Catalogue:
-        """Its metrics come with the endpoints of a profile; without one there are none."""
-        return load_catalogue_of(self.name, self.title, [])
+        """The metrics of an endpoint called `endpoint`, at one level as an example; a profile names its own."""
+        return typical_catalogue(self.name, self.title, [Endpoint("endpoint", "/endpoint", ())])
 
     def profile(self, content: Mapping[str, object]) -> HttpProfile:
         """Check a profile, and fill in its templates once, so that a missing value is found before any load."""

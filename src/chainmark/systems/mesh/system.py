@@ -9,7 +9,8 @@ from typing import cast
 
 from pydantic import BaseModel
 
-from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.metrics import typical_catalogue
+from chainmark.capacity.model import Endpoint
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
@@ -17,6 +18,7 @@ from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder, Service, ServiceOrder
+from chainmark.systems.mesh.bodies import READS
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
@@ -36,8 +38,8 @@ class MeshApi:
     title = "Mesh API"
 
     def catalogue(self) -> Catalogue:
-        """Its metrics come with the endpoints of a server; without one there are none."""
-        return load_catalogue_of(self.name, self.title, [])
+        """The metrics of a server that offers everything, each endpoint at one level as an example."""
+        return typical_catalogue(self.name, self.title, [Endpoint(read.id, read.label, ()) for read in READS])
 
     def profile(self, content: Mapping[str, object]) -> MeshProfile:
         """Check a profile."""
