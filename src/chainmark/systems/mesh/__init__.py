@@ -1,1 +1,5 @@
-"""Mesh (formerly Rosetta) APIs: what a server offers, a corpus sampled from it, what a right answer is."""
+"""Mesh (Rosetta) APIs: what a server offers, what it can be asked, what a right answer is, what others have published."""
+
+from chainmark.systems.mesh.system import SYSTEM
+
+__all__ = ["SYSTEM"]
