@@ -9,6 +9,7 @@ its own, beside polars reading the same file and giving the same means and centi
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import tempfile
@@ -135,6 +136,7 @@ def _measured(work: Callable[[Path], object], folder: Path) -> tuple[float, floa
 
 def large() -> None:
     """Print one line for each way."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line has it
     context = get_context("spawn")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.comparison import Comparison, Outcome, Verdict
     from chainmark.core.errors import ChainmarkError
+    from chainmark.core.load_report import LoadReport
     from chainmark.core.manifest import Manifest
     from chainmark.core.prediction import Evidence, Explanation, Prediction
     from chainmark.core.published import PublishedReport, ReportStyle
     from chainmark.core.side_by_side import SideBySide
-    from chainmark.report import render_html, render_markdown, render_pdf, render_terminal, worded
+    from chainmark.report import junit_xml, render_html, render_markdown, render_pdf, render_terminal, worded
     from chainmark.stats.summarise import summarise
     from chainmark.store.paths import data_directory
     from chainmark.store.runs import SealedRun, Store
@@ -36,6 +37,7 @@ __all__ = [
     "Comparison",
     "Evidence",
     "Explanation",
+    "LoadReport",
     "Manifest",
     "Outcome",
     "Prediction",
@@ -49,6 +51,7 @@ __all__ = [
     "compare_runs",
     "compare_side_by_side",
     "data_directory",
+    "junit_xml",
     "render_html",
     "render_markdown",
     "render_pdf",
@@ -63,11 +66,12 @@ _HOMES = {
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.comparison": ["Comparison", "Outcome", "Verdict"],
     "chainmark.core.errors": ["ChainmarkError"],
+    "chainmark.core.load_report": ["LoadReport"],
     "chainmark.core.manifest": ["Manifest"],
     "chainmark.core.prediction": ["Evidence", "Explanation", "Prediction"],
     "chainmark.core.published": ["PublishedReport", "ReportStyle"],
     "chainmark.core.side_by_side": ["SideBySide"],
-    "chainmark.report": ["render_html", "render_markdown", "render_pdf", "render_terminal", "worded"],
+    "chainmark.report": ["junit_xml", "render_html", "render_markdown", "render_pdf", "render_terminal", "worded"],
     "chainmark.stats.summarise": ["summarise"],
     "chainmark.store.paths": ["data_directory"],
     "chainmark.store.runs": ["SealedRun", "Store"],

@@ -4,7 +4,7 @@ Errors: ValueError for an argument that cannot be used and for a call out of ord
 cannot be dialled or does not confirm a subscription. The message is one sentence, then a line that starts with `hint:`.
 """
 
-from typing import TypedDict, final
+from typing import Any, TypedDict, final
 
 class DecodedTransaction(TypedDict):
     connections: int
@@ -116,6 +116,168 @@ class EventObserver:
 
     def reconnects(self) -> int:
         """How often the subscription was lost and made again."""
+
+class HttpBooks(TypedDict):
+    """Requests: due = ok + failed + unsent; sent = ok + failed."""
+
+    due: int
+    sent: int
+    ok: int
+    failed: int
+    unsent: int
+
+class HttpTimes(TypedDict):
+    """A histogram; the figures are None where nothing was recorded. Minimum, mean and maximum are exact."""
+
+    n: int
+    min_s: float | None
+    mean_s: float | None
+    max_s: float | None
+    p50_s: float | None
+    p90_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    hdr: str
+    """What `Histogram` takes."""
+
+# The functional form, because one key is a Python keyword.
+HttpFailures = TypedDict(
+    "HttpFailures",
+    {
+        # status, answer, connect, reset, closed, timeout, protocol, tls or wrong answer
+        "class": str,
+        "status": int | None,
+        "told": dict[str, Any],  # the order's error pointers that the body has, with their values
+        "detail": str,
+        "example": str,  # of the first of them
+        "count": int,
+        "first_s": float,  # after the step's begin
+    },
+)
+
+class HttpSeries(TypedDict):
+    """One value per second of the step, warm-up and draining included."""
+
+    second: list[int]
+    started: list[int]
+    """Requests that were handed to a connection."""
+    ok: list[int]
+    failed: list[int]
+    in_flight: list[int]
+    """At the second's end."""
+    queued: list[int]
+    """Due but not yet handed to a connection, at the second's end."""
+    p50_s: list[float | None]
+    """Latency of what ended in the second, failed or not; of two digits, as are p99_s and lag_p99_s."""
+    p99_s: list[float | None]
+    max_s: list[float | None]
+    bytes_in: list[int]
+    cpu_s: list[float]
+    lag_p99_s: list[float | None]
+    errors: dict[str, list[int]]
+    """By class; only those that were met."""
+
+class HttpConnections(TypedDict):
+    """Connections that were opened, and attempts that failed, each address counted."""
+
+    opened: int
+    failed: int
+
+# The functional form, because one key is a Python keyword.
+HttpRecords = TypedDict(
+    "HttpRecords",
+    {
+        # Columns: little-endian bytes, one value per measured request, by due time.
+        "due_ns": bytes,  # i64, after started_ns
+        "latency_ns": bytes,  # i64, from the due time to the end; -1 if unsent
+        "service_ns": bytes,  # i64, from the sending to the end; -1 if unsent
+        "request": bytes,  # u32, its place in the order
+        "class": bytes,  # u8, see http_record_classes
+    },
+)
+
+class HttpResult(TypedDict):
+    """What one step has measured; everything is of the window unless said otherwise."""
+
+    books: HttpBooks
+    warm_up: HttpBooks
+    started_ns: int
+    """The step's begin, in wall nanoseconds since 1970."""
+    window_s: float
+    """How long the window really was: giving up and stopping shorten it."""
+    ended: str
+    """time, gave up or stopped."""
+    latency: HttpTimes
+    """Right answers; from the due time in an open loop, from the start in a closed one."""
+    latency_all: HttpTimes
+    """And failures, with the time until they failed."""
+    service: HttpTimes
+    """Right answers, from the sending, connecting included."""
+    lag: HttpTimes
+    """Open loop: how late requests were sent though a connection was free."""
+    classes: list[HttpFailures]
+    """At most 200, the most frequent first; the rest are counted as `others` of their class."""
+    warm_up_classes: list[HttpFailures]
+    series: HttpSeries
+    connections: HttpConnections
+    bytes_in: int
+    bytes_out: int
+    cpu_s: float
+    """Of the generator's threads, over the whole step."""
+    wall_s: float
+    threads: int
+    records: HttpRecords | None
+    records_left_out: int
+
+def http_record_classes() -> list[str]:
+    """Return the names of the classes in records, by number: ok, the classes of failures, unsent."""
+
+@final
+class HttpLoad:
+    """One step of load on an HTTP server: made, started once, finished once. Deleting it ends its threads."""
+
+    def __init__(self, order_json: str) -> None:
+        """Check the order, which crates/chainmark-load/src/http/order.rs describes."""
+
+    def start(self) -> None:
+        """Resolve the host and begin the step. What the server does or fails to do is counted, never raised."""
+
+    def progress(self) -> str:
+        """Return how far it is, as JSON.
+
+        phase (ready, warm-up, window, drain or done), elapsed_s, planned_s, started, ok, failed, in_flight, queued; of
+        the last whole second ok_per_s, failed_per_s, p50_s and p99_s, or null.
+        """
+
+    def running(self) -> bool:
+        """Whether requests are still sent or waited for."""
+
+    def stop(self) -> None:
+        """End the step now: nothing more starts, what is under way is waited for as long as draining may take."""
+
+    def finish(self) -> HttpResult:
+        """Wait for the end and return what was measured.
+
+        Ctrl-C ends the waiting, not the load: stop() it and call this again to have its result.
+        """
+
+@final
+class Histogram:
+    """Times from 1 µs to 120 s with 3 significant digits; an HdrHistogram of nanoseconds."""
+
+    def __init__(self, base64: str | None = None) -> None:
+        """Read one in V2 form, deflated or not; without a text it is empty."""
+
+    def merge(self, other: Histogram) -> None: ...
+    def count_over(self, time_s: float) -> int:
+        """How many were longer; what falls into the bucket of `time_s` is not."""
+
+    def quantile(self, share: float) -> float | None:
+        """Return the time that this share did not exceed, in seconds; None if it is empty."""
+
+    def n(self) -> int: ...
+    def to_base64(self) -> str: ...
 
 @final
 class SimulatedBatches:

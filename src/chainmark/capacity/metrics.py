@@ -68,7 +68,9 @@ def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalo
     metrics: list[Metric] = []
     for one in found:
         endpoint = one.endpoint
-        metrics += [_capacity(endpoint, kind, order) for order, kind in enumerate(one.answers, start=1)]
+        metrics += [
+            capacity_metric(endpoint.id, endpoint.label, kind, order) for order, kind in enumerate(one.answers, start=1)
+        ]
         for number, level in enumerate(levels_of(one)):
             populations.append(
                 Population(
@@ -85,22 +87,23 @@ def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalo
     )
 
 
-def _capacity(endpoint: Endpoint, kind: LevelKind, order: int) -> Metric:
+def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -> Metric:
+    """The metric of an endpoint's capacity, ``label`` being the endpoint's."""
     _, words, unit = _CAPACITY[kind]
     return Metric(
-        id=capacity_id(endpoint.id, kind),
-        label=f"{endpoint.label} {words}",
+        id=capacity_id(endpoint_id, kind),
+        label=f"{label} {words}",
         unit=unit,
         kind=Kind.POSITIVE,
         better=Better.HIGHER,
         statistics=["mean"],
         judged_by=["mean"],
-        table=endpoint.id,
+        table=endpoint_id,
         order=order,
         population=SEARCHES,
         default_noise=CAPACITY_NOISE,
         gating=True,
-        description=f"The highest level that {endpoint.label} takes within its agreement, found by search and "
+        description=f"The highest level that {label} takes within its agreement, found by search and "
         "confirmed by repetition; 0 where the lowest level fails.",
         source=["load steps"],
     )

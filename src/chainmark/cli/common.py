@@ -15,6 +15,7 @@ import chainmark
 from chainmark.cli.console import err, out, print_json
 from chainmark.core.comparison import Comparison, Verdict
 from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.load_report import LoadReport
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
 from chainmark.core.side_by_side import SideBySide
@@ -26,7 +27,7 @@ from chainmark.systems.base import LaunchableSystem, System, launchable, load_sy
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
-Document = Comparison | Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide
+Document = Comparison | Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide | LoadReport
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.FAIL: ExitCode.FAIL,

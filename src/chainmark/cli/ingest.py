@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -83,19 +84,35 @@ def ingest(
     )
     importer = Importer(open_store(), importable(load_system(system)))
     with progress() as listener:
-        made = importer.make(order, listener)
+        made = importer.make_all(order, listener)
     if as_json:
-        print_json({"is_new": made.is_new, **made.run.manifest.model_dump(mode="json")})
+        entries = [{"is_new": one.is_new, **one.run.manifest.model_dump(mode="json")} for one in made]
+        print_json(entries[0] if len(entries) == 1 else entries)
+    elif len(made) == 1:
+        print_summary(made[0])
     else:
-        print_summary(made)
-    if made.run.manifest.status is Status.INVALID:
-        for gate in failed_gates(made.run):
+        print_list(made)
+    invalid = [one for one in made if one.run.manifest.status is Status.INVALID]
+    for one in invalid:
+        for gate in failed_gates(one.run):
             told = f": {gate.detail}" if gate.detail else ""
             err.print(
                 f"the run is invalid: {gate.label}: {gate.measured}, but {gate.limit} is required{told}", markup=False
             )
+    if invalid:
         err.print("hint: an invalid run is never compared; other filters may leave something to analyse")
         raise typer.Exit(ExitCode.INVALID)
+
+
+def print_list(made: Sequence[ImportedRun]) -> None:
+    """What was imported where the source held several runs, for people."""
+    table = Table("run", "version", "what", box=None, padding=(0, 2, 0, 0))
+    for one in made:
+        facts = [fact.value for fact in one.run.manifest.facts]
+        table.add_row(one.run.run_id, one.run.manifest.subject.version, "; ".join(facts))
+    out.print(table)
+    fresh = sum(one.is_new for one in made)
+    out.print(f"\n{len(made)} runs, {fresh} of them new", markup=False)
 
 
 def print_summary(made: ImportedRun) -> None:

@@ -24,7 +24,7 @@ from chainmark.cli.common import (
 )
 from chainmark.cli.console import err, progress
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.load_report import LoadReport
+from chainmark.core.load_verdict import exit_code, verdict
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import ServedSystem, ServiceOrder, served
@@ -156,11 +156,12 @@ def _finish(made: Sequence[LoadTest], output: Output, junit: Path | None, former
     codes = []
     for test in made:
         output.present(test.report)
-        codes.append(exit_code(test.report))
+        codes.append(exit_code(verdict(test.report)[0]))
         for run in test.runs:
             err.print(f"run     {run.run_id}", markup=False)
     if junit is not None:
-        write_bytes(junit, chainmark.render_junit([test.report for test in made]).encode())
+        for number, test in enumerate(made, start=1):
+            write_bytes(numbered(junit, number), chainmark.junit_xml(test.report).encode())
     if any(test.interrupted for test in made):
         err.print("interrupted: what was measured is kept as a partial run, which is never compared")
         raise typer.Exit(INTERRUPTED)
@@ -172,9 +173,9 @@ def _finish(made: Sequence[LoadTest], output: Output, junit: Path | None, former
     raise typer.Exit(worst(codes))
 
 
-def exit_code(report: LoadReport) -> ExitCode:
-    """0: the agreement is met; 1: it is missed; 3: undecided."""
-    return {"met": ExitCode.DONE, "missed": ExitCode.FAIL}.get(chainmark.load_verdict(report), ExitCode.INCONCLUSIVE)
+def numbered(path: Path, number: int) -> Path:
+    """The path of a repetition's file: `junit.xml`, `junit-2.xml` and so on."""
+    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 def worst(codes: Sequence[ExitCode]) -> ExitCode:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,9 +11,8 @@ import numpy as np
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core.metric import Metric
 from chainmark.stats.centiles import FloatArray, finite
+from chainmark.stats.threads import worker_threads
 from chainmark.stats.woodruff import LARGE_ROWS
-
-_MOST_THREADS = 2  # each holds a column of a run
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class SideSamples:
         if len(runs) == 1 or all(run.rows(metric.population) <= LARGE_ROWS for run in runs):
             self.runs = [_read(run, metric) for run in runs]  # sooner than threads are started
             return
-        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+        with worker_threads() as pool:
             self.runs = list(pool.map(lambda run: _read(run, metric), runs))
 
     @cached_property

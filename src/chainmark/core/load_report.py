@@ -14,6 +14,7 @@ from chainmark.core.manifest import Fact, Subject
 
 LOAD_REPORT_SCHEMA = 1
 StepOutcome = Literal["pass", "fail", "inconclusive", "generator-limited"]
+Kind = Literal["clients", "rate"]
 
 
 class _Part(BaseModel):
@@ -61,11 +62,12 @@ class StepEntry(_Part):
     """One step of load: its level, its books, its latencies in seconds (of all requests that ended), its judgement.
 
     Attributes:
+        warm_up_s: what of ``seconds`` comes before the window.
         curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
     """
 
     number: int
-    kind: Literal["clients", "rate"]
+    kind: Kind
     level: float
     phase: Literal["probe", "bisect", "confirm", "fixed"]
     outcome: StepOutcome
@@ -74,6 +76,7 @@ class StepEntry(_Part):
     lengthened: bool
     partial: bool
     ended: str
+    warm_up_s: float = 0.0
     window_s: float
     due: int
     ok: int
@@ -94,7 +97,11 @@ class StepEntry(_Part):
 
 
 class SecondEntry(_Part):
-    """What happened in one second of one step, from the begin of its warm-up on."""
+    """What happened in one second of one step, from the begin of its warm-up on.
+
+    Attributes:
+        errors: the failed requests by kind ("status", "timeout"); what they lack of ``failed`` is of no known kind.
+    """
 
     step: int
     second: int
@@ -106,6 +113,7 @@ class SecondEntry(_Part):
     p50_s: float | None
     p99_s: float | None
     max_s: float | None
+    errors: dict[str, int] = {}
 
 
 class CapacityEntry(_Part):
@@ -120,7 +128,7 @@ class CapacityEntry(_Part):
         best_step, fail_step: numbers of the steps that stand for the answer.
     """
 
-    kind: Literal["clients", "rate"]
+    kind: Kind
     capacity: float | None
     low: float
     high: float | None

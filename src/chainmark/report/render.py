@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel
 from rich.console import Console
 
 from chainmark.core.comparison import Comparison
+from chainmark.core.load_report import LoadReport
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
 from chainmark.core.side_by_side import SideBySide
@@ -12,6 +17,7 @@ from chainmark.core.trail import Story
 from chainmark.report import html, markdown, pdf, terminal
 from chainmark.report.evidence_sheet import evidence_sheet
 from chainmark.report.explanation_sheet import explanation_sheet
+from chainmark.report.load_sheet import load_sheet
 from chainmark.report.prediction_sheet import prediction_sheet
 from chainmark.report.published_sheet import published_sheet
 from chainmark.report.sheet import Sheet
@@ -22,23 +28,24 @@ from chainmark.report.sheet_terminal import render_sheet_terminal
 from chainmark.report.side_by_side_sheet import side_by_side_sheet
 from chainmark.report.trail_sheet import trail_sheet
 
-ModelDocument = Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide
+ModelDocument = Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide | LoadReport
 Document = Comparison | ModelDocument
+
+
+_SHEETS: dict[type[BaseModel], Callable[[Any], Sheet]] = {
+    Prediction: prediction_sheet,
+    Explanation: explanation_sheet,
+    Evidence: evidence_sheet,
+    Story: trail_sheet,
+    PublishedReport: published_sheet,
+    SideBySide: side_by_side_sheet,
+    LoadReport: load_sheet,
+}
 
 
 def sheet_of(document: ModelDocument) -> Sheet:
     """The document laid out as a sheet."""
-    if isinstance(document, Prediction):
-        return prediction_sheet(document)
-    if isinstance(document, Explanation):
-        return explanation_sheet(document)
-    if isinstance(document, Story):
-        return trail_sheet(document)
-    if isinstance(document, PublishedReport):
-        return published_sheet(document)
-    if isinstance(document, SideBySide):
-        return side_by_side_sheet(document)
-    return evidence_sheet(document)
+    return _SHEETS[type(document)](document)
 
 
 def render_terminal(document: Document, console: Console) -> None:

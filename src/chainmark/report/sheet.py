@@ -79,7 +79,8 @@ class Strip:
 class Table:
     """A table whose first column names its rows. ``bars`` say the same in characters, its rows numbered from 1.
 
-    ``tails`` is what the tails of its cells are called, where some are left out.
+    ``tails`` is what the tails of its cells are called, where some are left out. A terminal leaves out a table that is
+    ``only_on_pages``, and says so.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Table:
     sortable: bool = False
     bars: list[StackedBar] = field(default_factory=list)
     tails: str = "standard errors"
+    only_on_pages: bool = False
 
     def column(self, index: int) -> list[TableCell]:
         """One column's cells."""

@@ -15,6 +15,7 @@ from chainmark.report.bars import text_bar, text_scale
 from chainmark.report.lines import Printer, shorten, wrapped
 from chainmark.report.model_charts import LINE_COLOURS_ON_DARK, PART_COLOURS
 from chainmark.report.sheet import (
+    Block,
     Definitions,
     Figure,
     Listing,
@@ -56,20 +57,35 @@ def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
         out.line(Text.assemble(first, gap, (line, "bold")))
     out.blank()
     for block in sheet.blocks():
-        if isinstance(block, Table):
-            _print_table(block, out)
-        elif isinstance(block, Listing):
-            _print_listing(block, out)
-        elif isinstance(block, Definitions):
-            _print_definitions(block, out)
-        elif isinstance(block, Remarks):
-            _print_remarks(block, out)
-        elif block.strips:
-            _print_strips(block, out)
-    for note in sheet.notes:
+        _print(block, out)
+    left_out = [block for block in sheet.blocks() if isinstance(block, Table) and block.only_on_pages]
+    notes = [*sheet.notes, *_left_out(left_out)]
+    for note in notes:
         out.item(note)
-    if sheet.notes:
+    if notes:
         out.blank()
+
+
+def _print(block: Block, out: Printer) -> None:
+    if isinstance(block, Table):
+        if not block.only_on_pages:
+            _print_table(block, out)
+    elif isinstance(block, Listing):
+        _print_listing(block, out)
+    elif isinstance(block, Definitions):
+        _print_definitions(block, out)
+    elif isinstance(block, Remarks):
+        _print_remarks(block, out)
+    elif block.strips:
+        _print_strips(block, out)
+
+
+def _left_out(tables: Sequence[Table]) -> list[str]:
+    """Where to find the tables that are not printed."""
+    if not tables:
+        return []
+    rows = units.plural(sum(len(table.rows) for table in tables), "row")
+    return [f"{units.plural(len(tables), 'long table')} ({rows}) can be seen with `--html`, `--pdf` and `--md`."]
 
 
 @dataclass(frozen=True)

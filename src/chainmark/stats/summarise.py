@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -16,6 +15,7 @@ from chainmark.core.metric import Kind, Metric, Population
 from chainmark.stats import woodruff
 from chainmark.stats.bootstrap import (
     RESAMPLES,
+    Multiplicities,
     generator,
     multiplicities,
     resampled_centiles,
@@ -24,9 +24,10 @@ from chainmark.stats.bootstrap import (
 )
 from chainmark.stats.centiles import FloatArray, IntArray, distribution_of_sorted, estimable_centile, fraction_of
 from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
+from chainmark.stats.threads import worker_threads
 from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, units_of
 
-_MOST_THREADS = 2  # each holds a few columns of a large population
+_CACHED_ELEMENTS = 300_000  # multiplicities of rows at a time: so many stay in a processor's own cache
 
 # Per fraction, and None for the mean: the statistic of every resample.
 Replicates = Mapping[float | None, FloatArray]
@@ -93,19 +94,31 @@ def _row_replicates(
 ) -> list[Replicates]:
     """Every row resampled with its unit: exact, and too slow for a large population."""
     parts: list[list[FloatArray]] = [[] for _ in prepared]
-    for weights in multiplicities(rng, units.count, length):
-        for part, item in zip(parts, prepared, strict=True):
-            means = resampled_means(weights, item.mean.sums, item.mean.counts)[:, None]
-            if not item.resampled or item.sorted_values is None or item.sorted_units is None:
-                part.append(means)
-                continue
-            per_row = np.take(weights, item.sorted_units, axis=1)
-            centiles = resampled_centiles(per_row, item.sorted_values, item.resampled)
-            part.append(np.concatenate([means, centiles], axis=1))
+    with worker_threads() as pool:
+        for weights in multiplicities(rng, units.count, length):
+            factors = weights.astype(np.float64)
+            replicates = partial(_replicates, weights, factors)
+            for part, found in zip(parts, pool.map(replicates, prepared), strict=True):
+                part.append(found)
     return [
         dict(zip([None, *item.resampled], np.concatenate(part).T, strict=True))
         for part, item in zip(parts, prepared, strict=True)
     ]
+
+
+def _replicates(weights: Multiplicities, factors: FloatArray, item: _Prepared) -> FloatArray:
+    """The mean and the centiles of one metric's resamples, shape (resamples, 1 + fractions)."""
+    means = resampled_means(factors, item.mean.sums, item.mean.counts)[:, None]
+    if not item.resampled or item.sorted_values is None or item.sorted_units is None:
+        return means
+    rows = max(1, _CACHED_ELEMENTS // len(item.sorted_units))
+    centiles = [
+        resampled_centiles(
+            np.take(weights[first : first + rows], item.sorted_units, axis=1), item.sorted_values, item.resampled
+        )
+        for first in range(0, len(weights), rows)
+    ]
+    return np.concatenate([means, np.concatenate(centiles)], axis=1)
 
 
 def _estimate(prepared: _Prepared, statistic: str, replicates: Replicates | None, method: str) -> Estimate:
@@ -159,7 +172,7 @@ def _prepared(
     def prepare(metric: Metric) -> _Prepared | None:
         return _prepare(metric, samples.column(metric.id), units, population, is_large=is_large)
 
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+    with worker_threads() as pool:
         return [item for item in pool.map(prepare, metrics) if item is not None], units.without_rows()
 
 

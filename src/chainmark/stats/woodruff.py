@@ -16,11 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 
 import numpy as np
 
 from chainmark.stats.bootstrap import RESAMPLES, multiplicities
-from chainmark.stats.centiles import FloatArray, centile_index
+from chainmark.stats.centiles import FloatArray, IntArray, centile_index
+from chainmark.stats.threads import product_threads
 from chainmark.stats.units import UnitMean, Units
 
 LARGE_ROWS = 20_000  # of a population: with more, centiles' errors come from resampled shares
@@ -28,6 +31,7 @@ MOST_UNITS = 131_072  # resampled one by one; beyond it neighbours are bundled
 _CHUNK_ELEMENTS = 2_000_000  # a larger chunk is quicker and takes more memory: some 120 MB
 _NEAR = 64  # ranks around a centile that are all kept; those further away are thinned to steps of 2 %
 _WHOLE_BITS = 52
+_STACKED_COLUMNS = 60  # multiplied at a time: a product with a few columns takes twice as long a column
 
 
 @dataclass(frozen=True)
@@ -127,12 +131,21 @@ def reduced(
     """
     shares = {fraction: share_at(sorted_values, fraction) for fraction in fractions}
     deviations, exponent = _whole(mean.sums - mean.value * mean.counts)
-    valid = np.bincount(units.of_row, weights=np.isfinite(values), minlength=units.count)
-    below = [
-        np.bincount(units.of_row, weights=values <= sorted_values[share.index], minlength=units.count)
-        for share in shares.values()
-    ]
-    return Reduced(mean, shares, np.column_stack([deviations, mean.counts, valid, *below]), exponent)
+    limits = [float(sorted_values[share.index]) for share in shares.values()]
+    counts = _at_or_below(values, units, [*limits, np.inf])
+    return Reduced(mean, shares, np.column_stack([deviations, mean.counts, counts[:, -1], counts[:, :-1]]), exponent)
+
+
+def _at_or_below(values: FloatArray, units: Units, limits: Sequence[float]) -> IntArray:
+    """How many values of each unit are at or below each of the limits, in any order; shape (units, limits)."""
+    places = np.argsort(limits, kind="stable")
+    cells = units.of_row * (len(limits) + 1)  # one for NaN, which is below no limit
+    for place in places:
+        cells += ~(values <= limits[place])
+    counted = np.bincount(cells, minlength=units.count * (len(limits) + 1)).reshape(units.count, -1)
+    result = np.empty((units.count, len(limits)), dtype=np.int64)
+    result[:, places] = counted.cumsum(axis=1)[:, :-1]
+    return result
 
 
 def replicates(
@@ -149,9 +162,24 @@ def replicates(
     Returns:
         Per metric its `Reduced.replicates`.
     """
-    sums: list[list[FloatArray]] = [[] for _ in metrics]
-    for weights in multiplicities(rng, units, block_length, RESAMPLES, _CHUNK_ELEMENTS):
-        factors = weights.astype(np.float64)
-        for part, metric in zip(sums, metrics, strict=True):
-            part.append(factors @ metric.columns)
-    return [metric.replicates(np.concatenate(part)) for part, metric in zip(sums, metrics, strict=True)]
+    groups = _stacked(metrics)
+    sums: list[list[FloatArray]] = [[] for _ in groups]
+    with product_threads() as pool:
+        for weights in multiplicities(rng, units, block_length, RESAMPLES, _CHUNK_ELEMENTS):
+            factors = weights.astype(np.float64)
+            for part, found in zip(sums, pool.map(partial(np.matmul, factors), groups), strict=True):
+                part.append(found)
+    columns = np.concatenate([np.concatenate(part) for part in sums], axis=1)
+    ends = np.cumsum([metric.columns.shape[1] for metric in metrics])[:-1]
+    return [metric.replicates(own) for metric, own in zip(metrics, np.split(columns, ends, axis=1), strict=True)]
+
+
+def _stacked(metrics: Sequence[Reduced]) -> list[FloatArray]:
+    """The columns of all metrics beside each other, some metrics at a time."""
+    widths = np.cumsum([metric.columns.shape[1] for metric in metrics])
+    groups = [list(group) for _, group in groupby(zip(widths, metrics, strict=True), key=_group)]
+    return [np.concatenate([metric.columns for _, metric in group], axis=1) for group in groups]
+
+
+def _group(numbered: tuple[np.int64, Reduced]) -> int:
+    return int(numbered[0]) // _STACKED_COLUMNS

@@ -66,6 +66,7 @@ class ImportOrder:
         threads: 0 means all cores. The run does not depend on it.
         keep_events: store every decoded event too.
         published_rules: analyse as the incumbent's published reports do, its quirks included.
+        part: which run of a source that holds several, as the system calls it.
     """
 
     source: Path
@@ -79,6 +80,7 @@ class ImportOrder:
     threads: int = 0
     keep_events: bool = False
     published_rules: bool = False
+    part: str | None = None
 
 
 @dataclass
@@ -253,6 +255,18 @@ class ImportableSystem(System, Protocol):
         Raises:
             UsageError: these are no such logs, or something that they need is missing.
             EnvironmentFailure: they cannot be read, or the run cannot be written.
+        """
+
+
+@runtime_checkable
+class PartedSystem(ImportableSystem, Protocol):
+    """An importable system whose sources may hold several runs, such as a page of published tables."""
+
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The names of the runs in the source; none: it is one run.
+
+        Raises:
+            UsageError: the source is not what it should be.
         """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from chainmark.core.progress import Progress
 from chainmark.stats.samples import ParquetSamples
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import ImportableSystem, Imported, ImportOrder
+from chainmark.systems.base import ImportableSystem, Imported, ImportOrder, PartedSystem
 from chainmark.systems.runner import tool_version
 
 # Of everything drawn at random: the same logs have the same standard errors.
@@ -38,6 +38,13 @@ class Importer:
 
     store: Store
     system: ImportableSystem
+
+    def make_all(self, order: ImportOrder, progress: Progress) -> list[ImportedRun]:
+        """Make every run that the source holds, as :meth:`make` does one."""
+        parts: list[str | None] = [order.part]
+        if isinstance(self.system, PartedSystem):
+            parts = list(self.system.parts(order))
+        return [self.make(replace(order, part=part), progress) for part in parts]
 
     def make(self, order: ImportOrder, progress: Progress) -> ImportedRun:
         """Make the run of these logs and seal it; whether it is valid stands in its manifest.

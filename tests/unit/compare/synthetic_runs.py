@@ -6,9 +6,11 @@ Run as a program, it writes one comparison per verdict, for work on the renderin
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +141,13 @@ def catalogue() -> Catalogue:
     )  # fmt: skip
 
 
+def _digest(frame: pl.DataFrame) -> str:
+    return hashlib.sha256(frame.write_ipc(None).getvalue()).hexdigest()
+
+
+_SUMMARISED: dict[tuple[int, str, str], list[MetricSummary]] = {}
+
+
 @dataclass
 class SyntheticRun:
     """A run in memory that satisfies `chainmark.compare.RunData`."""
@@ -151,8 +160,12 @@ class SyntheticRun:
     def summaries(self) -> dict[str, MetricSummary]:
         """Summaries as a sealed run would hold them."""
         if not self._summaries:
-            made = summarise(self.catalogue, self.frames, self.manifest.seed)
-            self._summaries = {summary.metric_id: summary for summary in made}
+            # Equal runs are made again and again: by contents, for a test may have changed them.
+            tables = [(name, frame.columns, _digest(frame)) for name, frame in sorted(self.frames.items())]
+            contents = (self.manifest.seed, self.catalogue.model_dump_json(), repr(tables))
+            if contents not in _SUMMARISED:
+                _SUMMARISED[contents] = summarise(self.catalogue, self.frames, self.manifest.seed)
+            self._summaries = {summary.metric_id: summary.model_copy(deep=True) for summary in _SUMMARISED[contents]}
         return self._summaries
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -231,17 +244,19 @@ RESOURCES = {  # metric id: usual value, spread
 }  # fmt: skip
 
 
+@cache
 def frames(
-    rng: np.random.Generator, factors: dict[str, float], run_noise: float, seconds: int
-) -> dict[str, pl.DataFrame]:
+    seed: int, multiplied: tuple[tuple[str, float], ...], run_noise: float, seconds: int
+) -> Mapping[str, pl.DataFrame]:
     """Samples of one run.
 
     Args:
-        rng: consumed in a fixed order.
-        factors: per metric id, what its values are multiplied by.
+        seed: of all that is random in it.
+        multiplied: metrics' ids, and what their values are multiplied by.
         run_noise: standard deviation of the logarithm of each metric between runs.
         seconds: length of the window.
     """
+    rng, factors = np.random.default_rng(seed), dict(multiplied)
 
     def level(metric_id: str, value: float) -> float:
         return value * factors.get(metric_id, 1.0) * float(np.exp(rng.normal() * run_noise))
@@ -306,7 +321,7 @@ def run(
     """One synthetic run, decided by its seed. Without ``drawn`` no metric asks for a chart, which is quicker."""
     position = 2 * repetition - (1 if side == "baseline" else 0)
     described = manifest(version, repetition, side=side, position=position, seed=seed, **changes)
-    made = frames(np.random.default_rng(seed), factors or {}, run_noise, seconds)
+    made = dict(frames(seed, tuple((factors or {}).items()), run_noise, seconds))
     metrics = [metric if drawn else metric.model_copy(update={"charts": []}) for metric in catalogue().metrics]
     return SyntheticRun(described, catalogue().model_copy(update={"metrics": metrics}), made)
 

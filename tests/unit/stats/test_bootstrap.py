@@ -60,17 +60,19 @@ def test_a_seed_always_means_the_same_resamples() -> None:
     assert drawn.tolist() == [[0, 1, 0, 0, 3, 3, 1, 0], [0, 0, 1, 3, 1, 1, 1, 1]]
 
 
-@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 4)), min_size=1, max_size=50))
-def test_weighted_centiles_are_those_of_the_repeated_values(pairs: list[tuple[float, int]]) -> None:
-    ordered = sorted(pairs)
-    values = np.array([value for value, _ in ordered])
-    weights = np.array([[count for _, count in ordered]])
-    found = resampled_centiles(weights, values, [0.0, 0.5, 0.9, 1.0])[0]
-    repeated = np.repeat(values, weights[0])
-    if len(repeated) == 0:
-        assert np.isnan(found).all()
-    else:
-        assert found.tolist() == [centile(repeated, fraction) for fraction in (0.0, 0.5, 0.9, 1.0)]
+@given(st.integers(0, 6), st.integers(1, 200), st.integers(1, 5), st.integers(0, 2**32))
+def test_weighted_centiles_are_those_of_the_repeated_values(rows: int, n: int, most: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.normal(size=n))
+    weights = rng.integers(0, most, size=(rows, n), dtype=np.int32)
+    weights[rng.random(rows) < 0.2] = 0
+    found = resampled_centiles(weights, values, [0.0, 0.5, 0.9, 1.0])
+    for own, counts in zip(found, weights, strict=True):
+        repeated = np.repeat(values, counts)
+        if len(repeated) == 0:
+            assert np.isnan(own).all()
+        else:
+            assert own.tolist() == [centile(repeated, fraction) for fraction in (0.0, 0.5, 0.9, 1.0)]
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.8, 0.9])
@@ -104,7 +106,7 @@ def test_standard_errors_agree_with_arch(rho: float, fraction: float | None) -> 
     order = np.argsort(values)
     for weights in multiplicities(generator(1, "oracle"), len(values), length):
         if fraction is None:
-            replicates.append(resampled_means(weights, values, np.ones(len(values))))
+            replicates.append(resampled_means(weights.astype(float), values, np.ones(len(values))))
         else:
             replicates.append(resampled_centiles(weights[:, order], values[order], [fraction])[:, 0])
     assert standard_error(np.concatenate(replicates)) == pytest.approx(expected, rel=0.12)
@@ -116,7 +118,10 @@ def test_the_mean_of_a_correlated_series_has_its_long_run_standard_error() -> No
     for seed in range(12):
         values = autoregressive(n, rho, seed)
         length = optimal_block_length(values)
-        means = [resampled_means(w, values, np.ones(n)) for w in multiplicities(generator(seed), n, length, 400)]
+        means = [
+            resampled_means(w.astype(float), values, np.ones(n))
+            for w in multiplicities(generator(seed), n, length, 400)
+        ]
         found.append(standard_error(np.concatenate(means)) or 0.0)
     assert np.mean(found) == pytest.approx(1.0 / (1.0 - rho) / np.sqrt(n), rel=0.1)
 

@@ -9,8 +9,8 @@ import pytest
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate
 from chainmark.core.metric import Better, Kind, Metric, Population, Table
-from chainmark.stats import summarise as summarising
-from chainmark.stats import woodruff
+from chainmark.stats import threads, woodruff
+from chainmark.stats.bootstrap import generator
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.summarise import summarise
 from chainmark.stats.units import Units, unit_mean
@@ -103,11 +103,32 @@ def test_every_sum_is_of_whole_numbers_that_stay_exact() -> None:
         assert (np.ones((1, 5000)) @ np.ascontiguousarray(reduced.columns[order]) == sums).all()
 
 
-def test_the_number_of_threads_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(woodruff, "LARGE_ROWS", 100)
+@pytest.mark.parametrize("large_rows", [100, 20_000])
+def test_the_number_of_threads_does_not_show(large_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(woodruff, "LARGE_ROWS", large_rows)
     values = np.exp(autoregressive(3000, 0.5))
     found = []
-    for threads in (1, 5):
-        monkeypatch.setattr(summarising, "_MOST_THREADS", threads)
+    for count in (1, 5):
+        monkeypatch.setattr(threads, "_MOST_THREADS", count)
         found.append(estimates(values))
     assert found[0] == found[1]
+
+
+def test_metrics_do_not_touch_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several are multiplied at a time: each has to get its own columns back, in any company."""
+    metrics = []
+    for seed, fractions in enumerate(([0.5, 0.9], [], [0.1], [0.5, 0.9, 0.99])):
+        values = np.exp(autoregressive(500, 0.3, seed))
+        units = Units(np.arange(500), 500, ordered=True, noun="rows")
+        metrics.append(woodruff.reduced(values, units, unit_mean(values, units), np.sort(values), fractions))
+    together = woodruff.replicates(metrics, 500, 3.0, generator(1))
+    for most in (1, 8):
+        monkeypatch.setattr(woodruff, "_STACKED_COLUMNS", most)
+        again = woodruff.replicates(metrics, 500, 3.0, generator(1))
+        for one, other in zip(together, again, strict=True):
+            assert one.keys() == other.keys()
+            assert all((one[key] == other[key]).all() for key in one)
+    for metric, drawn in zip(metrics, together, strict=True):
+        assert list(drawn) == [None, *metric.shares]
+        alone = woodruff.replicates([metric], 500, 3.0, generator(1))[0]
+        assert all((alone[key] == drawn[key]).all() for key in drawn)

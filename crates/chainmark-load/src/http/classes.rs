@@ -120,15 +120,17 @@ impl Classes {
 
     /// The first example in time remains.
     pub fn merge(&mut self, other: Self) {
-        for class in other.list {
+        for mut class in other.list {
             let (counts, first_ns, example) = (class.counts, class.first_ns, class.example.clone());
+            (class.counts, class.first_ns) = ([0; 2], i64::MAX);
             let number = self.number(class);
             let mine = &mut self.list[number as usize];
             if first_ns < mine.first_ns {
                 (mine.first_ns, mine.example) = (first_ns, example);
             }
-            mine.counts[0] += counts[0];
-            mine.counts[1] += counts[1];
+            for (mine, others) in mine.counts.iter_mut().zip(counts) {
+                *mine += others;
+            }
         }
     }
 

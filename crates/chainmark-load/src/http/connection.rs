@@ -192,18 +192,13 @@ impl Connection {
         }
     }
 
-    /// Ends a connection after its last request. The server was asked to close it; where it has not yet done so, a reset
-    /// spares this machine a port that stays taken for a minute, of which it has only some 28,000.
+    /// Ends a connection after an answer that is its last. Where the server has not yet closed it, a reset spares this
+    /// machine a port that would stay taken for a minute, of which it has only some 28,000.
     pub fn abandon(&mut self) {
         if let Some(socket) = &self.socket {
             let _ = set_socket_linger(socket, Some(Duration::ZERO));
         }
         self.close();
-    }
-
-    /// Whether this many requests are all that it may carry.
-    pub fn is_used_up(&self, plan: &Plan) -> bool {
-        plan.requests_per_connection > 0 && self.answers >= plan.requests_per_connection
     }
 
     /// The body of a complete answer.
@@ -261,8 +256,10 @@ impl Connection {
     fn idle_event(&mut self, io: &mut Io) {
         let Some(tls) = &mut self.tls else { return self.close() };
         let Some(socket) = &self.socket else { return };
-        let Ok((read, _)) = net::recv(socket, &mut io.buffers.wire[..], RecvFlags::empty()) else {
-            return self.close();
+        let read = match net::recv(socket, &mut io.buffers.wire[..], RecvFlags::empty()) {
+            Ok((read, _)) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(_) => return self.close(),
         };
         io.counts.bytes_in += read as u64;
         let mut wire = &io.buffers.wire[..read];

@@ -71,11 +71,12 @@ impl Histogram {
 
     /// The time that this share did not exceed, in seconds; None of an empty histogram.
     pub fn quantile(&self, share: f64) -> Option<f64> {
-        (!self.is_empty()).then(|| seconds(self.0.value_at_quantile(share)))
+        // The last bucket's upper end lies beyond what is recorded.
+        (!self.is_empty()).then(|| seconds(self.0.value_at_quantile(share).min(HIGHEST_NS)))
     }
 
     pub(super) fn record(&mut self, time_ns: u64) {
-        self.0.saturating_record(time_ns);
+        self.0.saturating_record(time_ns.min(HIGHEST_NS));
     }
 }
 

@@ -255,7 +255,7 @@ impl Order {
         require(name, connections, (1..=MAX_CONNECTIONS).contains(&connections), "from 1 to 65536")?;
         if let Mode::Open(open) = &self.mode {
             let rate = open.rate_per_s;
-            let usable = rate.is_finite() && rate >= 1e-3 && rate <= MAX_RATE_PER_S;
+            let usable = (1e-3..=MAX_RATE_PER_S).contains(&rate);
             require("mode.open.rate_per_s", rate, usable, "from 0.001 to 10000000 requests per second")?;
         }
         require("requests", "an empty list", !self.requests.is_empty(), "at least one request")?;

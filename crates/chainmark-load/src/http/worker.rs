@@ -343,10 +343,8 @@ impl<'p> Worker<'p> {
         connection.back_off_ns = 0;
         if answered.reusable {
             connection.state = State::Idle;
-        } else if connection.is_used_up(self.plan) {
-            connection.abandon();
         } else {
-            connection.close();
+            connection.abandon();
         }
         self.reuse(slot);
     }

@@ -15,13 +15,15 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
-from chainmark.systems.base import Service, ServiceOrder
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder, Service, ServiceOrder
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
 from chainmark.systems.mesh.discovery import Offering, Server, discover
 from chainmark.systems.mesh.pinned import Corpus, Refusal
 from chainmark.systems.mesh.profile import MeshProfile
+from chainmark.systems.mesh.published_import import ingest_published, parts_of
 from chainmark.systems.profiles import check_profile
 
 NODE_VERSION = "node_version"
@@ -40,6 +42,14 @@ class MeshApi:
     def profile(self, content: Mapping[str, object]) -> MeshProfile:
         """Check a profile."""
         return check_profile(MeshProfile, content)
+
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The tables of the published page, of one release if one was asked for."""
+        return parts_of(order)
+
+    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+        """One of them into a run."""
+        return ingest_published(order, run, progress)
 
     def load_profile(self, profile: BaseModel) -> LoadProfile:
         """It is one."""

@@ -212,6 +212,39 @@ def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, tmp_pa
     assert told == ["node-1/stdout.1.gz", "node-1/stdout"]
 
 
+def _journal(message: object, stream: str, **more: str) -> str:
+    return json.dumps({"__CURSOR": "s=1", "_HOSTNAME": "one", "_STREAM_ID": stream, "MESSAGE": message, **more})
+
+
+def _journal_in_pieces(line: str) -> str:
+    """Cut as journald cuts long lines, with a line of another program between the pieces."""
+    first, second = line[: len(line) // 2], line[len(line) // 2 :]
+    other = _journal('{"level":"info","msg":"scraped"}', "of another")
+    return "\n".join([_journal(first, "of the node", _LINE_BREAK="line-max"), other, _journal(second, "of the node")])
+
+
+def _docker(line: str) -> str:
+    return json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "2026-02-05T19:00:00Z"})
+
+
+def _tracer(line: str) -> str:
+    """As cardano-tracer of 10.3 wrote namespaces."""
+    if not line.startswith("{"):
+        return line
+    content = json.loads(line)
+    return json.dumps({**content, "ns": content["ns"].split(".")})
+
+
+def test_what_wraps_the_lines_changes_no_metric(cluster: Path, tmp_path: Path) -> None:
+    """A cluster of mixed machines: each host's logs were collected by other means."""
+    wraps = (lambda line: _journal(list(line.encode()), "a"), _journal_in_pieces, _docker, _tracer)
+    changes = [edit_lines(f"{host}/stdout", wrap) for host, wrap in zip(HOSTS, wraps, strict=True)]
+    runs = [ingest(tmp_path, source).run for source in (cluster, changed(cluster, tmp_path / "logs", *changes))]
+    metrics = [(run.path / "metrics.json").read_bytes() for run in runs]
+    assert metrics[0] == metrics[1]
+    assert runs[1].manifest.counts["lines"]["malformed"] == 0
+
+
 def _empty(folder: Path) -> None:
     (folder / "node-2" / "stdout").write_bytes(b"")
 

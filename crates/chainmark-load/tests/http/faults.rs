@@ -1,0 +1,235 @@
+//! Each way to fail is told apart, and all that is not a failure is none.
+
+use crate::server::{Server, read_request, reset, with_length, write, write_slowly};
+use crate::{classes, closed, make, open, order, post, run};
+use serde_json::json;
+use std::io::{BufReader, Write};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+                       4\r\n{\"in\r\n1;x=y\r\nd\r\n7\r\nex\": 5}\r\n0\r\nX-T: 1\r\n\r\n";
+
+#[test]
+fn right_answers_count_as_right_however_they_are_framed_and_split() {
+    let server = Server::answering(|request, stream| {
+        let body = "{\"index\": 5}";
+        match request.path.as_str() {
+            "/length" => write(stream, &with_length("200 OK", body)),
+            "/pieces" => write_slowly(stream, &with_length("200 OK", body), 7),
+            "/chunked" => write(stream, CHUNKED),
+            "/odd-chunks" => write_slowly(stream, CHUNKED, 5),
+            "/continue" => {
+                write(stream, "HTTP/1.1 100 Continue\r\n\r\n") && write(stream, &with_length("200 OK", body))
+            }
+            "/until-close" => {
+                write(stream, "HTTP/1.1 200 OK\r\n\r\n{\"index\"");
+                write_slowly(stream, ": 5}", 2);
+                false
+            }
+            "/close" => {
+                write(stream, &format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 12\r\n\r\n{body}"));
+                false
+            }
+            path => panic!("{path}"),
+        }
+    });
+    let expect = json!({"json": true, "checks": [{"pointer": "/index", "is": 5}]});
+    let paths = ["/length", "/pieces", "/chunked", "/odd-chunks", "/continue", "/until-close", "/close"];
+    let requests = paths.iter().map(|path| post(path, expect.clone())).collect();
+    let result = run(&order(&server.url, closed(4), requests));
+    assert!(result.classes.is_empty(), "{:?}", result.classes);
+    assert!(result.books.ok >= 14, "{:?}", result.books);
+    assert_eq!(result.latency.n, result.books.ok);
+    assert_eq!(result.connections.opened as usize, server.connections());
+}
+
+#[test]
+fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
+    let server = Server::answering(|request, stream| match request.path.as_str() {
+        "/told" => write(stream, &with_length("500 No", r#"{"code":12,"message":"gone","details":{"trace":7}}"#)),
+        "/text" => write(stream, &with_length("404 Not Found", "404 page not found\n")),
+        "/error-in-200" => write(stream, &with_length("200 OK", r#"{"code":12}"#)),
+        "/no-json" => write(stream, &with_length("200 OK", "<html>")),
+        "/garbage" => write(stream, "SSH-2.0-OpenSSH\r\n"),
+        "/cut" => {
+            write(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+            false
+        }
+        "/closed" => false,
+        "/reset" => {
+            reset(stream);
+            false
+        }
+        path => panic!("{path}"),
+    });
+    let expect = json!({"json": true, "checks": [{"pointer": "/code", "absent": true}]});
+    let paths = ["/told", "/text", "/error-in-200", "/no-json", "/garbage", "/cut", "/closed", "/reset"];
+    let requests: Vec<_> = paths.iter().map(|path| post(path, expect.clone())).collect();
+    let mut order = order(&server.url, open(400.0, 64), requests);
+    order["max_records"] = json!(10_000);
+    let result = run(&order);
+    assert_eq!((result.books.due, result.books.failed, result.books.ok), (160, 160, 0));
+    let class = |class, status, detail: &str| (class, status, detail.to_owned());
+    let mut expected = vec![
+        class("answer", Some(200), "the body is not JSON: Syntax"),
+        class("closed", None, "before any answer"),
+        class("closed", None, "in the middle of an answer"),
+        class("protocol", None, "invalid HTTP version"),
+        class("reset", None, "before any answer"),
+        class("status", Some(404), "404 page not found"),
+        class("status", Some(500), ""),
+        class("wrong answer", Some(200), "/code is there"),
+    ];
+    let mut found = classes(&result);
+    // The same on a connection that had answered before, of which there may be any number.
+    for class in &mut found {
+        class.2 = class.2.replace("before the answer, on a connection that had been kept alive", "before any answer");
+    }
+    found.dedup();
+    expected.sort();
+    assert_eq!(found, expected);
+    let told = result.classes.iter().find(|class| class.status == Some(500)).unwrap();
+    assert_eq!((serde_json::to_value(&told.told).unwrap(), told.count), (json!({"/code": 12, "/message": "gone"}), 20));
+    let records = result.records.unwrap();
+    assert_eq!(records.due_ns.len(), 160);
+    assert!(records.due_ns.is_sorted());
+    assert!((0..160).all(|row| [1, 1, 9, 2, 7, 5, 5, 4][records.request[row] as usize] == records.class[row]));
+}
+
+#[test]
+fn a_status_that_is_expected_is_no_error() {
+    let server = Server::answering(|_, stream| write(stream, &with_length("500 No", "not found")));
+    let expect = json!({"status": [200, 500], "contains": "not found"});
+    let result = run(&order(&server.url, closed(1), vec![post("/", expect)]));
+    assert_eq!(result.books.failed, 0);
+    assert!(result.books.ok > 10);
+}
+
+#[test]
+fn a_body_of_20_mb_is_read_to_its_end() {
+    let server = Server::answering(|request, stream| {
+        let body = format!("\"{}\"", "x".repeat(20_000_000));
+        match request.path.as_str() {
+            "/length" => write(stream, &with_length("200 OK", &body)),
+            _ => {
+                let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+                write(stream, &format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()))
+            }
+        }
+    });
+    let requests = vec![post("/length", json!({"json": true})), post("/chunked", json!({}))];
+    let result = run(&order(&server.url, closed(1), requests));
+    assert_eq!(result.books.failed, 0);
+    assert!(result.books.ok >= 1 && result.bytes_in >= result.books.ok * 20_000_000);
+}
+
+#[test]
+fn a_server_that_closes_kept_connections_loses_no_request_silently() {
+    let server = Server::new(|_, mut stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        for _ in 0..5 {
+            if read_request(&mut reader).is_none() || !write(&mut stream, &with_length("200 OK", "1")) {
+                return;
+            }
+        }
+    });
+    let result = run(&order(&server.url, closed(2), vec![post("/", json!({}))]));
+    // A request may meet the end of the connection; that is counted, and never waits for a back-off.
+    assert!(result.classes.iter().all(|class| ["closed", "reset"].contains(&class.class)), "{:?}", result.classes);
+    assert!(result.books.ok > 100 && result.books.failed <= result.books.ok / 5 + 2, "{:?}", result.books);
+}
+
+#[test]
+fn a_dead_server_makes_failures_but_no_busy_loop() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{address}");
+    let result = run(&order(&url, closed(3), vec![post("/", json!({}))]));
+    // 10 + 20 + 40 + 80 + 160 ms: six attempts of each client.
+    assert!((9..=18).contains(&result.books.failed), "{:?}", result.books);
+    assert_eq!(classes(&result), [("connect", None, "Connection refused".to_owned())]);
+    assert_eq!((result.connections.opened, result.latency.n, result.latency.p99_s), (0, 0, None));
+    let result = run(&order(&url, open(1000.0, 4), vec![post("/", json!({}))]));
+    assert_eq!(result.books.due, 400);
+    assert!(result.books.unsent > 300, "{:?}", result.books);
+}
+
+#[test]
+fn a_server_that_never_answers_is_timed_out_and_what_waits_for_it_is_unsent() {
+    let server = Server::new(|_, stream| {
+        let mut reader = BufReader::new(stream);
+        while read_request(&mut reader).is_some() {}
+    });
+    let mut order = order(&server.url, open(100.0, 2), vec![post("/", json!({}))]);
+    (order["timeout_s"], order["drain_s"], order["max_records"]) = (json!(0.15), json!(0.2), json!(30));
+    let result = run(&order);
+    assert_eq!((result.books.due, result.books.ok), (40, 0));
+    // Each connection asks every 0.15 s for 0.6 s.
+    assert!((4..=10).contains(&result.books.failed), "{:?}", result.books);
+    assert!(result.classes.iter().all(|class| class.class == "timeout"), "{:?}", result.classes);
+    assert_eq!(result.latency_all.n, result.books.failed);
+    let (records, left_out) = (result.records.unwrap(), result.records_left_out);
+    assert_eq!((records.due_ns.len(), left_out), (30, 10));
+    assert!(records.class.contains(&10) && records.latency_ns.contains(&-1));
+}
+
+#[test]
+fn a_hopeless_step_ends_early() {
+    let server = Server::new(|_, stream| {
+        let mut reader = BufReader::new(stream);
+        while read_request(&mut reader).is_some() {}
+    });
+    let mut order = order(&server.url, open(100.0, 2), vec![post("/", json!({}))]);
+    (order["duration_s"], order["drain_s"]) = (json!(30.0), json!(0.1));
+    order["give_up"] = json!({"slow_s": 0.1, "slow": 10, "failed": 1000});
+    let begin = Instant::now();
+    let result = run(&order);
+    assert_eq!(result.ended, "gave up");
+    assert!(begin.elapsed() < Duration::from_secs(5) && result.window_s < 4.0);
+    assert!(result.books.due >= 10 && result.books.due == result.books.failed + result.books.unsent);
+}
+
+#[test]
+fn failures_end_a_step_early_too() {
+    let server = Server::answering(|_, stream| write(stream, &with_length("500 No", "")));
+    let mut order = order(&server.url, closed(2), vec![post("/", json!({}))]);
+    order["duration_s"] = json!(30.0);
+    order["give_up"] = json!({"slow_s": 9.0, "slow": 1, "failed": 20});
+    let result = run(&order);
+    assert_eq!(result.ended, "gave up");
+    assert!(result.books.failed >= 20);
+}
+
+#[test]
+fn stopping_keeps_what_was_measured() {
+    let server = Server::answering(|_, stream| write(stream, &with_length("200 OK", "1")));
+    let mut order = order(&server.url, open(500.0, 4), vec![post("/", json!({}))]);
+    order["duration_s"] = json!(60.0);
+    let load = make(&order);
+    load.start().unwrap();
+    while load.progress().ok < 50 {
+        std::thread::yield_now();
+    }
+    load.stop();
+    let result = load.finish().unwrap();
+    assert_eq!((result.ended, result.books.failed), ("stopped", 0));
+    assert!(result.books.ok >= 50 && result.window_s < 30.0);
+    assert!(!load.is_running());
+    assert!(load.finish().unwrap_err().to_string().contains("finished already"));
+    assert!(load.start().unwrap_err().to_string().contains("started already"));
+}
+
+#[test]
+fn an_early_answer_to_a_request_that_is_not_read_ends_the_connection_and_not_the_load() {
+    let server = Server::new(|_, mut stream| {
+        // As servers refuse what is too large.
+        let _ = stream.write_all(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        std::thread::sleep(Duration::from_millis(20));
+    });
+    let mut request = post("/", json!({"status": [413]}));
+    request["body"] = json!("x".repeat(8_000_000));
+    let result = run(&order(&server.url, closed(1), vec![request]));
+    let admitted = |class: &str| ["reset", "closed"].contains(&class);
+    assert!(result.classes.iter().all(|class| admitted(class.class)), "{:?}", result.classes);
+    assert!(result.books.ok + result.books.failed >= 3, "{:?}", result.books);
+}

@@ -1,0 +1,137 @@
+//! Closed and open loops: what is due, when it is sent, and over which connections.
+
+use crate::server::{Server, read_request, with_length, write};
+use crate::{closed, open, order, post, run};
+use serde_json::json;
+use std::io::BufReader;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+#[test]
+fn a_closed_loop_keeps_so_many_requests_under_way_and_no_more() {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = most.clone();
+    let server = Server::answering(move |_, stream| {
+        most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+        std::thread::sleep(Duration::from_millis(2));
+        now.fetch_sub(1, SeqCst);
+        write(stream, &with_length("200 OK", "1"))
+    });
+    let mut order = order(&server.url, closed(6), vec![post("/", json!({}))]);
+    (order["warm_up_s"], order["threads"]) = (json!(0.1), json!(2));
+    let result = run(&order);
+    assert_eq!((seen.load(SeqCst), server.connections(), result.threads), (6, 6, 2));
+    assert!(result.warm_up.ok > 0 && result.warm_up.due == result.warm_up.ok);
+    assert!(result.latency.min_s.unwrap() >= 0.002);
+    assert_eq!(result.latency.n, result.books.ok);
+    let seconds: u64 = result.series.started.iter().sum();
+    assert_eq!(seconds, result.books.sent + result.warm_up.sent);
+}
+
+#[test]
+fn a_stop_of_the_server_shows_in_the_latencies_or_the_answer_would_be_hidden() {
+    let stopped = AtomicBool::new(false);
+    let gate = Mutex::new(());
+    let server = Server::answering(move |request, stream| {
+        let first = request.body == "stop" && !stopped.swap(true, SeqCst);
+        let guard = gate.lock().unwrap();
+        if first {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        drop(guard);
+        write(stream, &with_length("200 OK", "1"))
+    });
+    // 1000 due in 2 s; the 300th stops the server for 0.5 s.
+    let mut requests = vec![post("/", json!({})); 1000];
+    requests[300]["body"] = json!("stop");
+    let mut order = order(&server.url, open(500.0, 16), requests);
+    order["duration_s"] = json!(2.0);
+    let result = run(&order);
+    assert_eq!((result.books.due, result.books.ok), (1000, 1000));
+    // A quarter waits, evenly from 0.5 s down to 0: the slowest tenth more than 0.3 s.
+    let p90_s = result.latency.p90_s.unwrap();
+    assert!((0.28..0.40).contains(&p90_s), "{p90_s}");
+    assert!((0.49..0.70).contains(&result.latency.max_s.unwrap()));
+    // Sixteen connections: the others waited in the queue, not on the wire.
+    assert!(result.service.p95_s.unwrap() < result.latency.p95_s.unwrap());
+    assert!(result.lag.n < 1000);
+    assert!(result.series.queued.iter().chain(&result.series.in_flight).all(|&count| count <= 1000));
+}
+
+#[test]
+fn open_loops_send_what_is_due_in_order_at_low_and_high_rates() {
+    let bodies = Arc::new(Mutex::new(Vec::new()));
+    let seen = bodies.clone();
+    let server = Server::answering(move |request, stream| {
+        bodies.lock().unwrap().push(request.body.clone());
+        write(stream, &with_length("200 OK", "1"))
+    });
+    let requests: Vec<_> = (0..7)
+        .map(|number| {
+            let mut request = post("/", json!({}));
+            request["body"] = json!(number.to_string());
+            request
+        })
+        .collect();
+    let result = run(&order(&server.url, open(5.0, 4), requests.clone()));
+    assert_eq!((result.books.due, result.books.ok), (2, 2));
+    assert_eq!(*seen.lock().unwrap(), ["0", "1"]);
+    let mut order = order(&server.url, open(20_000.0, 8), requests);
+    (order["duration_s"], order["drain_s"], order["threads"]) = (json!(0.25), json!(20.0), json!(2));
+    let result = run(&order);
+    assert_eq!((result.books.due, result.books.ok), (5000, 5000));
+    assert!(server.connections() <= 12, "connections are used again");
+}
+
+#[test]
+fn connections_carry_as_many_requests_as_asked() {
+    for limit in [1usize, 3] {
+        let closing = Arc::new(AtomicUsize::new(0));
+        let asked = closing.clone();
+        let server = Server::new(move |_, mut stream| {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut count = 0;
+            while let Some(request) = read_request(&mut reader) {
+                count += 1;
+                let last = request.head.contains("Connection: close");
+                asked.fetch_add(usize::from(last), SeqCst);
+                assert_eq!(last, count == limit, "the last request says so");
+                write(&mut stream, &with_length("200 OK", "1"));
+            }
+        });
+        let mut order = order(&server.url, closed(2), vec![post("/", json!({}))]);
+        order["requests_per_connection"] = json!(limit);
+        let result = run(&order);
+        assert_eq!(result.books.failed, 0, "{:?}", result.classes);
+        assert!(result.books.ok > 20);
+        assert!(closing.load(SeqCst) >= result.books.ok as usize / limit - 2);
+        let opened = result.connections.opened as usize;
+        assert!(opened * limit >= result.books.ok as usize && (opened - 2) * limit <= result.books.ok as usize);
+    }
+}
+
+#[test]
+fn idle_connections_that_the_server_closes_are_opened_again_without_a_failure() {
+    let server = Server::new(|_, mut stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        if read_request(&mut reader).is_some() {
+            write(&mut stream, &with_length("200 OK", "1"));
+            // An idle connection, as far as the client knows.
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let result = run(&order(&server.url, open(10.0, 4), vec![post("/", json!({}))]));
+    assert_eq!((result.books.due, result.books.ok), (4, 4), "{:?}", result.classes);
+    assert_eq!(result.connections.opened, 4);
+}
+
+#[test]
+fn all_addresses_of_a_name_are_tried() {
+    let server = Server::answering(|_, stream| write(stream, &with_length("200 OK", "1")));
+    // The server listens on one of the two addresses that this name usually has.
+    let url = server.url.replace("127.0.0.1", "localhost");
+    let result = run(&order(&url, closed(2), vec![post("/", json!({}))]));
+    assert_eq!(result.books.failed, 0, "{:?}", result.classes);
+    assert!(result.books.ok > 10);
+}

@@ -1,0 +1,93 @@
+//! TLS: right certificates pass, wrong ones have their class.
+
+use crate::server::{Server, read_request, with_length, write};
+use crate::{closed, order, post, run};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::json;
+use std::io::BufReader;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/authority.pem");
+const OTHER_AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/other.pem");
+const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/server.pem");
+const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/server.key");
+
+fn config() -> Arc<ServerConfig> {
+    let certificates = CertificateDer::pem_file_iter(CERTIFICATE).unwrap().map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(KEY).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    Arc::new(builder.with_no_client_auth().with_single_cert(certificates, key).unwrap())
+}
+
+/// A body of 100 kB, so that an answer is several records.
+fn serve(stream: TcpStream, config: Arc<ServerConfig>) {
+    let stream = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
+    let mut reader = BufReader::new(stream);
+    let body = format!("\"{}\"", "x".repeat(100_000));
+    while read_request(&mut reader).is_some() {
+        if !write(reader.get_mut(), &with_length("200 OK", &body)) {
+            return;
+        }
+    }
+}
+
+fn server() -> Server {
+    let config = config();
+    let mut server = Server::new(move |_, stream| serve(stream, config.clone()));
+    server.url = server.url.replace("http://127.0.0.1", "https://localhost");
+    server
+}
+
+#[test]
+fn a_certificate_of_the_given_authority_passes_on_kept_and_on_new_connections() {
+    let server = server();
+    for limit in [0, 1] {
+        let mut order = order(&server.url, closed(2), vec![post("/", json!({"json": true}))]);
+        order["tls"] = json!({"ca_file": AUTHORITY});
+        order["requests_per_connection"] = json!(limit);
+        let result = run(&order);
+        assert_eq!(result.books.failed, 0, "{:?}", result.classes);
+        assert!(result.books.ok >= 4, "{:?}", result.books);
+        assert!(result.bytes_in > result.books.ok * 100_000);
+        assert!(limit == 1 || result.connections.opened == 2);
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_vouches_for_or_of_another_host_is_a_failure_of_its_class() {
+    let server = server();
+    for (authority, name, reason) in
+        [(OTHER_AUTHORITY, "localhost", "UnknownIssuer"), (AUTHORITY, "other.test", "other.test")]
+    {
+        let mut order = order(&server.url, closed(1), vec![post("/", json!({}))]);
+        order["tls"] = json!({"ca_file": authority, "server_name": name});
+        let result = run(&order);
+        assert!(result.books.failed > 0 && result.books.ok == 0, "{:?}", result.books);
+        assert!(result.classes.iter().all(|class| class.class == "tls"), "{:?}", result.classes);
+        assert!(result.classes[0].detail.contains(reason), "{:?}", result.classes);
+    }
+}
+
+#[test]
+fn verifying_can_be_left_out() {
+    let server = server();
+    let mut order = order(&server.url, closed(1), vec![post("/", json!({}))]);
+    order["tls"] = json!({"verify": false, "server_name": "other.test"});
+    let result = run(&order);
+    assert_eq!(result.books.failed, 0, "{:?}", result.classes);
+    assert!(result.books.ok > 0);
+}
+
+#[test]
+fn a_server_without_tls_is_a_failure_of_the_handshake() {
+    let server = Server::answering(|_, stream| write(stream, &with_length("400 Bad Request", "")));
+    let mut order = order(&server.url.replace("http:", "https:"), closed(1), vec![post("/", json!({}))]);
+    (order["tls"], order["timeout_s"]) = (json!({"verify": false}), json!(0.2));
+    let result = run(&order);
+    assert!(result.books.failed > 0 && result.books.ok == 0);
+    assert!(result.classes.iter().all(|class| ["tls", "timeout"].contains(&class.class)), "{:?}", result.classes);
+}

@@ -1,0 +1,195 @@
+"""Whether servers keep to their agreements: one ruling a capacity, and the verdict that gates a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chainmark.core import units
+from chainmark.core.errors import ExitCode
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, Kind, LoadReport
+
+MOST_REASONS = 50
+
+
+class LoadVerdict(StrEnum):
+    """What a load test says. The first that any ruling has is that of the whole."""
+
+    MISSED = "missed"
+    PARTIAL = "partial"
+    GENERATOR_LIMITED = "generator-limited"
+    INCONCLUSIVE = "inconclusive"
+    MET = "met"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What is said of one capacity of one endpoint of one server.
+
+    Attributes:
+        number: the server's place in the document, from 0.
+        endpoint: its id; label: as a report calls it.
+        kind: None where no capacity was looked for.
+        required: clients or requests per second that were asked for; None: that its lowest level passes.
+        reason: a clause without the endpoint's name.
+    """
+
+    number: int
+    target: str
+    endpoint: str
+    label: str
+    kind: Kind | None
+    required: float | None
+    verdict: LoadVerdict
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The endpoint and what was raised: "/block, clients"."""
+        return f"{self.label}, {self.kind}" if self.kind else self.label
+
+
+def level_text(kind: str | None, value: float) -> str:
+    """A level with its unit: "64 clients", "1200 requests/s"."""
+    return f"{bare_level(kind, value)} requests/s" if kind == "rate" else units.plural(round(value), "client")
+
+
+def bare_level(kind: str | None, value: float) -> str:
+    """A level as a figure: clients are whole, rates have four digits and no useless zeros."""
+    if kind == "clients":
+        return units.count(round(value))
+    text = units.number(value, units.decimals_for([value]))
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def rulings(report: LoadReport) -> list[Ruling]:
+    """One ruling for each capacity that was looked for or asked for, server by server."""
+    return [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
+
+
+def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[LoadVerdict, list[str]]:
+    """The verdict of the whole, and why: a sentence for each capacity that is not met.
+
+    Args:
+        report: the document.
+        ruled: its rulings, where they are known already.
+    """
+    ruled = rulings(report) if ruled is None else ruled
+    found = {ruling.verdict for ruling in ruled}
+    several = len(report.targets) > 1
+    reasons = [
+        f"{f'{ruling.target}: ' if several else ''}{ruling.name}: {ruling.reason}."
+        for kind in LoadVerdict
+        for ruling in ruled
+        if ruling.verdict is kind is not LoadVerdict.MET
+    ]
+    if len(reasons) > MOST_REASONS:
+        left = len(reasons) - MOST_REASONS
+        reasons = [*reasons[:MOST_REASONS], f"{left} more are in the tables."]
+    for target in report.targets:
+        if target.interrupted:
+            found.add(LoadVerdict.PARTIAL)
+            reasons.insert(0, f"{target.name}: the test was interrupted; what was measured until then stands here.")
+    if not found:
+        return LoadVerdict.INCONCLUSIVE, ["Nothing was measured."]
+    return next(kind for kind in LoadVerdict if kind in found), reasons
+
+
+def exit_code(found: LoadVerdict) -> ExitCode:
+    """0 met, 1 missed, 3 whatever could not be decided."""
+    if found is LoadVerdict.MET:
+        return ExitCode.DONE
+    return ExitCode.FAIL if found is LoadVerdict.MISSED else ExitCode.INCONCLUSIVE
+
+
+def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
+    target = report.targets[number]
+    measured = set()
+    for endpoint in target.endpoints:
+        for capacity in endpoint.capacities:
+            key = f"{endpoint.id}.{capacity.kind}"
+            measured.add(key)
+            wanted = report.required.get(key)
+            yield Ruling(
+                number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *_rule(capacity, wanted)
+            )
+        if not endpoint.capacities:
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
+    for key in report.required:
+        if key not in measured:
+            yield _not_measured(report, number, key)
+
+
+def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
+    """Of what is required, but has no answer."""
+    target, wanted = report.targets[number], report.required[key]
+    id_, _, asked = key.rpartition(".")
+    kind: Kind = "rate" if asked == "rate" else "clients"
+    label = next((endpoint.label for endpoint in target.endpoints if endpoint.id == id_), id_)
+    reason = f"{level_text(kind, wanted)} required, but it was not measured"
+    if id_ in target.skipped:
+        reason += f" ({target.skipped[id_]})"
+    found = LoadVerdict.PARTIAL if target.interrupted else LoadVerdict.INCONCLUSIVE
+    return Ruling(number, target.name, id_, label, kind, wanted, found, reason)
+
+
+def _rule(found: CapacityEntry, required: float | None) -> tuple[LoadVerdict, str]:
+    """Against what is required, or else against its lowest level."""
+    if required is None:
+        return _lowest(found)
+    wanted = f"{level_text(found.kind, required)} required"
+    if found.low >= required:
+        return LoadVerdict.MET, f"{wanted}, {level_text(found.kind, found.low)} passed clearly"
+    if found.high is not None and found.high <= required:
+        missed = f", missing {found.condition}" if found.condition else ""
+        return LoadVerdict.MISSED, f"{wanted}, but {level_text(found.kind, found.high)} failed clearly{missed}"
+    passed = f"{level_text(found.kind, found.low)} passed clearly" if found.low > 0 else "no level passed clearly"
+    return _undecided(found), f"{wanted}, but {passed} and {_why(found)}"
+
+
+def _lowest(found: CapacityEntry) -> tuple[LoadVerdict, str]:
+    if found.low > 0.0:
+        return LoadVerdict.MET, f"{level_text(found.kind, found.low)} passed clearly"
+    if found.finding == "nothing passed" and found.high is not None:
+        missed = f", missing {found.condition}" if found.condition else ""
+        return LoadVerdict.MISSED, f"the lowest level, {level_text(found.kind, found.high)}, failed clearly{missed}"
+    return _undecided(found), f"no level passed clearly: {_why(found)}"
+
+
+def _undecided(found: CapacityEntry) -> LoadVerdict:
+    if found.stopped_by == "interrupted":
+        return LoadVerdict.PARTIAL
+    return LoadVerdict.GENERATOR_LIMITED if found.stopped_by == "generator-limited" else LoadVerdict.INCONCLUSIVE
+
+
+def _why(found: CapacityEntry) -> str:
+    """What kept the search from an answer."""
+    ends = {
+        "interrupted": "the search was interrupted",
+        "generator-limited": "the generator, not the server, was the limit",
+        "ladder end": "that is the ladder's end",
+        "budget": "the search ran out of steps",
+    }
+    if found.stopped_by in ends:
+        return ends[found.stopped_by]
+    if found.high is None:
+        return "no level failed clearly"
+    return f"{level_text(found.kind, found.high)} failed clearly: too few requests, or a server that varies"
+
+
+def _by_steps(endpoint: EndpointEntry) -> tuple[LoadVerdict, str]:
+    """Of an endpoint without a search: every whole step must pass."""
+    whole = [step for step in endpoint.steps if not step.partial]
+    if not whole:
+        found = LoadVerdict.PARTIAL if endpoint.steps else LoadVerdict.INCONCLUSIVE
+        return found, "no step was measured to its end"
+    for outcome, found in (
+        ("fail", LoadVerdict.MISSED),
+        ("generator-limited", LoadVerdict.GENERATOR_LIMITED),
+        ("inconclusive", LoadVerdict.INCONCLUSIVE),
+    ):
+        levels = [level_text(step.kind, step.level) for step in whole if step.outcome == outcome]
+        if levels:
+            return found, f"{outcome} at {', '.join(dict.fromkeys(levels))}"
+    return LoadVerdict.MET, f"{units.plural(len(whole), 'step')} passed"

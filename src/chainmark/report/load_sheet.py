@@ -1,0 +1,187 @@
+"""A load test as a sheet: the verdict, what each endpoint takes, and all that this rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chainmark.core import units
+from chainmark.core.load_report import Agreement, EndpointEntry, LoadReport, TargetEntry
+from chainmark.core.load_verdict import Ruling, rulings, verdict
+from chainmark.core.manifest import Fact
+from chainmark.report import load_text as text
+from chainmark.report.load_figures import capacity_figures, distribution_figures, load_figures
+from chainmark.report.load_tables import (
+    basis_table,
+    capacity_table,
+    error_table,
+    fixed_table,
+    side_by_side_tables,
+    step_table,
+)
+from chainmark.report.load_timelines import timeline_figures
+from chainmark.report.sheet import Block, Column, Remarks, Section, Sheet, Table, TableCell, TableRow, one_line, words
+
+_LONG_FACT = 64  # what a table has room for; what is longer is told below it
+
+
+def load_sheet(report: LoadReport) -> Sheet:
+    """Lay out a load test."""
+    ruled = rulings(report)
+    found, reasons = verdict(report, ruled)
+    sections = [
+        Section("capacity", "What the servers take", _capacities(report, ruled, reasons)),
+        Section("latency", "Latency against load", load_figures(report)),
+        Section("distributions", "Distributions of latencies", distribution_figures(report)),
+        Section("timelines", "Second by second", timeline_figures(report)),
+        Section("errors", "Errors", _errors(report)),
+        Section("steps", "Every step", _steps(report)),
+        Section("conditions", "Under which conditions", _conditions(report)),
+    ]
+    scenario = [f"scenario {report.scenario}"] if report.scenario else []
+    servers = ", ".join(f"{target.name} ({target.subject.name} {target.subject.version})" for target in report.targets)
+    return Sheet(
+        kind="load",
+        title=report.title,
+        subtitle=one_line([servers, *scenario, f"profile {report.profile_name}", units.utc(report.started_at)]),
+        status=text.STATUS[found],
+        word=text.WORDS[found],
+        sentence=text.sentence(report, ruled),
+        sections=[section for section in sections if section.blocks],
+        notes=_notes(report),
+        source_json=report.model_dump_json(),
+    ).noted_once()
+
+
+def _named(report: LoadReport) -> Iterable[tuple[int, TargetEntry, str]]:
+    return zip(range(len(report.targets)), report.targets, text.names_of(report.targets), strict=True)
+
+
+def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[str]) -> list[Block]:
+    several = len(report.targets) > 1
+    blocks: list[Block] = [Remarks("reasons", "Why", list(reasons))] if reasons else []
+    blocks += side_by_side_tables(report)
+    searched = [one for one in _named(report) if any(endpoint.capacities for endpoint in one[1].endpoints)]
+    blocks += [capacity_table(target, name, number, several=several) for number, target, name in searched]
+    blocks += capacity_figures(report)
+    blocks += [basis_table(target, name, number, ruled, several=several) for number, target, name in searched]
+    return [*blocks, *fixed_table(report)]
+
+
+def _errors(report: LoadReport) -> list[Block]:
+    several = len(report.targets) > 1
+    found = [error_table(target, name, number, several=several) for number, target, name in _named(report)]
+    return [table for table in found if table]
+
+
+def _steps(report: LoadReport) -> list[Block]:
+    several = len(report.targets) > 1
+    in_all = sum(len(endpoint.steps) for target in report.targets for endpoint in target.endpoints)
+    found = []
+    for number, target, name in _named(report):
+        for endpoint in target.endpoints:
+            title = f"{endpoint.label}{f', {name}' if several else ''}"
+            found.append(step_table(endpoint, f"steps-{endpoint.id}-{number}", title, in_all))
+    return [table for table in found if table]
+
+
+def _conditions(report: LoadReport) -> list[Block]:
+    blocks: list[Block] = [_agreements(report)] if text.agreements(report) else []
+    corpus = [Fact(label="Corpus, BLAKE3", value=report.corpus_hash)] if report.corpus_hash else []
+    told = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *corpus, *report.machine]
+    blocks.append(_facts("machine", "The machine that made the load", [""], [told]))
+    names = text.names_of(report.targets)
+    if report.targets:
+        blocks.append(_facts("targets", "The servers", names, [_target_facts(target) for target in report.targets]))
+    for number, target, name in _named(report):
+        blocks += _corpus(target, name, number)
+        skipped = [f"{id_}: {reason}" for id_, reason in target.skipped.items()]
+        if skipped:
+            blocks.append(Remarks(f"skipped-{number}", f"{name}: endpoints that were not measured", skipped))
+        remarks = [*target.warnings, *_endpoint_notes(target.endpoints)]
+        if remarks:
+            blocks.append(Remarks(f"warnings-{number}", f"{name}: what to know before believing it", remarks))
+    return blocks
+
+
+def _endpoint_notes(endpoints: Sequence[EndpointEntry]) -> list[str]:
+    return [f"{endpoint.label}: {note}" for endpoint in endpoints for note in endpoint.notes]
+
+
+def _target_facts(target: TargetEntry) -> list[Fact]:
+    subject = target.subject
+    facts = {"URL": target.url, "Server": f"{subject.name} {subject.version}", "Run": target.run_id}
+    return [*(Fact(label=label, value=value) for label, value in facts.items() if value), *target.facts]
+
+
+def _facts(id_: str, title: str, names: Sequence[str], columns: Sequence[Sequence[Fact]]) -> Table:
+    """Facts side by side; what is too long for a cell is told below, whole."""
+    labels = list(dict.fromkeys(fact.label for facts in columns for fact in facts))
+    rows, long = [], []
+    for label in labels:
+        cells = [TableCell(label)]
+        for name, facts in zip(names, columns, strict=True):
+            value = ", ".join(" ".join(fact.value.split()) for fact in facts if fact.label == label)
+            if len(value) > _LONG_FACT:
+                long.append(f"{f'{name}, ' if name else ''}{label}: {value}.")
+            cells.append(TableCell(_cut(value)))
+        rows.append(TableRow(cells))
+    return Table(id_, title, words("", *names), rows, notes=long)
+
+
+def _agreements(report: LoadReport) -> Table:
+    """What is asked of whom."""
+    columns = [*words("of"), Column("p95 within, ms"), Column("p99 within, ms"), Column("errors up to, %"),
+               Column("answered of a rate, %"), Column("least requests")]  # fmt: skip
+    asked = text.agreements(report)
+    rows = []
+    for agreed in asked:
+        labels = dict.fromkeys(
+            end.label for target in report.targets for end in target.endpoints if end.agreement == agreed
+        )
+        name = f"all of {units.plural(len(labels), 'endpoint')}" if len(asked) == 1 else ", ".join(labels)
+        rows.append(TableRow([TableCell(name), *_agreement_cells(agreed)]))
+    return Table("agreements", "The agreement", columns, rows)
+
+
+def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
+    """Of how many different requests the load was made."""
+    made_of = [", ".join(f"{count} {name}" for name, count in end.strata.items()) for end in target.endpoints]
+    long = [f"{end.label}: {words_}." for end, words_ in zip(target.endpoints, made_of, strict=True)
+            if len(words_) > _LONG_FACT]  # fmt: skip
+    rows = [
+        TableRow([TableCell(end.label), TableCell(units.count(end.requests)), TableCell(_cut(words_))])
+        for end, words_ in zip(target.endpoints, made_of, strict=True)
+    ]
+    columns = [*words("endpoint"), Column("different requests"), *words("made of")]
+    return [Table(f"corpus-{number}", f"{name}: the requests", columns, rows, long)] if rows else []
+
+
+def _cut(text_: str) -> str:
+    return text_ if len(text_) <= _LONG_FACT else text_[: _LONG_FACT - 1] + "…"
+
+
+def _agreement_cells(agreed: Agreement) -> list[TableCell]:
+    p95 = TableCell(units.UNSET, emphasis="quiet") if agreed.p95_s is None else text.milliseconds(agreed.p95_s)
+    return [
+        p95,
+        text.milliseconds(agreed.p99_s),
+        text.percent_figure(agreed.error_share),
+        text.percent_figure(agreed.achieved_share),
+        TableCell(units.count(agreed.min_requests)),
+    ]
+
+
+def _notes(report: LoadReport) -> list[str]:
+    """How to read it."""
+    found = {one.finding for target in report.targets for end in target.endpoints for one in end.capacities}
+    stops = {one.stopped_by for target in report.targets for end in target.endpoints for one in end.capacities}
+    notes = []
+    if "ladder end" in stops:
+        notes.append("“≥” at the ladder's end is a limit of the test: no level failed, and the server may take more.")
+    if "generator-limited" in stops:
+        notes.append("Generator-limited: the machine that made the load was late itself; the server may take more.")
+    if "unsettled" in found:
+        notes.append("What is set apart as unsettled rests on too few requests, or on a search that did not end.")
+    if len(text.agreements(report)) > 1:
+        notes.append("The endpoints are held to different agreements; the table of agreements has each.")
+    return notes

@@ -1,0 +1,279 @@
+"""The words and figures of a load test, once for all of its tables and charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from chainmark.core import units
+from chainmark.core.load_report import (
+    Agreement,
+    CapacityEntry,
+    EndpointEntry,
+    Kind,
+    LoadReport,
+    StepEntry,
+    StepOutcome,
+    TargetEntry,
+)
+from chainmark.core.load_verdict import LoadVerdict, Ruling, bare_level, level_text
+from chainmark.report.content import Emphasis
+from chainmark.report.sheet import Status, TableCell, TableRow
+
+KINDS: tuple[Kind, ...] = ("clients", "rate")
+KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}
+KIND_AXES: dict[Kind, str] = {"clients": "clients", "rate": "requests due per second"}
+WORDS = {
+    LoadVerdict.MET: "SLA MET",
+    LoadVerdict.MISSED: "SLA MISSED",
+    LoadVerdict.PARTIAL: "PARTIAL",
+    LoadVerdict.GENERATOR_LIMITED: "GENERATOR-LIMITED",
+    LoadVerdict.INCONCLUSIVE: "INCONCLUSIVE",
+}
+STATUS: dict[LoadVerdict, Status] = {
+    LoadVerdict.MET: "pass",
+    LoadVerdict.MISSED: "fail",
+    LoadVerdict.PARTIAL: "inconclusive",
+    LoadVerdict.GENERATOR_LIMITED: "invalid",
+    LoadVerdict.INCONCLUSIVE: "inconclusive",
+}
+OUTCOMES: dict[StepOutcome, Emphasis] = {
+    "pass": "plain",
+    "fail": "worse",
+    "inconclusive": "caution",
+    "generator-limited": "caution",
+}
+BEYOND = "∞"
+NOT_DECIDED = "not decided"
+_RISK = 0.05
+_NAMED = 4
+MS = units.DisplayUnit("ms", 1e3)
+_MOST_MS_DECIMALS = 3
+
+CENTILES_ARE = (
+    f"{units.NOT_ESTIMABLE}: of fewer than 299 requests no p99 can be told, of fewer than 59 no p95; the longest "
+    f"latency is not put in its place. {BEYOND}: more requests than that were never answered rightly."
+)
+ERRORS_ARE = (
+    "Failed: every request without a right answer in time, whether by its status, its content, a timeout or its "
+    "connection; the error rate is of those that were sent."
+)
+INTERVALS_ARE = (
+    "Interval: up to its first level every measurement passed clearly (95 %), from its second on every one failed "
+    "clearly."
+)
+
+
+def centile_notes(rows: Sequence[TableRow]) -> list[str]:
+    """What the words in place of a centile mean, where there are any."""
+    strange = {units.NOT_ESTIMABLE, BEYOND}
+    return [CENTILES_ARE] if any(cell.text in strange for row in rows for cell in row.cells) else []
+
+
+def estimable(requests: int, fraction: float) -> bool:
+    """Whether a centile of so many requests has an upper bound: ``fraction^n`` is at most 5 %."""
+    return requests > 0 and fraction**requests <= _RISK
+
+
+def centile_s(step: StepEntry, fraction: float, found_s: float | None) -> float | None:
+    """A centile of all that was due, where what failed is slower than anything.
+
+    Returns:
+        Infinity if more than the rest failed, None where there is no telling.
+    """
+    if found_s is None or not estimable(step.due, fraction):
+        return None
+    unanswered = step.failed + step.unsent
+    return math.inf if unanswered > (1.0 - fraction) * step.due else found_s
+
+
+def p50_s(step: StepEntry) -> float | None:
+    """The median latency."""
+    return centile_s(step, 0.5, step.p50_s)
+
+
+def p95_s(step: StepEntry) -> float | None:
+    """As its condition measured it, or else the step's own."""
+    return centile_s(step, 0.95, _measured(step, "p95", step.p95_s))
+
+
+def p99_s(step: StepEntry) -> float | None:
+    """As its condition measured it, or else the step's own."""
+    return centile_s(step, 0.99, _measured(step, "p99", step.p99_s))
+
+
+def _measured(step: StepEntry, name: str, otherwise_s: float | None) -> float | None:
+    found = next((one.measured for one in step.conditions if one.name == name), None)
+    return otherwise_s if found is None else found
+
+
+def milliseconds(seconds: float | None, emphasis: Emphasis = "plain") -> TableCell:
+    """A latency in ms, the unit that these tables have everywhere, to at most four digits."""
+    if seconds is None:
+        return TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
+    if math.isinf(seconds):
+        return TableCell(BEYOND, emphasis="worse")
+    value = seconds * MS.factor
+    return TableCell(units.number(value, min(_MOST_MS_DECIMALS, units.decimals_for([value]))), emphasis=emphasis)
+
+
+def per_second(value: float) -> TableCell:
+    """Answers per second, to four digits."""
+    return TableCell(units.number(value, min(_MOST_MS_DECIMALS, units.decimals_for([value]))))
+
+
+def non_2xx(step: StepEntry) -> int:
+    """Requests that failed by their HTTP status."""
+    return sum(one.count for one in step.errors if one.status is not None and not 200 <= one.status < 300)
+
+
+def error_share(step: StepEntry) -> float | None:
+    """Of what was sent; None if nothing was."""
+    sent = step.ok + step.failed
+    return step.failed / sent if sent else None
+
+
+def percent_figure(share: float | None, decimals: int = 2) -> TableCell:
+    """A share as a percentage without its sign. What is above zero never reads as zero."""
+    if share is None or not math.isfinite(share):
+        return TableCell(units.NO_DATA, emphasis="quiet")
+    least = 10.0**-decimals
+    if 0.0 < share * 100.0 < least / 2.0:
+        return TableCell(f"< {units.number(least, decimals)}")
+    return TableCell(units.number(share * 100.0, decimals))
+
+
+def capacity_text(found: CapacityEntry) -> str:
+    """The capacity as it may honestly be said: "825", "≥ 500" at a ladder's end, "not decided"."""
+    if found.capacity is None:
+        return NOT_DECIDED
+    if found.finding == "lower bound":
+        return f"≥ {bare_level(found.kind, found.capacity)}" if found.capacity > 0.0 else NOT_DECIDED
+    return bare_level(found.kind, found.capacity)
+
+
+def capacity_emphasis(found: CapacityEntry) -> Emphasis:
+    """Nothing passed is bad; what is not known surely asks for caution."""
+    if found.finding == "nothing passed":
+        return "worse"
+    return "plain" if found.finding == "found" else "caution"
+
+
+def interval_text(found: CapacityEntry) -> str:
+    """Between what passed clearly and what failed clearly: "825 … 850"."""
+    low = bare_level(found.kind, found.low)
+    if found.high is None:
+        return f"≥ {low}" if found.low > 0.0 else "open"
+    return f"{low} … {bare_level(found.kind, found.high)}"
+
+
+def stopped_text(found: CapacityEntry, agreement: Agreement) -> str:
+    """Why the capacity is not higher, or not better known."""
+    if found.stopped_by == "first step":
+        missed = condition_text(found.condition, agreement) if found.condition else "not told by what"
+        return f"the lowest level failed: {missed}"
+    ends = {
+        "ladder end": "the ladder's end, nothing failed",
+        "generator-limited": "the generator, not the server",
+        "budget": "the search ran out of steps",
+        "interrupted": "interrupted",
+    }
+    return ends.get(found.stopped_by) or condition_text(found.stopped_by, agreement)
+
+
+def condition_text(name: str, agreement: Agreement) -> str:
+    """A missed condition with its limit: "p99 above 1 s"."""
+    return {
+        "p99": f"p99 above {units.tidy_quantity(agreement.p99_s, 's')}",
+        "p95": f"p95 above {units.tidy_quantity(agreement.p95_s, 's')}" if agreement.p95_s is not None else "p95",
+        "errors": f"errors above {units.plain_percent(agreement.error_share)}",
+        "achieved": f"below {units.plain_percent(agreement.achieved_share)} of the rate",
+        "samples": "too few requests",
+        "generator": "the generator's limit",
+    }.get(name, name)
+
+
+def agreement_text(agreement: Agreement) -> str:
+    """The limits in short: "p99 ≤ 1 s, errors ≤ 1 %"."""
+    p95 = [] if agreement.p95_s is None else [f"p95 ≤ {units.tidy_quantity(agreement.p95_s, 's')}"]
+    p99 = f"p99 ≤ {units.tidy_quantity(agreement.p99_s, 's')}"
+    return ", ".join([*p95, p99, f"errors ≤ {units.plain_percent(agreement.error_share)}"])
+
+
+def agreements(report: LoadReport) -> list[Agreement]:
+    """The different agreements, in their order."""
+    return list(dict.fromkeys(endpoint.agreement for target in report.targets for endpoint in target.endpoints))
+
+
+def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
+    """How many are met, and the names of those that are not."""
+    asked = agreements(report)
+    held = agreement_text(asked[0]) if len(asked) == 1 else "the agreements"
+    if not ruled:
+        return "Nothing was measured."
+    met = [ruling for ruling in ruled if ruling.verdict is LoadVerdict.MET]
+    told = [f"{held}: {len(met)} of {units.plural(len(ruled), 'capacity', 'capacities')} met"]
+    several = len(report.targets) > 1
+    for verdict in LoadVerdict:
+        names = [f"{one.target} {one.name}" if several else one.name for one in ruled if one.verdict is verdict]
+        if verdict is not LoadVerdict.MET and names:
+            told.append(f"{verdict.value}: {_listed(names)}")
+    interrupted = [target.name for target in report.targets if target.interrupted]
+    if interrupted:
+        told.append(f"interrupted: {_listed(interrupted)}")
+    return "; ".join(told) + "."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(f"{name}" for name in names[:_NAMED]) + more
+
+
+def capacity_of(endpoint: EndpointEntry, kind: Kind) -> CapacityEntry | None:
+    """The answer for this kind of load."""
+    return next((one for one in endpoint.capacities if one.kind == kind), None)
+
+
+def step_of(endpoint: EndpointEntry, kind: Kind, number: int | None) -> StepEntry | None:
+    """A step by its number."""
+    if number is None:
+        return None
+    return next((step for step in endpoint.steps if step.number == number and step.kind == kind), None)
+
+
+def shown_step(endpoint: EndpointEntry, found: CapacityEntry) -> StepEntry | None:
+    """The step whose figures stand beside the capacity."""
+    return step_of(endpoint, found.kind, found.best_step)
+
+
+def kinds_of(targets: Iterable[TargetEntry]) -> list[Kind]:
+    """The kinds of load that were searched or measured."""
+    listed = list(targets)
+    found = {one.kind for target in listed for endpoint in target.endpoints for one in endpoint.capacities}
+    found |= {step.kind for target in listed for endpoint in target.endpoints for step in endpoint.steps}
+    return [kind for kind in KINDS if kind in found]
+
+
+def names_of(targets: Sequence[TargetEntry]) -> list[str]:
+    """The targets' names, no two alike, so that no column or line is taken for another."""
+    names: list[str] = []
+    for target in targets:
+        name, turn = target.name, 2
+        while name in names:
+            name, turn = f"{target.name} ({turn})", turn + 1
+        names.append(name)
+    return names
+
+
+def endpoint_ids(report: LoadReport) -> dict[str, str]:
+    """All endpoints with their labels, in the order in which they first stand."""
+    found: dict[str, str] = {}
+    for target in report.targets:
+        for endpoint in target.endpoints:
+            found.setdefault(endpoint.id, endpoint.label)
+    return found
+
+
+def level_of(step: StepEntry) -> str:
+    """A step's level with its unit."""
+    return level_text(step.kind, step.level)

@@ -1,0 +1,159 @@
+"""What happened second by second, step after step: latencies, and errors by kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from chainmark.core import units
+from chainmark.core.load_report import EndpointEntry, LoadReport, SecondEntry, StepEntry
+from chainmark.core.load_verdict import bare_level
+from chainmark.report import load_text as text
+from chainmark.report.load_charts import Rows, error_timeline, latency_timeline
+from chainmark.report.load_figures import PAPER, Side, sides_of
+from chainmark.report.sheet import Figure
+from chainmark.report.vega import Spec
+
+_MOST_BINS = 400  # of a time line: more cannot be told apart
+_LEAST_TEXT_SHARE = 0.045  # of a time line: a narrower step has no room for its level
+
+
+def timeline_figures(report: LoadReport) -> list[Figure]:
+    """Second by second: latencies, and errors where there are any."""
+    figures = []
+    several = len(report.targets) > 1
+    for id_ in text.endpoint_ids(report):
+        for place, side in enumerate(sides_of(report, id_)):
+            figures += _timelines(side, f"{id_}-{place}", f", {side.name}" if several else "")
+    return figures
+
+
+@dataclass(frozen=True)
+class _Bin:
+    """Seconds of one step together: from ``begin`` to ``end`` on the axis."""
+
+    step: StepEntry
+    begin: float
+    end: float
+    seconds: list[SecondEntry]
+
+
+@dataclass(frozen=True)
+class _Track:
+    """All that two charts of the same seconds share."""
+
+    side: Side
+    bins: list[_Bin]
+    places: Rows
+    id: str
+    name: str
+    note: str
+
+
+def _bins(endpoint: EndpointEntry) -> tuple[list[_Bin], list[dict[str, Any]], int]:
+    """The seconds of all steps after each other, the steps' places, and how many seconds stand together."""
+    by_step: dict[int, list[SecondEntry]] = {}
+    for entry in endpoint.seconds:
+        by_step.setdefault(entry.step, []).append(entry)
+    steps = [step for step in endpoint.steps if step.number in by_step]
+    across = sum(_seconds_across(by_step[step.number]) for step in steps)
+    size = max(1, -(-across // _MOST_BINS))
+    bins: list[_Bin] = []
+    places: list[dict[str, Any]] = []
+    offset = 0
+    for step in steps:
+        seconds = sorted(by_step[step.number], key=lambda one: one.second)
+        first, length = seconds[0].second, _seconds_across(seconds)
+        told = length >= _LEAST_TEXT_SHARE * across
+        words = bare_level(step.kind, step.level) + ("/s" if step.kind == "rate" else "")
+        warm = offset + min(max(0.0, step.warm_up_s - first), length)
+        places.append({"begin": offset, "warm": warm, "text": words if told else ""})
+        for start in range(0, length, size):
+            together = [one for one in seconds if start <= one.second - first < start + size]
+            bins.append(_Bin(step, offset + start, min(offset + start + size, offset + length), together))
+        offset += length
+    return bins, places, size
+
+
+def _seconds_across(seconds: Sequence[SecondEntry]) -> int:
+    numbers = [one.second for one in seconds]
+    return max(numbers) - min(numbers) + 1
+
+
+def _timelines(side: Side, id_: str, name: str) -> list[Figure]:
+    bins, places, size = _bins(side.endpoint)
+    if not bins:
+        return []
+    note = "Grey: warm-up, which no figure counts. Above: the level of each step."
+    if size > 1:
+        note += f" Each point stands for {size} seconds: their median p50, their worst p99 and max, all their errors."
+    track = _Track(side, bins, places, id_, name, note)
+    return [figure for figure in (_latency_timeline(track), _error_timeline(track)) if figure]
+
+
+def _latency_timeline(track: _Track) -> Figure | None:
+    limit_s = track.side.endpoint.agreement.p99_s
+    rows: list[dict[str, Any]] = []
+    for one in track.bins:
+        told = {
+            "p50": _over([entry.p50_s for entry in one.seconds], median),
+            "p99": _over([entry.p99_s for entry in one.seconds], max),
+            "max": _over([entry.max_s for entry in one.seconds], max),
+        }
+        rows += [
+            {"second": one.begin + 0.5 * (one.end - one.begin), "label": label, "value": value,
+             "series": f"{label} {one.step.number}", "text": f"{one.step.number}: {text.level_of(one.step)}"}
+            for label, value in told.items() if value is not None and value > 0.0
+        ]  # fmt: skip
+    if not rows:
+        return None
+    for row in rows:
+        row["value"] *= text.MS.factor
+    limit = (limit_s * text.MS.factor, f"SLA p99 {units.tidy_quantity(limit_s, 's')}")
+    specs: list[Spec] = [
+        latency_timeline(
+            rows, track.places, track.bins[-1].end, limit, f"latency, {text.MS.symbol}", interactive=interactive
+        )
+        for interactive in (True, False)
+    ]
+    title = f"{track.side.endpoint.label}{track.name}: latency, second by second"
+    return Figure(f"time-{track.id}", title, specs[0], [{**specs[1], **PAPER}], track.note, wide=True)
+
+
+def _over(values: Sequence[float | None], together: Callable[[list[float]], float]) -> float | None:
+    told = [value for value in values if value is not None and math.isfinite(value)]
+    return together(told) if told else None
+
+
+def _error_timeline(track: _Track) -> Figure | None:
+    rows: list[dict[str, Any]] = []
+    for one in track.bins:
+        counts: dict[str, int] = {}
+        for entry in one.seconds:
+            for kind, count in _failures(entry).items():
+                counts[kind] = counts.get(kind, 0) + count
+        low, length = 0.0, max(one.end - one.begin, 1.0)
+        for kind, count in sorted(counts.items()):
+            high = low + count / length
+            rows.append(
+                {"second": one.begin, "until": one.end, "kind": kind, "low": low, "high": high, "count": count,
+                 "text": f"{one.step.number}: {text.level_of(one.step)}"}
+            )  # fmt: skip
+            low = high
+    if not rows:
+        return None
+    specs: list[Spec] = [
+        error_timeline(rows, track.places, track.bins[-1].end, interactive=interactive) for interactive in (True, False)
+    ]
+    title = f"{track.side.endpoint.label}{track.name}: errors, second by second"
+    return Figure(f"errors-{track.id}", title, specs[0], [{**specs[1], **PAPER}], track.note, wide=True)
+
+
+def _failures(entry: SecondEntry) -> dict[str, int]:
+    """By kind; what is of no known kind is "failed"."""
+    counts = {kind: count for kind, count in entry.errors.items() if count > 0}
+    left = entry.failed - sum(counts.values())
+    return {**counts, "failed": counts.get("failed", 0) + left} if left > 0 else counts

@@ -1,0 +1,191 @@
+"""The published page of cardano-rosetta-java's load tests as runs: one for every release and scenario."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import polars as pl
+
+from chainmark.capacity.metrics import ATTEMPT, CONDITIONS, SEARCHES, capacity_metric
+from chainmark.capacity.model import LevelKind
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
+from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.progress import Progress
+from chainmark.store.files import hash_file
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder
+from chainmark.systems.mesh.bodies import READS
+from chainmark.systems.mesh.published import PublishedRelease, PublishedRow, PublishedScenario, read_published_page
+
+NAME = "cardano-rosetta-java"
+PUBLISHED = "published"
+NOT_STATED = "not stated"
+_FIGURES = {
+    "p95_s": ("p95 at the most clients", "s", Better.LOWER),
+    "p99_s": ("p99 at the most clients", "s", Better.LOWER),
+    "error_share": ("non-2xx share at the most clients", "fraction", Better.LOWER),
+    "answered_per_s": ("answered at the most clients", "req/s", Better.HIGHER),
+}
+
+
+def parts_of(order: ImportOrder) -> list[str]:
+    """The names of the page's tables: "v1.2.9/mid/pruning enabled, 7 days/Docker Compose".
+
+    Raises:
+        UsageError: the file is no such page, or has no table of the version that was asked for.
+    """
+    found = [name for release, _, name in _tables(order) if order.version in {None, release.version}]
+    if not found:
+        versions = ", ".join(dict.fromkeys(release.version for release, _, _ in _tables(order)))
+        raise UsageError(f"the page has no table of `{order.version}`", f"it has {versions}")
+    return found
+
+
+def ingest_published(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    """One table of the page into a run.
+
+    Raises:
+        UsageError: the page has no such table.
+    """
+    progress.stage(f"reading {order.part}")
+    for release, scenario, name in _tables(order):
+        if name == order.part:
+            run.write_samples(SEARCHES, _samples(scenario))
+            return _imported(order, release, scenario, name)
+    raise UsageError(f"the page has no table `{order.part}`")
+
+
+def _tables(order: ImportOrder) -> Iterator[tuple[PublishedRelease, PublishedScenario, str]]:
+    seen: dict[str, int] = {}
+    for release in read_published_page(order.source).releases:
+        for scenario in release.scenarios:
+            name = "/".join([release.version, *scenario_words(scenario)])
+            seen[name] = seen.get(name, 0) + 1
+            yield release, scenario, name if seen[name] == 1 else f"{name}/{seen[name]}"
+
+
+def scenario_words(scenario: PublishedScenario) -> list[str]:
+    """What makes a scenario another one, in words."""
+    pruning = None
+    if scenario.pruning is not None:
+        kept = f", {scenario.retained_days} days" if scenario.retained_days else ""
+        pruning = f"pruning {scenario.pruning}{kept}"
+    words = [scenario.profile, pruning, scenario.variant]
+    return [word for word in words if word]
+
+
+def endpoint_id(label: str) -> str:
+    """The id under which the same endpoint is measured here."""
+    same = next((read.id for read in READS if label in {read.label, read.path}), None)
+    return same or re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
+
+
+def _figures(row: PublishedRow) -> dict[str, float | None]:
+    failed = row.max_concurrency == 0
+    error = row.error_percent
+    return {
+        "p95_s": None if failed else row.p95_ms / 1e3,
+        "p99_s": None if failed else row.p99_ms / 1e3,
+        "error_share": None if failed or error is None else error / 100.0,
+        "answered_per_s": None if failed else row.requests_per_s,
+    }
+
+
+def _samples(scenario: PublishedScenario) -> pl.DataFrame:
+    columns: dict[str, float | None] = {}
+    for row in scenario.rows:
+        id_ = endpoint_id(row.endpoint)
+        columns[f"{id_}_capacity_clients"] = float(row.max_concurrency)
+        columns |= {f"{id_}_{PUBLISHED}_{name}": value for name, value in _figures(row).items()}
+    schema = {ATTEMPT: pl.Int64, **dict.fromkeys(columns, pl.Float64)}
+    return pl.DataFrame({ATTEMPT: [1], **{name: [value] for name, value in columns.items()}}, schema=schema)
+
+
+def _catalogue(scenario: PublishedScenario) -> Catalogue:
+    metrics: list[Metric] = []
+    for row in scenario.rows:
+        id_ = endpoint_id(row.endpoint)
+        metrics.append(capacity_metric(id_, row.endpoint, LevelKind.CLIENTS, 1))
+        metrics += [_metric(id_, row.endpoint, name, order) for order, name in enumerate(_FIGURES, start=2)]
+    return Catalogue(
+        system="mesh",
+        title="Mesh API",
+        populations=[Population(id=SEARCHES, label="published tables", keys=[ATTEMPT])],
+        tables=[Table(id=endpoint_id(row.endpoint), title=row.endpoint) for row in scenario.rows],
+        conditions=CONDITIONS,
+        metrics=metrics,
+    )
+
+
+def _metric(id_: str, label: str, name: str, order: int) -> Metric:
+    words, unit, better = _FIGURES[name]
+    return Metric(
+        id=f"{id_}_{PUBLISHED}_{name}",
+        label=f"{label} {words}",
+        unit=unit,
+        kind=Kind.DIFFERENCE if name == "error_share" else Kind.POSITIVE,
+        better=better,
+        statistics=["mean"],
+        judged_by=["mean"],
+        table=id_,
+        order=order,
+        population=SEARCHES,
+        floor=0.001 if name == "error_share" else 0.0,
+        description="As the published page says it: of the step with the most clients that kept to the agreement, "
+        "measured with a new connection for every request and at most 50,000 of them.",
+        source=["the published page"],
+    )
+
+
+def _imported(order: ImportOrder, release: PublishedRelease, scenario: PublishedScenario, name: str) -> Imported:
+    day_ns = int(datetime(release.date.year, release.date.month, release.date.day, tzinfo=UTC).timestamp()) * 10**9
+    words = ", ".join(scenario_words(scenario)) or "standard"
+    workload: dict[str, Scalar | list[Scalar]] = {
+        "sla.p99_s": scenario.sla_s,
+        "scenario": words,
+        "deployment": scenario.deployment or NOT_STATED,
+        "method": "published: ab, a new connection for every request",
+    }
+    facts = [
+        Fact(label="Machine", value=scenario.machine or NOT_STATED),
+        Fact(label="Scenario", value=words),
+        Fact(label="Deployment", value=scenario.deployment or NOT_STATED),
+    ]
+    return Imported(
+        subject=Subject(system="mesh", name=NAME, version=release.version),
+        profile_name=f"mesh/{PUBLISHED}",
+        profile=scenario.model_dump(mode="json", exclude={"rows"}),
+        workload=workload,
+        conditions={"scenario": words, "network": NOT_STATED},
+        configuration=Configuration(),
+        counts={"rows of the table": {"read": len(scenario.rows)}},
+        facts=facts,
+        gates=[
+            Gate(
+                id="complete",
+                label="every row of the table was read",
+                status=GateStatus.PASS,
+                measured=f"{len(scenario.rows)} rows",
+                limit="all",
+            )
+        ],
+        sources=[
+            Source(path=order.source.name, size_bytes=order.source.stat().st_size, blake3=hash_file(order.source))
+        ],
+        host=HostFacts(
+            cpu_model=scenario.machine or NOT_STATED,
+            cores=0,
+            memory_bytes=0,
+            kernel=NOT_STATED,
+            operating_system=NOT_STATED,
+        ),
+        first_ns=day_ns,
+        last_ns=day_ns,
+        options={"part": name},
+        catalogue=_catalogue(scenario),
+        warnings=list(scenario.notes),
+    )

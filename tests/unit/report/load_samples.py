@@ -1,0 +1,173 @@
+"""Load tests made by hand: latencies grow with the level as in a queue, so that every figure has a known place."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any
+
+from chainmark.core.load_report import (
+    Agreement,
+    CapacityEntry,
+    ConditionEntry,
+    EndpointEntry,
+    ErrorEntry,
+    Kind,
+    LoadReport,
+    SecondEntry,
+    StepEntry,
+    StepOutcome,
+    TargetEntry,
+)
+from chainmark.core.manifest import Fact, Subject
+
+AGREEMENT = Agreement(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=300)
+LABELS = (
+    "/network/status", "/account/balance", "/account/coins", "/block", "/block/transaction", "/search/transactions",
+    "/construction/metadata",
+)  # fmt: skip
+FRACTIONS = [0.0, *(i / 50 for i in range(1, 50)), 0.99, 0.995, 0.998, 0.999, 0.9999, 1.0]
+WARM_UP_S, WINDOW_S = 1.0, 10.0
+BURST = {"code": "5005", "message": "Can't acquire a connection from the pool", "retriable": "true"}
+
+
+def quantile_s(median_s: float, fraction: float) -> float:
+    """Of a log-normal distribution whose p99 is four times its median."""
+    spread = math.log(4.0) / NormalDist().inv_cdf(0.99)
+    return median_s * math.exp(spread * NormalDist().inv_cdf(min(max(fraction, 1e-4), 0.99999)))
+
+
+def step(number: int, kind: Kind, level: float, top: float, **changes: Any) -> StepEntry:
+    """A step whose p99 reaches 1 s at ``top``."""
+    median_s = 0.25 * (level / top) ** 1.1
+    per_s = level if kind == "rate" else level / median_s / 1.3
+    due = round(per_s * WINDOW_S)
+    p99 = quantile_s(median_s, 0.99)
+    outcome: StepOutcome = "pass" if p99 <= 1.0 else "fail"
+    failed = sum(one.count for one in changes.get("errors", []))
+    values: dict[str, Any] = {
+        "number": number, "kind": kind, "level": level, "phase": "probe", "outcome": outcome, "leaning": outcome,
+        "reason": None if outcome == "pass" else "p99", "lengthened": False, "partial": False, "ended": "time",
+        "warm_up_s": WARM_UP_S, "window_s": WINDOW_S, "due": due, "ok": due - failed, "failed": failed, "unsent": 0,
+        "ok_per_s": (due - failed) / WINDOW_S, "p50_s": median_s, "p90_s": quantile_s(median_s, 0.9),
+        "p95_s": quantile_s(median_s, 0.95), "p99_s": p99, "max_s": quantile_s(median_s, 0.9999),
+        "lag_p99_s": 0.0002 if kind == "rate" else None, "generator_cpu_share": 0.12, "bytes_in": due * 300,
+        "conditions": [
+            ConditionEntry(name="p99", measured=p99, limit=1.0, outcome=outcome, low=0.002, high=0.008),
+            ConditionEntry(name="errors", measured=failed / max(due, 1), limit=0.01, outcome="pass"),
+            *([ConditionEntry(name="achieved", measured=0.999, limit=0.99, outcome="pass")] if kind == "rate" else []),
+        ],
+        "errors": [], "curve": [(one, quantile_s(median_s, one)) for one in FRACTIONS],
+    }  # fmt: skip
+    return StepEntry(**{**values, **changes})
+
+
+def seconds(one: StepEntry) -> list[SecondEntry]:
+    """Its time line: steady, all its errors in the fourth measured second."""
+    across = round(one.warm_up_s + one.window_s)
+    each = one.due // max(across, 1)
+    rows = []
+    for second in range(across):
+        wave = 1.0 + 0.1 * math.sin(second)
+        counts = {error.kind: error.count for error in one.errors} if second == 4 else {}
+        p50, p99, longest = (None if value is None else value * wave for value in (one.p50_s, one.p99_s, one.max_s))
+        rows.append(
+            SecondEntry(
+                step=one.number, second=second, started=each, ok=max(0, each - sum(counts.values())),
+                failed=sum(counts.values()), in_flight=round(one.level), queued=0, p50_s=p50, p99_s=p99, max_s=longest,
+                errors=counts,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def burst(count: int = 150) -> list[ErrorEntry]:
+    """A full pool of connections, timing out once."""
+    return [
+        ErrorEntry(kind="status", status=500, told=BURST, detail="", count=count, first_s=4.2),
+        ErrorEntry(kind="timeout", status=None, told={}, detail="no answer in 10 s", count=3, first_s=4.9),
+    ]
+
+
+def search(kind: Kind, top: float, first_number: int = 1) -> tuple[CapacityEntry, list[StepEntry]]:
+    """Doubling from 1 until the top is passed, then half-way twice, then both ends again."""
+    levels = [1.0]
+    while levels[-1] <= top:
+        levels.append(levels[-1] * 2.0)
+    low, high = levels[-2], levels[-1]
+    phases = ["probe"] * len(levels)
+    for _ in range(3):
+        middle = float(round((low + high) / 2.0))
+        if middle in (low, high):
+            break
+        levels.append(middle)
+        phases.append("bisect")
+        low, high = (middle, high) if middle <= top else (low, middle)
+    levels += [low, high]
+    phases += ["confirm", "confirm"]
+    steps = []
+    for place, (level, phase) in enumerate(zip(levels, phases, strict=True)):
+        errors = burst() if level == high and phase == "confirm" else []
+        steps.append(step(first_number + place, kind, level, top, phase=phase, errors=errors))
+    best = next(one for one in reversed(steps) if one.level == low)
+    fail = next(one for one in steps if one.level == high)
+    found = CapacityEntry(
+        kind=kind, capacity=low, low=low, high=high, stopped_by="p99", condition="p99", finding="found",
+        confirmed=True, best_step=best.number, fail_step=fail.number,
+    )  # fmt: skip
+    return found, steps
+
+
+def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> EndpointEntry:
+    """An endpoint that takes about so many clients, and four times as many requests per second."""
+    clients, steps = search("clients", top)
+    capacities = [clients]
+    if rate:
+        by_rate, more = search("rate", 4.0 * top, len(steps) + 1)
+        capacities.append(by_rate)
+        steps = [*steps, *more]
+    values: dict[str, Any] = {
+        "id": label.strip("/").replace("/", "_"), "label": label, "requests": 120,
+        "strata": {"recent": 60, "old": 60}, "agreement": AGREEMENT, "capacities": capacities, "steps": steps,
+        "seconds": [row for one in steps for row in seconds(one)],
+    }  # fmt: skip
+    return EndpointEntry(**{**values, **changes})
+
+
+def target(name: str = "2.1.0", factor: float = 1.0, labels: tuple[str, ...] = LABELS, **changes: Any) -> TargetEntry:
+    """A server; with a larger factor it takes more."""
+    endpoints = [endpoint(label, factor * (60 + 70 * place)) for place, label in enumerate(labels)]
+    values: dict[str, Any] = {
+        "name": name, "url": "http://127.0.0.1:8082",
+        "subject": Subject(system="mesh", name="cardano-rosetta-java", version=name), "run_id": f"run-{name}",
+        "facts": [Fact(label="Network", value="cardano mainnet"), Fact(label="Pruning", value="on, 30 days")],
+        "endpoints": endpoints, "skipped": {"mempool": "not offered: 404, text instead of JSON"},
+    }  # fmt: skip
+    return TargetEntry(**{**values, **changes})
+
+
+def report(*targets: TargetEntry, **changes: Any) -> LoadReport:
+    """A load test of these servers."""
+    values: dict[str, Any] = {
+        "title": "Load test of cardano-rosetta-java", "system": "mesh", "profile_name": "rosetta-sla",
+        "scenario": "pruning on", "started_at": "2026-11-20T10:11:12Z", "tool_version": "0.5.0",
+        "machine": [Fact(label="Processor", value="8 × AMD EPYC 7443P"), Fact(label="Memory", value="47 GiB")],
+        "corpus_hash": "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262",
+        "targets": list(targets) or [target()],
+    }  # fmt: skip
+    return LoadReport(**{**values, **changes})
+
+
+def bare(finding: str = "found", **changes: Any) -> CapacityEntry:
+    """An answer without its steps."""
+    values: dict[str, Any] = {
+        "kind": "clients", "capacity": 64.0, "low": 64.0, "high": 72.0, "stopped_by": "p99", "condition": "p99",
+        "finding": finding, "confirmed": True, "best_step": None, "fail_step": None,
+    }  # fmt: skip
+    return CapacityEntry(**{**values, **changes})
+
+
+def with_answer(found: CapacityEntry, **changes: Any) -> LoadReport:
+    """A load test of one endpoint with this answer and no steps."""
+    one = endpoint("/block", 64, rate=False, capacities=[found], steps=[], seconds=[])
+    return report(target(endpoints=[one]), **changes)

@@ -1,0 +1,97 @@
+"""JUnit XML as CI servers read it: the rules of Jenkins' xunit schema and of Ant's, which is the stricter one."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as Xml
+
+from chainmark.core.load_report import LoadReport
+from chainmark.core.load_verdict import LoadVerdict, rulings
+from chainmark.report.junit import junit_xml
+
+from tests.unit.report.load_samples import LABELS, bare, endpoint, report, target, with_answer
+
+SUITE = {"name", "package", "id", "timestamp", "hostname", "tests", "failures", "errors", "skipped", "time"}
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+def parsed(made: LoadReport) -> Xml.Element:
+    """The document, checked against both schemas."""
+    root = Xml.fromstring(junit_xml(made))  # noqa: S314 - our own text
+    assert (root.tag, root.attrib) == ("testsuites", {})
+    for number, suite in enumerate(root):
+        assert suite.tag == "testsuite"
+        assert set(suite.attrib) == SUITE
+        assert suite.get("id") == str(number)
+        assert TIMESTAMP.fullmatch(suite.attrib["timestamp"])
+        tags = [child.tag for child in suite]
+        cases = suite.findall("testcase")
+        assert tags == ["properties", *["testcase"] * len(cases), "system-out", "system-err"]
+        assert int(suite.attrib["tests"]) == len(cases)
+        assert int(suite.attrib["failures"]) == len(suite.findall("testcase/failure"))
+        assert int(suite.attrib["skipped"]) == len(suite.findall("testcase/skipped"))
+        assert float(suite.attrib["time"]) >= 0.0
+        for entry in suite.findall("properties/property"):
+            assert set(entry.attrib) == {"name", "value"}
+        for case in cases:
+            assert set(case.attrib) == {"classname", "name", "time"}
+            assert float(case.attrib["time"]) >= 0.0
+            assert [child.tag for child in case] in ([], ["failure"], ["skipped"])
+            for child in case:
+                assert set(child.attrib) <= {"message", "type"}
+                assert child.get("message")
+    return root
+
+
+def test_a_suite_a_server_and_a_case_a_capacity() -> None:
+    """Seven endpoints by clients and by rate, and the one that is not offered."""
+    root = parsed(report(target("2.0.0"), target("2.1.0", 0.5)))
+    assert [suite.get("name") for suite in root] == ["2.0.0", "2.1.0"]
+    assert [suite.get("tests") for suite in root] == ["15", "15"]
+    names = [case.get("name") for case in root[0].findall("testcase")]
+    assert names[:2] == ["/network/status, clients", "/network/status, rate"]
+    skipped = root[0].find("testcase[@name='mempool']/skipped")
+    assert skipped is not None
+    assert "not offered" in skipped.attrib["message"]
+
+
+def test_failures_and_skips_follow_the_rulings_and_tell_why() -> None:
+    """Red is what was missed, and nothing else."""
+    made = report(required={"network_status.clients": 1000.0, "block.clients": 272.0, "block.rate": 1.0})
+    root = parsed(made)
+    found = {one.name: one.verdict for one in rulings(made)}
+    for case in root[0].findall("testcase"):
+        said = found.get(case.attrib["name"])
+        assert (case.find("failure") is not None) is (said is LoadVerdict.MISSED)
+    failure = root[0].find("testcase/failure")
+    assert failure is not None
+    assert "1000 clients required, but 64 clients failed clearly, missing p99" in failure.attrib["message"]
+
+
+def test_properties_hold_the_figures() -> None:
+    """A pipeline can keep them without reading a report."""
+    root = parsed(report())
+    values = {entry.get("name"): entry.get("value") for entry in root.findall("testsuite/properties/property")}
+    assert values["network_status.clients.capacity"] == "60"
+    assert values["network_status.clients.high"] == "64"
+    assert float(values["network_status.clients.p99_s"] or "nan") <= 1.0
+    assert values["block.rate.stopped_by"] == "p99"
+    assert len([name for name in values if name and name.endswith(".capacity")]) == 2 * len(LABELS)
+
+
+def test_text_that_xml_cannot_hold_does_not_break_it() -> None:
+    """A server's message may hold anything."""
+    answer = bare("nothing passed", capacity=0.0, low=0.0, high=1.0, condition="p99 \x00\x1b[31m<&>\"'")
+    strange = with_answer(answer, title="\x0b<b>\ud800", started_at="yesterday")
+    root = parsed(strange)
+    failure = root.find("testsuite/testcase/failure")
+    assert failure is not None
+    assert "<&>\"'" in failure.attrib["message"]
+
+
+def test_an_interrupted_test_says_so() -> None:
+    """A green document of half a test would be a lie."""
+    root = parsed(report(target(endpoints=[endpoint("/block", 64)], interrupted=True)))
+    skipped = root.find("testsuite/testcase[@name='whole test']/skipped")
+    assert skipped is not None
+    assert "interrupted" in skipped.attrib["message"]

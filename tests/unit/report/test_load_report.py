@@ -1,0 +1,378 @@
+"""Load tests in every rendering: comparable with the published tables, and honest where those are not."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from chainmark.core.load_report import (
+    CapacityEntry,
+    EndpointEntry,
+    ErrorEntry,
+    LoadReport,
+    SecondEntry,
+    StepEntry,
+    TargetEntry,
+)
+from chainmark.core.load_verdict import rulings, verdict
+from chainmark.core.manifest import Fact, Subject
+from chainmark.report.junit import junit_xml
+from chainmark.report.load_sheet import load_sheet
+from chainmark.report.load_text import estimable
+from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.sheet import Figure, Remarks, Sheet, Table, TableRow
+from chainmark.report.vega import svg_of
+
+from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.load_samples import (
+    AGREEMENT,
+    BURST,
+    LABELS,
+    bare,
+    burst,
+    endpoint,
+    report,
+    search,
+    step,
+    target,
+    with_answer,
+)  # fmt: skip
+
+
+def tables(sheet: Sheet) -> dict[str, Table]:
+    """By their ids."""
+    return {block.id: block for block in sheet.blocks() if isinstance(block, Table)}
+
+
+def figures(sheet: Sheet) -> dict[str, Figure]:
+    """By their ids."""
+    return {block.id: block for block in sheet.blocks() if isinstance(block, Figure)}
+
+
+def texts(row: TableRow) -> list[str]:
+    """What stands in a row."""
+    return [cell.whole for cell in row.cells]
+
+
+def terminal(made: LoadReport, width: int = 100) -> str:
+    """What a terminal of that width shows."""
+    file = io.StringIO()
+    render_terminal(made, Console(file=file, width=width))
+    return file.getvalue()
+
+
+def test_the_first_table_is_the_published_one_with_the_rate_beside_it() -> None:
+    """Row by row it can be held against the page: ID, endpoint, and the six figures in their order."""
+    table = tables(load_sheet(report()))["capacity-0"]
+    assert [column.heading for column in table.columns] == [
+        "ID, endpoint", "max concurrency", "p95, ms", "p99, ms", "non-2xx", "error rate, %", "reqs/sec",
+        "max rate, /s", "its p99, ms",
+    ]  # fmt: skip
+    assert [row.cells[0].text for row in table.rows] == [f"{n} {label}" for n, label in enumerate(LABELS, start=1)]
+    block = texts(table.rows[3])
+    found, steps = search("clients", 270.0)
+    best = next(one for one in steps if one.number == found.best_step)
+    assert best.p99_s is not None
+    assert block[1] == "256"
+    assert float(block[3]) == pytest.approx(best.p99_s * 1e3, rel=1e-3)
+    assert float(block[6]) == pytest.approx(best.ok_per_s, rel=1e-3)
+
+
+def test_what_a_capacity_rests_on_stands_below_it() -> None:
+    """Interval, samples, first fail, reason, confirmation and verdict: what the page lacks."""
+    sheet = load_sheet(report(required={"block.clients": 200.0}))
+    row = next(row for row in tables(sheet)["basis-0"].rows if row.cells[0].text == "/block, clients")
+    told = texts(row)
+    assert told[1:3] == ["256", "256 … 288"]
+    assert int(told[3].replace(",", "")) >= 300
+    assert told[4] == "288"
+    assert told[6:] == ["p99 above 1 s", "yes", "200", "met"]
+
+
+def test_a_centile_of_few_requests_is_said_to_be_unknown_and_is_never_the_maximum() -> None:
+    """The page gives p95 = p99 = max of ten requests."""
+    few = step(1, "clients", 1.0, 64, due=10, ok=10, ok_per_s=0.16, p95_s=10.427, p99_s=10.427, max_s=10.427,
+               conditions=[])  # fmt: skip
+    one = endpoint("/account/balance", 64, capacities=[bare(capacity=1.0, low=0.0, best_step=1)], steps=[few])
+    made = report(target(endpoints=[one]))
+    told = texts(tables(load_sheet(made))["capacity-0"].rows[0])
+    assert told[2:4] == ["not estimable", "not estimable"]
+    assert "10427" not in terminal(made)
+    assert "299 requests" in terminal(made)
+
+
+@pytest.mark.parametrize(("fraction", "n"), [(0.99, 299), (0.95, 59), (0.5, 5)])
+def test_the_fewest_requests_of_a_centile(fraction: float, n: int) -> None:
+    """The least n with ``fraction^n`` of at most 5 %: the spec's 299 for a p99."""
+    assert estimable(n, fraction)
+    assert not estimable(n - 1, fraction)
+
+
+def test_a_centile_above_the_answered_share_is_endless() -> None:
+    """A refused connection ends in a millisecond; that must not make a p99 of a millisecond."""
+    refused = step(1, "clients", 4.0, 64, due=1000, ok=900, failed=100, p99_s=0.001, conditions=[])
+    one = endpoint("/block", 64, capacities=[], steps=[refused], seconds=[])
+    row = tables(load_sheet(report(target(endpoints=[one]))))["steps-block-0"].rows[0]
+    assert "∞" in texts(row)
+    assert "1.000" not in texts(row)
+
+
+@pytest.mark.parametrize(
+    ("changes", "capacity", "stopped"),
+    [
+        ({"finding": "lower bound", "capacity": 500.0, "low": 500.0, "high": None, "stopped_by": "ladder end"},
+         "≥ 500", "the ladder's end, nothing failed"),
+        ({"finding": "lower bound", "capacity": 96.0, "low": 96.0, "high": None, "stopped_by": "generator-limited"},
+         "≥ 96", "the generator, not the server"),
+        ({"finding": "lower bound", "capacity": 0.0, "low": 0.0, "high": None, "stopped_by": "generator-limited"},
+         "not decided", "the generator, not the server"),
+        ({"finding": "nothing passed", "capacity": 0.0, "low": 0.0, "high": 1.0, "stopped_by": "first step",
+          "condition": "errors"}, "0", "the lowest level failed: errors above 1 %"),
+        ({"finding": "unsettled", "capacity": None, "low": 0.0, "high": None, "stopped_by": "interrupted"},
+         "not decided", "interrupted"),
+    ],
+)  # fmt: skip
+def test_limits_of_the_test_are_not_given_as_limits_of_the_server(
+    changes: dict[str, Any], capacity: str, stopped: str
+) -> None:
+    """A “500” at the end of a ladder is no capacity."""
+    told = texts(tables(load_sheet(with_answer(bare(**changes))))["basis-0"].rows[0])
+    assert told[1] == capacity
+    assert told[6] == stopped
+
+
+def test_servers_stand_side_by_side_with_the_change_and_its_interval() -> None:
+    """60 … 64 against 40 … 44 clients: between 40/64 and 44/60 of the first."""
+    table = tables(load_sheet(report(target("2.0.0"), target("2.1.0", 0.7))))["side-by-side-clients"]
+    row = texts(table.rows[0])
+    assert row[1] == "60"
+    assert row[3] == "40"
+    assert row[5].replace("\u2212", "-") == "-33.3 %"
+    assert row[6].replace("\u00a0", " ") == "−37.5 … −26.7 %"
+    assert table.rows[0].cells[5].emphasis == "worse"
+
+
+def test_a_change_against_a_ladders_end_is_only_a_bound() -> None:
+    """A capacity of at least 500 cannot be said to have fallen by so many per cent."""
+    most = bare("lower bound", capacity=500.0, low=500.0, high=None, stopped_by="ladder end")
+    ends = [endpoint("/block", 64, capacities=[answer], steps=[], seconds=[]) for answer in (most, bare())]
+    table = tables(load_sheet(report(target("a", endpoints=ends[:1]), target("b", endpoints=ends[1:]))))
+    row = texts(table["side-by-side-clients"].rows[0])
+    assert row[5] == "—"
+    assert row[6].replace("\u00a0", " ") == "≤ −85.6 %"
+
+
+def test_errors_are_told_by_status_code_message_and_retriability() -> None:
+    """All of one kind in one row, with how many and where first."""
+    row = next(row for row in tables(load_sheet(report()))["errors-0"].rows if row.cells[0].text == "/block")
+    told = texts(row)
+    assert told[1:6] == ["status", "500", "5005", BURST["message"], "true"]
+    assert told[6] == "300"
+    assert told[8].endswith("clients, 4.2 s")
+
+
+def test_every_step_has_its_row_and_a_terminal_says_where_long_tables_are() -> None:
+    """Nothing is left out silently."""
+    made = report()
+    sheet = load_sheet(made)
+    rows = sum(len(table.rows) for id_, table in tables(sheet).items() if id_.startswith("steps-"))
+    assert rows == sum(len(one.steps) for one in made.targets[0].endpoints)
+    assert f"7 long tables ({rows} rows) can be seen with" in terminal(made)
+    single = terminal(report(target(endpoints=[endpoint("/block", 64, rate=False)])), 160)
+    assert "confirm" in single
+    assert "long table" not in single
+
+
+def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
+    """Latency against clients and rate, distributions, and the seconds with their errors."""
+    ids = set(figures(load_sheet(report(target("2.0.0"), target("2.1.0")))))
+    wanted = {"capacity-clients", "capacity-rate"}
+    for label in LABELS:
+        id_ = label.strip("/").replace("/", "_")
+        for kind in ("clients", "rate"):
+            wanted |= {f"load-{kind}-{id_}", f"distribution-{kind}-{id_}-0", f"distribution-{kind}-{id_}-1"}
+        wanted |= {f"{what}-{id_}-{place}" for what in ("time", "errors") for place in (0, 1)}
+    assert ids == wanted
+
+
+def test_a_burst_of_errors_stands_in_one_second_of_the_time_line() -> None:
+    """150 at once is a full pool, not a slow server; the counts add up to the steps' own."""
+    made = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
+    layers = figures(load_sheet(made))["errors-block-0"].spec["layer"]
+    rows = layers[-1]["data"]["values"]
+    assert [(row["kind"], row["count"]) for row in rows] == [("status", 150), ("timeout", 3)]
+    assert len({row["second"] for row in rows}) == 1
+    assert sum(row["count"] for row in rows) == sum(one.failed for one in made.targets[0].endpoints[0].steps)
+
+
+def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
+    """Hours of load are as many points as can be told apart."""
+    one = step(1, "clients", 8.0, 64, window_s=5000.0)
+    rows = [SecondEntry(step=1, second=n, started=1, ok=0, failed=1, in_flight=1, queued=0, p50_s=0.1, p99_s=0.2,
+                        max_s=0.3) for n in range(5000)]  # fmt: skip
+    made = report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=[one], seconds=rows)]))
+    figure = figures(load_sheet(made))["errors-block-0"]
+    values = figure.spec["layer"][-1]["data"]["values"]
+    assert len(values) <= 400
+    assert sum(row["count"] for row in values) == 5000
+    assert "Each point stands for 13 seconds" in figure.note
+
+
+def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:
+    """Those two are what the answer stands on; the others are said to be elsewhere."""
+    figure = figures(load_sheet(report(target(endpoints=[endpoint("/block", 64, rate=False)]))))
+    one = figure["distribution-clients-block-0"]
+    labels = {row["label"] for row in one.spec["layer"][-1]["data"]["values"]}
+    assert {"64 clients (capacity)", "72 clients (first fail)"} <= labels
+    assert len(labels) == 6
+    assert "6 of 13 steps are drawn" in one.note
+
+
+def test_conditions_name_the_machine_the_corpus_the_agreement_and_what_was_skipped() -> None:
+    """Two people who measure 20 ms and 1 ms want to know why."""
+    made = report(target(warnings=["3 of 120 requests were refused when the corpus was made"]))
+    sheet = load_sheet(made)
+    machine = [texts(row) for row in tables(sheet)["machine"].rows]
+    assert ["Processor", "8 × AMD EPYC 7443P"] in machine
+    assert any(made.corpus_hash in cell for row in machine for cell in row if made.corpus_hash)
+    assert texts(tables(sheet)["agreements"].rows[0])[0] == "all of 7 endpoints"
+    remarks = [item for block in sheet.blocks() if isinstance(block, Remarks) for item in block.items]
+    assert "mempool: not offered: 404, text instead of JSON" in remarks
+    assert made.targets[0].warnings[0] in remarks
+
+
+def test_every_rendering_tells_the_verdict_and_every_capacity() -> None:
+    """The same on a terminal, in a browser, in a pull request and on paper."""
+    made = report(target(labels=LABELS[:2]), required={"network_status.clients": 100.0})
+    assert load_sheet(made).word == "SLA MISSED"
+    page = re.sub(r"<script.*?</script>", "", render_html(made), flags=re.S)
+    for text in (terminal(made), render_markdown(made), page):
+        plain = text.replace("\\", "").replace("\xa0", " ").replace("\n", " ")
+        assert "SLA MISSED" in plain
+        assert "100 clients required, but 64 clients failed clearly" in re.sub(r"\s+", " ", plain)
+        assert all(value in plain for value in ("60", "128", "p99 above 1 s"))
+    assert render_html(made) == render_html(made)
+    assert render_pdf(made) == render_pdf(made)
+
+
+def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
+    """Only a browser knows whether a chart can be drawn."""
+    made = report(target("2.0.0", labels=LABELS[:1]), target("2.1.0", labels=LABELS[:1]))
+    page = page_without_complaints(render_html(made), tmp_path)
+    drawn = page.split("<script type=", 1)[0]
+    assert drawn.count("<svg") >= len(figures(load_sheet(made)))
+
+
+NAMES = st.sampled_from(["/block", "", "a" * 90, "</script>|`*_", "\n\t", "エンドポイント"])
+SECONDS = st.one_of(st.none(), st.sampled_from([0.0, 1e-6, 0.02, 1.0, 75.0]))
+COUNTS = st.sampled_from([0, 1, 58, 299, 4_000_000])
+OUTCOMES = st.sampled_from(["pass", "fail", "inconclusive", "generator-limited"])
+LEVELS = st.sampled_from([1.0, 2.0, 64.0, 0.15, 1e6])
+
+
+@st.composite
+def odd_steps(draw: st.DrawFn, number: int) -> StepEntry:
+    """Valid, but nothing that an engine should give."""
+    ok, failed, unsent = draw(COUNTS), draw(COUNTS), draw(COUNTS)
+    told = draw(st.dictionaries(st.sampled_from(["code", "/message", "message", "x"]), NAMES, max_size=3))
+    errors = [ErrorEntry(kind=draw(NAMES), status=draw(st.sampled_from([None, 200, 500])), told=told,
+                         detail=draw(NAMES), count=failed, first_s=0.0)] if draw(st.booleans()) else []  # fmt: skip
+    curve = draw(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 0.99, 1.0]), st.sampled_from([0.0, 0.1, 3.0]))))
+    return step(
+        number, draw(st.sampled_from(["clients", "rate"])), draw(LEVELS), 64.0,
+        phase=draw(st.sampled_from(["probe", "confirm", "fixed"])), outcome=draw(OUTCOMES), leaning=draw(OUTCOMES),
+        reason=draw(st.sampled_from([None, "p99", "odd"])), partial=draw(st.booleans()),
+        ended=draw(st.sampled_from(["time", "gave up", "stopped"])), window_s=draw(st.sampled_from([0.0, 10.0])),
+        due=ok + failed + unsent, ok=ok, failed=failed, unsent=unsent, ok_per_s=float(ok),
+        p50_s=draw(SECONDS), p95_s=draw(SECONDS), p99_s=draw(SECONDS), max_s=draw(SECONDS), lag_p99_s=draw(SECONDS),
+        conditions=[], errors=errors, curve=curve,
+    )  # fmt: skip
+
+
+@st.composite
+def odd_answers(draw: st.DrawFn) -> CapacityEntry:
+    """Any mixture of what an answer may say."""
+    ends = ["p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "first step", "budget",
+            "interrupted", "samples"]  # fmt: skip
+    numbers = st.one_of(st.none(), st.integers(0, 4))
+    return CapacityEntry(
+        kind=draw(st.sampled_from(["clients", "rate"])), capacity=draw(st.one_of(st.none(), st.just(0.0), LEVELS)),
+        low=draw(st.one_of(st.just(0.0), LEVELS)), high=draw(st.one_of(st.none(), LEVELS)),
+        stopped_by=draw(st.sampled_from(ends)), condition=draw(st.sampled_from([None, "p99", "p95", "errors"])),
+        finding=draw(st.sampled_from(["found", "lower bound", "nothing passed", "unsettled"])),
+        confirmed=draw(st.booleans()), best_step=draw(numbers), fail_step=draw(numbers),
+    )  # fmt: skip
+
+
+@st.composite
+def odd_reports(draw: st.DrawFn) -> LoadReport:
+    """No steps, no capacity, no requests, interrupted, the same names twice."""
+    ends: list[EndpointEntry] = []
+    for place in range(draw(st.integers(0, 2))):
+        steps = [draw(odd_steps(number)) for number in range(1, draw(st.integers(0, 3)) + 1)]
+        rows = [
+            SecondEntry(step=number, second=draw(st.integers(0, 900)), started=0, ok=0, failed=draw(COUNTS),
+                        in_flight=0, queued=0, p50_s=draw(SECONDS), p99_s=draw(SECONDS), max_s=draw(SECONDS),
+                        errors={"timeout": draw(COUNTS)})
+            for number in range(draw(st.integers(0, 4)))
+        ]  # fmt: skip
+        answers = draw(st.lists(odd_answers(), max_size=2, unique_by=lambda one: one.kind))
+        limit = AGREEMENT.model_copy(update={"p95_s": draw(st.sampled_from([None, 0.5])), "error_share": 0.0})
+        ends.append(
+            endpoint(draw(NAMES), 64, id=f"x{place}", capacities=answers, steps=steps, seconds=rows,
+                     agreement=limit, requests=draw(COUNTS), notes=draw(st.lists(NAMES, max_size=1)))
+        )  # fmt: skip
+    servers = [
+        TargetEntry(
+            name=draw(NAMES), url=draw(st.sampled_from(["http://[::1", "", "https://node:1"])),
+            subject=Subject(system="s", name=draw(NAMES), version=""), run_id="",
+            facts=[Fact(label=draw(NAMES), value=draw(NAMES))], endpoints=ends, interrupted=draw(st.booleans()),
+            skipped=draw(st.dictionaries(NAMES, NAMES, max_size=1)), warnings=draw(st.lists(NAMES, max_size=1)),
+        )
+        for _ in range(draw(st.integers(0, 3)))
+    ]  # fmt: skip
+    required = draw(st.dictionaries(st.sampled_from(["x0.clients", "x1.rate", "gone.rate", "odd"]), LEVELS))
+    return report(title=draw(NAMES), scenario=draw(NAMES), machine=[], corpus_hash=None, required=required,
+                  started_at=draw(st.sampled_from(["", "2026-11-20T10:11:12+02:00"])), targets=servers)  # fmt: skip
+
+
+@given(odd_reports())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_no_valid_document_breaks_a_rendering(made: LoadReport) -> None:
+    """An interrupted or empty test must still be reported; and the verdict counts every ruling once."""
+    said, reasons = verdict(made)
+    assert sum(one.verdict is not said for one in rulings(made)) <= len(rulings(made))
+    assert bool(reasons) or said.value == "met"
+    sheet = load_sheet(made)
+    for table in tables(sheet).values():
+        assert all(len(row.cells) == len(table.columns) for row in table.rows)
+    assert len(sheet.blocks()) == len({block.id for block in sheet.blocks()})
+    writers: list[Callable[[LoadReport], str]] = [terminal, render_markdown, render_html, junit_xml]
+    for write in writers:
+        assert write(made)
+
+
+@given(odd_reports())
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_no_valid_document_breaks_paper(made: LoadReport) -> None:
+    """Every chart can be drawn and every page set."""
+    for figure in figures(load_sheet(made)).values():
+        for spec in [figure.spec, *figure.paper]:
+            assert svg_of(spec, ["#000000"]).startswith("<svg")
+    assert render_pdf(made).startswith(b"%PDF")
+
+
+def test_bursts_add_up() -> None:
+    """The sample itself keeps its books: due = ok + failed + unsent, failed = its classes."""
+    for one in search("clients", 64.0)[1]:
+        assert one.due == one.ok + one.failed + one.unsent
+        assert one.failed == sum(error.count for error in one.errors)
+    assert sum(error.count for error in burst()) == 153
