@@ -107,8 +107,11 @@ def run_load_test(
     for number, endpoint_id in enumerate(endpoints):
         listener.begin(number)
         test = _EndpointTest(endpoint_id, result, plan, listener, make_runner)
-        if not test.run():
+        try:
+            result.interrupted = not test.run()
+        except KeyboardInterrupt:
             result.interrupted = True
+        if result.interrupted:
             break
     return result
 

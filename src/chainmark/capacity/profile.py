@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from chainmark.capacity.model import LevelKind
+from chainmark.capacity.model import Level, LevelKind
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepSettings
@@ -76,8 +76,9 @@ class Fixed(BaseModel):
 
     # Shares of the least capacity that was found; left out where levels are given.
     shares: list[Annotated[float, Field(gt=0, le=1)]] = [0.5, 0.8]
-    # Given levels, in requests per second, by the endpoint's id.
+    # Given levels, in requests per second and in clients, by the endpoint's id.
     rates: dict[str, list[Annotated[float, Field(gt=0, le=1e6)]]] = {}
+    clients: dict[str, list[Annotated[int, Field(ge=1, le=100_000)]]] = {}
     times: Annotated[int, Field(ge=0, le=100)] = 3
     duration_s: Annotated[float, Field(ge=1, le=86_400, description="(seconds)")] = 10.0
     # Requests of a step that are kept one by one.
@@ -111,6 +112,15 @@ class LoadProfile(BaseModel):
     def agreement(self, endpoint_id: str) -> Sla:
         """What the endpoint is held to."""
         return self.sla_of.get(endpoint_id, self.sla)
+
+    def fixed_levels(self) -> dict[str, tuple[Level, ...]]:
+        """The given levels by the endpoint's id; an endpoint without any is not in it."""
+        given = {LevelKind.CLIENTS: self.fixed.clients, LevelKind.RATE: self.fixed.rates}
+        found: dict[str, set[Level]] = {}
+        for kind, levels in given.items():
+            for endpoint, values in levels.items():
+                found.setdefault(endpoint, set()).update(Level(kind, float(value)) for value in values)
+        return {endpoint: tuple(sorted(levels)) for endpoint, levels in found.items() if levels}
 
     def step_settings(self, seed: int) -> StepSettings:
         """What all steps have in common."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.loadtest import Found
@@ -120,11 +122,16 @@ def _error(error: ErrorClass) -> ErrorEntry:
     return ErrorEntry(
         kind=error.kind,
         status=error.status,
-        told={pointer.strip("/"): str(value) for pointer, value in error.told.items()},
+        told={pointer.strip("/"): _as_told(value) for pointer, value in error.told.items()},
         detail=error.detail,
         count=error.count,
         first_s=error.first_s,
     )
+
+
+def _as_told(value: Any) -> str:
+    """A text as it is, anything else as JSON: `true`, not `True`."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _seconds(number: int, step: Step) -> list[SecondEntry]:

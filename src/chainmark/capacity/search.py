@@ -180,8 +180,11 @@ def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[Level, Phase] | None:
 
 
 def _decides(step: Step) -> bool:
-    """A step that showed nothing decides only after it was lengthened, by its point estimates."""
-    return not step.partial and (step.lengthened or step.outcome is not Outcome.INCONCLUSIVE)
+    """A step that showed nothing about the server decides only after it was run again, by its point estimates.
+
+    Nor does the generator's limit at once: a machine that was busy for a moment is none.
+    """
+    return not step.partial and (step.lengthened or step.outcome in {Outcome.PASS, Outcome.FAIL})
 
 
 class _Votes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -110,11 +111,15 @@ class StepRunner:
         Raises:
             Interrupted: by Ctrl-C, with the part that was measured.
         """
-        if self.done and self.settings.cool_down_s > 0.0:
-            self.pause(self.settings.cool_down_s)
-        self.progress.stage(f"{self.endpoint.label}: {ask.level} ({ask.phase})")
-        result = run_step(self.order(ask), self.progress, self.make_engine, self.pause)
-        step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram)
+        try:
+            if self.done and self.settings.cool_down_s > 0.0:
+                self.pause(self.settings.cool_down_s)
+            self.progress.stage(f"{self.endpoint.label}: {ask.level} ({ask.phase})")
+            result = run_step(self.order(ask), self.progress, self.make_engine, self.pause)
+            step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram)
+        except KeyboardInterrupt:
+            # Before the step began, or again while it ended: what was measured before it is still worth keeping.
+            raise Interrupted from None
         if step.partial:
             raise Interrupted(step)
         self.done.append(step)
@@ -127,9 +132,7 @@ class StepRunner:
             target=self.target,
             endpoint=self.endpoint,
             level=ask.level,
-            warm_up_s=min(max(1.0, self.sla.p99_s), _WARM_UP_LONGEST_S)
-            if settings.warm_up_s is None
-            else settings.warm_up_s,
+            warm_up_s=self._warm_up_s(ask.level),
             duration_s=self._duration_s(ask),
             drain_s=settings.drain_s,
             timeout_s=max(_TIMEOUT_SHORTEST_S, 2.0 * self.sla.p99_s)
@@ -146,6 +149,12 @@ class StepRunner:
         if not settings.end_hopeless or ask.phase == "fixed":
             return order
         return replace(order, give_up=give_up(self.sla, self._requests_at_most(order)))
+
+    def _warm_up_s(self, level: Level) -> float:
+        """A rate's is whole seconds: what was answered in the window is counted in whole seconds of the step."""
+        usual_s = min(max(1.0, self.sla.p99_s), _WARM_UP_LONGEST_S)
+        chosen_s = usual_s if self.settings.warm_up_s is None else self.settings.warm_up_s
+        return float(math.ceil(chosen_s)) if level.kind is LevelKind.RATE else chosen_s
 
     def _duration_s(self, ask: Ask) -> float:
         usual_s, longest_s = self.settings.duration_s, max(self.settings.duration_s, self.settings.longest_s)

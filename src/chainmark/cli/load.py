@@ -28,7 +28,7 @@ from chainmark.core.load_verdict import exit_code, verdict
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import ServedSystem, ServiceOrder, served
-from chainmark.systems.loading import LoadTest, Tester, fixed_rates_of, kept_corpus
+from chainmark.systems.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
 
 INTERRUPTED = ExitCode.INCONCLUSIVE
 
@@ -126,9 +126,8 @@ def _former(reference: str | None) -> list[SealedRun]:
 
 def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
     """The same profile with the fixed levels of a former run."""
-    rates = fixed_rates_of(run)
     content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    content["fixed"] = {**content.get("fixed", {}), "rates": rates}
+    content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
     return system.profile(content)
 
 

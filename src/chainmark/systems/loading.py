@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, run_load_test
 from chainmark.capacity.metrics import load_catalogue_of
-from chainmark.capacity.model import Level, LevelKind
+from chainmark.capacity.model import LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.tables import errors_frame, samples_of, seconds_frame, steps_frame
@@ -184,11 +184,7 @@ def _manifest(test: _Test, part: _Part) -> Manifest:
 
 
 def _plan(load: LoadProfile, seed: int) -> LoadPlan:
-    levels = {
-        endpoint: tuple(Level(LevelKind.RATE, float(rate)) for rate in sorted(rates))
-        for endpoint, rates in load.fixed.rates.items()
-    }
-    fixed = FixedPlan(tuple(load.fixed.shares), levels, load.fixed.times, load.fixed.duration_s)
+    fixed = FixedPlan(tuple(load.fixed.shares), load.fixed_levels(), load.fixed.times, load.fixed.duration_s)
     return LoadPlan(load.agreement, load.search.plans(), load.step_settings(seed), fixed)
 
 
@@ -270,16 +266,19 @@ def kept_corpus(run: SealedRun) -> Path | None:
     return path if path.is_file() else None
 
 
-def fixed_rates_of(run: SealedRun) -> dict[str, list[float]]:
-    """The rates at which a run measured its endpoints, by the endpoint's id.
+def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
+    """The levels at which a run measured its endpoints, as the section `fixed` of a profile gives them.
+
+    Returns:
+        `rates` and `clients`, each by the endpoint's id.
 
     Raises:
         UsageError: it is no run of a load test.
     """
     if not (run.path / "events" / "steps.parquet").is_file():
         raise UsageError(f"`{run.run_id}` is no run of a load test", "`chainmark runs list` shows all runs")
-    steps = run.events("steps").filter((pl.col("phase") == "fixed") & (pl.col("kind") == "rate"))
-    found: dict[str, list[float]] = {}
-    for endpoint, level in steps.select("endpoint", "level").unique(maintain_order=True).iter_rows():
-        found.setdefault(endpoint, []).append(level)
-    return {endpoint: sorted(levels) for endpoint, levels in found.items()}
+    steps = run.events("steps").filter(pl.col("phase") == Phase.FIXED.value)
+    found: dict[str, dict[str, list[float]]] = {"rates": {}, "clients": {}}
+    for endpoint, kind, level in steps.select("endpoint", "kind", "level").unique().sort(pl.all()).iter_rows():
+        found["rates" if kind == LevelKind.RATE.value else "clients"].setdefault(endpoint, []).append(level)
+    return found

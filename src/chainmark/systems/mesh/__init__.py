@@ -1,4 +1,4 @@
-"""Mesh (Rosetta) servers: what they are and offer, what they are asked, what a right answer is."""
+"""Mesh (Rosetta) APIs: what a server offers, what it can be asked, what a right answer is, what others have published."""
 
 from chainmark.systems.mesh.system import SYSTEM
 

@@ -1,0 +1,322 @@
+"""HTTP servers whose behaviour is known: queues that theory gives the capacity of, and servers that fail on purpose.
+
+They listen on loopback, in a thread of the test's own process, and keep connections alive. What a request meets is
+decided when it arrives, by a behaviour; the answer is due at a time, and is sent then. So a busy machine makes single
+answers late, and never takes capacity from a queue: whoever is served next has its time already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+import random
+import socket
+import ssl
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from chainmark.capacity.model import Target
+from chainmark.core.progress import Progress, Silent
+from chainmark.store.runs import Store
+from chainmark.systems.base import ServiceOrder
+from chainmark.systems.http import SYSTEM
+from chainmark.systems.http.profile import HttpProfile
+from chainmark.systems.loading import LoadTest, Tester
+
+RIGHT = b'{"right":true}'
+START_TIMEOUT_S = 10.0
+
+
+class Ends(StrEnum):
+    """How an answer ends."""
+
+    WHOLE = "whole"
+    BEFORE = "before"  # the connection is closed instead of an answer
+    HALF = "half"  # it is closed in the middle of one
+    RESET = "reset"  # it is reset instead of an answer
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a request gets, and after how many seconds."""
+
+    body: bytes = RIGHT
+    status: int = 200
+    after_s: float = 0.0
+    ends: Ends = Ends.WHOLE
+    content_type: str = "application/json"
+
+    def encoded(self) -> bytes:
+        """As it goes over the wire."""
+        head = f"HTTP/1.1 {self.status} Some\r\nContent-Type: {self.content_type}\r\nContent-Length: {len(self.body)}"
+        whole = head.encode() + b"\r\nServer: known\r\n\r\n" + self.body
+        return whole[:-1] if self.ends is Ends.HALF else whole
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, its time in seconds since the server was started, and its number from 0 on."""
+
+    method: str
+    path: str
+    body: bytes
+    at_s: float
+    number: int
+
+
+Behaviour = Callable[[Asked], Reply]
+
+
+@dataclass
+class Queue:
+    """First come, first served, by ``workers`` that need ``service_s`` each: always, or on average (exponential)."""
+
+    workers: int
+    service_s: float
+    exponential: bool = False
+    source: random.Random = field(default_factory=lambda: random.Random(1))
+    free_at_s: list[float] = field(default_factory=list)
+
+    @property
+    def per_s(self) -> float:
+        """No rate above this is ever sustained."""
+        return self.workers / self.service_s
+
+    def __call__(self, asked: Asked) -> Reply:
+        """The next free worker takes it."""
+        if not self.free_at_s:
+            self.free_at_s = [0.0] * self.workers
+        begun_s = max(asked.at_s, self.free_at_s[0])
+        service_s = self.source.expovariate(1.0 / self.service_s) if self.exponential else self.service_s
+        heapq.heapreplace(self.free_at_s, begun_s + service_s)
+        return Reply(after_s=begun_s + service_s - asked.at_s)
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """Answers nobody for ``for_s`` of every ``every_s``, from ``first_s`` after its first request on."""
+
+    every_s: float
+    for_s: float
+    first_s: float
+    begun: list[float] = field(default_factory=list)
+
+    def __call__(self, asked: Asked) -> Reply:
+        """What arrives while it stalls is answered when the stall is over."""
+        if not self.begun:
+            self.begun.append(asked.at_s)
+        into_s = (asked.at_s - self.begun[0] - self.first_s) % self.every_s
+        return Reply(after_s=max(0.0, self.for_s - into_s))
+
+
+@dataclass
+class Crowded:
+    """Has room for so many requests at a time; answers the others, as late, that it has none."""
+
+    room: int
+    service_s: float
+    ends_s: list[float] = field(default_factory=list)
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Room is what has ended since."""
+        while self.ends_s and self.ends_s[0] <= asked.at_s:
+            heapq.heappop(self.ends_s)
+        if len(self.ends_s) >= self.room:
+            return Reply(mesh_error(7, "no room", retriable=True), 503, self.service_s)
+        heapq.heappush(self.ends_s, asked.at_s + self.service_s)
+        return Reply(after_s=self.service_s)
+
+
+@dataclass
+class Then:
+    """Right the first time that a path is asked, as it is before any load; then something else."""
+
+    behaviour: Behaviour
+    seen: set[str] = field(default_factory=set)
+
+    def __call__(self, asked: Asked) -> Reply:
+        """By the path alone."""
+        if asked.path in self.seen:
+            return self.behaviour(asked)
+        self.seen.add(asked.path)
+        return Reply()
+
+
+def always(reply: Reply) -> Behaviour:
+    """The same for every request."""
+    return lambda asked: reply
+
+
+def every(nth: int, reply: Reply) -> Behaviour:
+    """Every nth request gets this, the others what is right."""
+    return lambda asked: reply if asked.number % nth == nth - 1 else Reply()
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, server: LoadServer) -> None:
+        self.server = server
+        self.buffer = b""
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        # Small answers are not held back: asyncio sets TCP_NODELAY itself.
+        self.transport = transport
+        self.server.transports.add(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.transport is not None:
+            self.server.transports.discard(self.transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, separator, rest = self.buffer.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        length = int(lengths[0].partition(b":")[2]) if lengths else 0
+        if len(rest) < length:
+            return
+        self.buffer = rest[length:]
+        method, path, _ = head.partition(b"\r\n")[0].decode().split(" ")
+        reply, due = self.server.taken(method, path, rest[:length])
+        asyncio.get_running_loop().call_at(due, self._answer, reply)
+
+    def _answer(self, reply: Reply) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return
+        if reply.ends is Ends.RESET:
+            self.transport.abort()
+            return
+        if reply.ends is not Ends.BEFORE:
+            self.transport.write(reply.encoded())
+        if reply.ends is not Ends.WHOLE:
+            self.transport.close()
+
+
+class LoadServer:
+    """A running server; ``asked`` counts its requests by path."""
+
+    def __init__(self, behaviour: Behaviour, context: ssl.SSLContext | None = None) -> None:
+        self.behaviour = behaviour
+        self.context = context
+        self.asked: Counter[str] = Counter()
+        self.transports: set[asyncio.Transport] = set()
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._server: asyncio.Server | None = None
+        self._begun_s = self._loop.time()
+        self._listening = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="load server")
+
+    def go_down(self) -> None:
+        """Listen no more and break every connection; to be called by a behaviour."""
+        assert self._server is not None
+        self._server.close()
+        for transport in list(self.transports):
+            transport.abort()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"{'https' if self.context else 'http'}://127.0.0.1:{self.port}"
+
+    def taken(self, method: str, path: str, body: bytes) -> tuple[Reply, float]:
+        """What a request gets, and at which time of the loop."""
+        now = self._loop.time()
+        reply = self.behaviour(Asked(method, path, body, now - self._begun_s, self.asked.total()))
+        self.asked[path] += 1
+        return reply, now + reply.after_s
+
+    def start(self) -> None:
+        """Listen."""
+        self._thread.start()
+        assert self._listening.wait(START_TIMEOUT_S), "the server does not listen"
+
+    def stop(self) -> None:
+        """Close everything and wait for the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        making = self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, ssl=self.context, backlog=1024)
+        self._server = self._loop.run_until_complete(making)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._listening.set()
+        self._loop.run_forever()
+        self.go_down()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+
+@contextmanager
+def serving(behaviour: Behaviour, context: ssl.SSLContext | None = None) -> Iterator[LoadServer]:
+    """A server for as long as the context lasts."""
+    server = LoadServer(behaviour, context)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def nobody_listens() -> Iterator[str]:
+    """The URL of a port that is taken, and on which nobody accepts connections."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def self_signed(folder: Path, host: str) -> tuple[ssl.SSLContext, Path]:
+    """A server's side of TLS with a certificate of ``host`` that no authority signed; and the certificate's file."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    command += ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context, certificate
+
+
+PROFILE: dict[str, Any] = {
+    "system": "http",
+    "name": "known",
+    "title": "known server",
+    "error_pointers": ["/code", "/message", "/retriable"],
+    "sla": {"p99_s": 0.25},
+    "steps": {"duration_s": 1, "longest_s": 1, "warm_up_s": 0.2, "drain_s": 2, "timeout_s": 5, "cool_down_s": 0},
+    "search": {"kinds": ["clients"], "times": 1},
+    "fixed": {"times": 0},
+    "request": [{"endpoint": "work", "path": "/work", "checks": [{"pointer": "/right", "is": True}]}],
+}
+
+
+def known_profile(**sections: Any) -> HttpProfile:
+    """A load test of the path `/work` in short steps; keys of the sections may be changed, other keys replaced."""
+    changed = {
+        name: {**PROFILE[name], **value} if isinstance(PROFILE.get(name), dict) else value
+        for name, value in sections.items()
+    }
+    return SYSTEM.profile({**PROFILE, **changed})
+
+
+def known_test(store: Store, server: LoadServer, progress: Progress | None = None, **sections: Any) -> LoadTest:
+    """Such a load test, made of this server."""
+    order = ServiceOrder(Target("known", server.url))
+    return Tester(store, SYSTEM).make(known_profile(**sections), [order], 1, progress or Silent())
+
+
+def mesh_error(code: int, message: str, *, retriable: bool) -> bytes:
+    """The body of an error as Mesh servers tell it."""
+    return json.dumps({"code": code, "message": message, "retriable": retriable}).encode()

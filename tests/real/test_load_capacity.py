@@ -1,0 +1,69 @@
+"""The search finds what queueing theory gives, at servers with known workers and a known service time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chainmark.store.runs import Store
+
+from tests.real.load_servers import Crowded, Queue, always, Reply, known_test, serving
+
+WITHIN = 0.1
+
+
+def test_so_many_clients_as_a_closed_queue_answers_in_time(tmp_path: Path) -> None:
+    """With more clients than workers, each of n waits for n/k services: p99 crosses T at k·T/S clients."""
+    queue, limit_s = Queue(workers=4, service_s=0.01), 0.25
+    search = {"clients_first": 32, "clients_last": 512, "times": 2}
+    with serving(queue) as server:
+        test = known_test(Store(tmp_path), server, sla={"p99_s": limit_s}, search=search)
+    (found,) = test.report.targets[0].endpoints[0].capacities
+    assert found.capacity == pytest.approx(queue.per_s * limit_s, rel=WITHIN)
+    assert (found.stopped_by, found.finding) == ("p99", "found")
+
+
+def test_as_high_a_rate_as_the_workers_sustain(tmp_path: Path) -> None:
+    """No rate above k/S is sustained; the backlog of a second hides it from p99, and what is achieved shows it."""
+    queue = Queue(workers=8, service_s=0.008)
+    search = {"kinds": ["rate"], "rate_first": 460, "relative_gap": 0.1, "times": 2}
+    with serving(queue) as server:
+        test = known_test(Store(tmp_path), server, sla={"p99_s": 0.5}, search=search)
+    (found,) = test.report.targets[0].endpoints[0].capacities
+    assert found.capacity == pytest.approx(queue.per_s, rel=WITHIN)
+
+
+def test_a_server_that_refuses_whom_it_has_no_room_for(tmp_path: Path) -> None:
+    """Refusals are quick and p99 stays low: it is the errors that end the search, and the report says which."""
+    search = {"clients_first": 4, "clients_last": 64}
+    with serving(Crowded(room=6, service_s=0.015)) as server:
+        test = known_test(Store(tmp_path), server, search=search)
+    endpoint = test.report.targets[0].endpoints[0]
+    (found,) = endpoint.capacities
+    assert (found.capacity, found.stopped_by, found.finding) == (6.0, "errors", "found")
+    assert found.fail_step is not None
+    (error,) = endpoint.steps[found.fail_step].errors
+    assert (error.kind, error.status) == ("status", 503)
+    assert error.told == {"code": "7", "message": "no room", "retriable": "true"}
+
+
+def test_a_server_slower_than_its_agreement_from_the_first_step_on(tmp_path: Path) -> None:
+    with serving(always(Reply(after_s=0.05))) as server:
+        test = known_test(Store(tmp_path), server, sla={"p99_s": 0.02}, search={"clients_first": 8})
+    endpoint = test.report.targets[0].endpoints[0]
+    (found,) = endpoint.capacities
+    assert (found.capacity, found.stopped_by, found.condition) == (0.0, "first step", "p99")
+    assert found.finding == "nothing passed"
+    assert [step.level for step in endpoint.steps] == sorted((step.level for step in endpoint.steps), reverse=True)
+    assert endpoint.met is False
+
+
+def test_a_server_that_takes_everything_up_to_the_ladders_end(tmp_path: Path) -> None:
+    with serving(always(Reply(after_s=0.005))) as server:
+        test = known_test(Store(tmp_path), server, search={"clients_first": 2, "clients_last": 4})
+    endpoint = test.report.targets[0].endpoints[0]
+    (found,) = endpoint.capacities
+    assert (found.capacity, found.stopped_by, found.finding) == (4.0, "ladder end", "lower bound")
+    assert found.high is None
+    assert endpoint.met is True
