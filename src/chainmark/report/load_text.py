@@ -56,8 +56,8 @@ CENTILES_ARE = (
     f"latency is not put in its place. {BEYOND}: more requests than that were never answered rightly."
 )
 ERRORS_ARE = (
-    "Error rate: of the requests that were sent, all that had no right answer in time, be it by status, content, timeout "
-    "or connection."
+    "Error rate: of the requests that were sent, all that had no right answer in time, by status, content, timeout or "
+    "connection."
 )
 INTERVALS_ARE = (
     "Interval: up to its first level every measurement passed clearly (95 %), from its second on every one failed "
