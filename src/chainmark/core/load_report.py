@@ -62,6 +62,7 @@ class StepEntry(_Part):
     """One step of load: its level, its books, its latencies in seconds (of all requests that ended), its judgement.
 
     Attributes:
+        number: of its endpoint, by which seconds and answers name it: no two steps of an endpoint share one.
         warm_up_s: what of ``seconds`` comes before the window.
         curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
     """

@@ -46,8 +46,8 @@ class Ruling:
 
     @property
     def name(self) -> str:
-        """The endpoint and what was raised: "/block, clients"."""
-        return f"{self.label}, {self.kind}" if self.kind else self.label
+        """The endpoint and what was raised: "/block (clients)"."""
+        return f"{self.label} ({self.kind})" if self.kind else self.label
 
 
 def level_text(kind: str | None, value: float) -> str:

@@ -184,7 +184,6 @@ def distribution_chart(
     legend = _line_legend(interactive=interactive)
     colour, dash = _by("label", labels, (), legend), _by("label", labels, DASHES, legend)
     line: Spec = {
-        "data": {"values": list(lines)},
         "mark": {"type": "line", "strokeWidth": 1.8, "clip": True},
         "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "order": {"field": "order"}},
     }
@@ -197,7 +196,6 @@ def distribution_chart(
         tips = _tips(("label", "step", None), ("value", axis, ",.4~g"), ("slower", "took longer", ".4~%"))
         layers.append(
             {
-                "data": {"values": list(lines)},
                 "mark": {"type": "point", "filled": True, "size": 50},
                 "params": [{"name": "hover", "select": select}],
                 "encoding": {"x": x, "y": y, "color": colour, "opacity": seen, "tooltip": tips},
@@ -214,6 +212,7 @@ def distribution_chart(
             },
             *layers,
         ],
+        data={"values": list(lines)},
     )
 
 
@@ -286,7 +285,7 @@ def error_timeline(rows: Rows, steps: Rows, end: float, *, interactive: bool) ->
     legend = {"title": None, "orient": "top", "labelLimit": _LONGEST_LABEL, "columns": 4 if interactive else 3}
     bars: Spec = {
         "data": {"values": list(rows)},
-        "mark": {"type": "rect", "stroke": "white", "strokeWidth": 0.3},
+        "mark": {"type": "rect"},
         "encoding": {
             "x": x,
             "x2": {"field": "until"},

@@ -25,7 +25,7 @@ CENTILES: tuple[tuple[str, Callable[[StepEntry], float | None]], ...] = (
     ("p95", text.p95_s),
     ("p99", text.p99_s),
 )
-PAPER = {"width": 560, "height": 210}
+PAPER = {"width": 560, "height": 165}
 _MOST_LINES = 6  # of a chart of distributions: more cannot be told apart
 _MOST_CURVE_POINTS = 200
 _ROW_PX = 26
@@ -45,7 +45,7 @@ class Side:
 
 def capacity_figures(report: LoadReport) -> list[Figure]:
     """Every endpoint's capacity in one picture, for clients and for rates."""
-    return [figure for kind in text.kinds_of(report.targets) if (figure := _capacity_figure(report, kind))]
+    return [drawn for kind in text.kinds_of(report.targets) if (drawn := _capacity_figure(report, kind))]
 
 
 def _capacity_figure(report: LoadReport, kind: Kind) -> Figure | None:
@@ -72,7 +72,7 @@ def _capacity_figure(report: LoadReport, kind: Kind) -> Figure | None:
     if len(rows) < 2 or not any(row.get("capacity") for row in rows):
         return None
     spec = capacity_chart(rows, labels, names, text.KIND_AXES[kind])
-    spec["height"] = max(80, _ROW_PX * len(labels) * max(1, (len(names) + 1) // 2))
+    spec["height"] = max(130, _ROW_PX * len(labels) * max(1, (len(names) + 1) // 2))
     notes = ["Bars: the interval."]
     if any("required" in row for row in rows):
         notes.append("Upright ticks: what is required.")
@@ -85,7 +85,7 @@ def _capacity_figure(report: LoadReport, kind: Kind) -> Figure | None:
         id=f"capacity-{kind}",
         title=f"{text.KIND_NAMES[kind]} that each endpoint takes",
         spec=spec,
-        paper=[{**spec, "width": 420}],
+        paper=[{**spec, "width": 560}],
         note=" ".join(notes),
         wide=True,
         strips=strips,
@@ -116,6 +116,11 @@ def _logarithmic(low: float, high: float) -> Callable[[float], float]:
     return lambda value: math.log(value / low) / span if span > 0.0 and value > 0.0 else 0.0
 
 
+def figure(value: float) -> float:
+    """To five digits: more cannot be drawn, and make a page long."""
+    return float(f"{value:.5g}")
+
+
 def sides_of(report: LoadReport, id_: str) -> list[Side]:
     """An endpoint on every server that has it."""
     names = text.names_of(report.targets)
@@ -133,7 +138,7 @@ def load_figures(report: LoadReport) -> list[Figure]:
     kinds = text.kinds_of(report.targets)
     strips = len(ids) * len(kinds) <= 4
     found = [_load_figure(sides_of(report, id_), id_, kind, strips=strips) for id_ in ids for kind in kinds]
-    return [figure for figure in found if figure]
+    return [drawn for drawn in found if drawn]
 
 
 def _load_figure(sides: Sequence[Side], id_: str, kind: Kind, *, strips: bool) -> Figure | None:
@@ -141,7 +146,7 @@ def _load_figure(sides: Sequence[Side], id_: str, kind: Kind, *, strips: bool) -
     told = [row for row in rows if row["value"] is not None]
     limits_s = list(dict.fromkeys(limit for side in sides for limit in _limits(side.endpoint)))
     for row in told:
-        row["value"] *= text.MS.factor
+        row["value"] = figure(row["value"] * text.MS.factor)
     if not told:
         return None
     label = sides[0].endpoint.label
@@ -255,8 +260,8 @@ def distribution_figures(report: LoadReport) -> list[Figure]:
         for place, side in enumerate(sides_of(report, id_)):
             for kind in text.kinds_of(report.targets):
                 name = f", {side.name}" if several else ""
-                figure = _distribution_figure(side, kind, f"distribution-{kind}-{id_}-{place}", name)
-                figures += [figure] if figure else []
+                drawn = _distribution_figure(side, kind, f"distribution-{kind}-{id_}-{place}", name)
+                figures += [drawn] if drawn else []
     return figures
 
 
@@ -268,7 +273,7 @@ def _distribution_figure(side: Side, kind: Kind, id_: str, name: str) -> Figure 
     limit_s = side.endpoint.agreement.p99_s
     labels = _step_names(side, kind, chosen)
     rows = [
-        {"label": label, "value": value * text.MS.factor, "slower": 1.0 - fraction, "order": order}
+        {"label": label, "value": figure(value * text.MS.factor), "slower": figure(1.0 - fraction), "order": order}
         for label, step in zip(labels, chosen, strict=True)
         for order, (fraction, value) in enumerate(_thinned(step.curve))
         # 100 % is endlessly far on an axis that is stretched towards it.
@@ -282,10 +287,9 @@ def _distribution_figure(side: Side, kind: Kind, id_: str, name: str) -> Figure 
     note = "A step keeps to its p99 where its line passes above the crossing of the two dashed lines."
     if len(chosen) < len(known):
         note += f" {len(chosen)} of {len(known)} steps are drawn; the table of steps has all."
-    with_what = "clients" if kind == "clients" else "arrivals at a rate"
     return Figure(
         id=id_,
-        title=f"{side.endpoint.label}{name}: distribution of latencies, {with_what}",
+        title=f"{side.endpoint.label}{name}: distribution of latencies, {text.KIND_WORDS[kind]}",
         spec=specs[0],
         paper=[{**specs[1], **PAPER}],
         note=note,

@@ -76,12 +76,16 @@ def _errors(report: LoadReport) -> list[Block]:
 def _steps(report: LoadReport) -> list[Block]:
     several = len(report.targets) > 1
     in_all = sum(len(endpoint.steps) for target in report.targets for endpoint in target.endpoints)
-    found = []
+    found: list[Block] = []
     for number, target, name in _named(report):
         for endpoint in target.endpoints:
             title = f"{endpoint.label}{f', {name}' if several else ''}"
-            found.append(step_table(endpoint, f"steps-{endpoint.id}-{number}", title, in_all))
-    return [table for table in found if table]
+            for kind in text.KINDS:
+                steps = [step for step in endpoint.steps if step.kind == kind]
+                if steps:
+                    whole, id_ = f"{title}, {text.KIND_WORDS[kind]}", f"steps-{kind}-{endpoint.id}-{number}"
+                    found.append(step_table(steps, id_, whole, in_all))
+    return found
 
 
 def _conditions(report: LoadReport) -> list[Block]:

@@ -25,6 +25,7 @@ from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: what is longer is told below the table
 _MOST_STEPS_ON_TERMINAL = 40
+_GENERATOR = "CPU: of the generator's threads. Lag: p99 of how late the generator took up what was due."
 _EMPHASIS: dict[LoadVerdict, Emphasis] = {LoadVerdict.MET: "plain", LoadVerdict.MISSED: "worse"}
 
 
@@ -105,7 +106,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
             ruling = by_key.get((endpoint.id, found.kind))
             required = ruling.required if ruling else None
             cells = [
-                TableCell(f"{endpoint.label}, {found.kind}"),
+                TableCell(f"{endpoint.label} ({found.kind})"),
                 _capacity_cell(found),
                 TableCell(text.interval_text(found)),
                 TableCell(units.count(best.due)) if best else _QUIET,
@@ -260,20 +261,16 @@ def _median(values: Sequence[float | None]) -> float | None:
     return median(told) if told and len(told) == len(values) else None
 
 
-def step_table(endpoint: EndpointEntry, id_: str, name: str, steps_in_all: int) -> Table | None:
-    """All steps of one endpoint in their order."""
-    steps = endpoint.steps
-    if not steps:
-        return None
-    headings = ["requests", "p50, ms", "p95, ms", "p99, ms", "non-2xx", "failed", "unsent", "reqs/sec", "achieved, %",
-                "lag p99, ms", "generator CPU, %"]  # fmt: skip
-    columns = [*words("step", "phase"), *map(Column, headings[:8])]
-    columns += [*words("outcome", "because of"), *map(Column, headings[8:]), *words("remarks")]
+def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: int) -> Table:
+    """Steps of one endpoint in their order."""
+    counted = ["requests", "p50, ms", "p95, ms", "p99, ms", "failed", "unsent", "reqs/sec"]
+    columns = [*words("step", "phase"), *map(Column, counted), *words("outcome")]
+    columns += [*map(Column, ("achieved, %", "lag, ms", "CPU, %")), *words("remarks")]
     rows = [TableRow(_step_cells(step)) for step in steps]
     kept = [
         place
         for place, column in enumerate(columns)
-        if column.heading not in ("remarks", "unsent", "achieved, %", "lag p99, ms", "because of")
+        if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms")
         or any(row.cells[place].text not in ("", "0", units.UNSET) for row in rows)
     ]
     return Table(
@@ -281,7 +278,7 @@ def step_table(endpoint: EndpointEntry, id_: str, name: str, steps_in_all: int) 
         name,
         [columns[place] for place in kept],
         [TableRow([row.cells[place] for place in kept]) for row in rows],
-        text.centile_notes(rows),
+        [_GENERATOR, *text.centile_notes(rows)],
         sortable=True,
         only_on_pages=steps_in_all > _MOST_STEPS_ON_TERMINAL,
     )
@@ -290,24 +287,23 @@ def step_table(endpoint: EndpointEntry, id_: str, name: str, steps_in_all: int) 
 def _step_cells(step: StepEntry) -> list[TableCell]:
     achieved = next((one.measured for one in step.conditions if one.name == "achieved"), None)
     outcome = step.outcome if step.outcome == step.leaning else f"{step.outcome}, leans to {step.leaning}"
+    because = f": {step.reason}" if step.reason else ""
     remarks = [
         "lengthened" if step.lengthened else "",
         "interrupted" if step.partial else "",
         step.ended if step.ended not in ("time", "stopped") else "",
     ]
     return [
-        TableCell(f"{step.number}: {text.level_of(step)}"),
+        TableCell(f"{step.number}: {bare_level(step.kind, step.level)}{'/s' if step.kind == 'rate' else ''}"),
         TableCell(step.phase),
         TableCell(units.count(step.due)),
         text.milliseconds(text.p50_s(step)),
         text.milliseconds(text.p95_s(step)),
         text.milliseconds(text.p99_s(step)),
-        TableCell(units.count(text.non_2xx(step))),
         TableCell(units.count(step.failed), emphasis="worse" if step.failed else "plain"),
         TableCell(units.count(step.unsent), emphasis="worse" if step.unsent else "plain"),
         text.per_second(step.ok_per_s),
-        TableCell(outcome, emphasis=text.OUTCOMES[step.outcome]),
-        TableCell(step.reason or ""),
+        TableCell(f"{outcome}{because}", emphasis=text.OUTCOMES[step.outcome]),
         _QUIET if achieved is None else text.percent_figure(achieved),
         _QUIET if step.lag_p99_s is None else text.milliseconds(step.lag_p99_s),
         text.percent_figure(step.generator_cpu_share if math.isfinite(step.generator_cpu_share) else None, 0),

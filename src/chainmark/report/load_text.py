@@ -22,6 +22,7 @@ from chainmark.report.sheet import Status, TableCell, TableRow
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
 KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}
+KIND_WORDS: dict[Kind, str] = {"clients": "clients", "rate": "arrivals at a rate"}
 KIND_AXES: dict[Kind, str] = {"clients": "clients", "rate": "requests due per second"}
 WORDS = {
     LoadVerdict.MET: "SLA MET",
@@ -55,8 +56,8 @@ CENTILES_ARE = (
     f"latency is not put in its place. {BEYOND}: more requests than that were never answered rightly."
 )
 ERRORS_ARE = (
-    "Failed: every request without a right answer in time, whether by its status, its content, a timeout or its "
-    "connection; the error rate is of those that were sent."
+    "Error rate: of the requests that were sent, all that had no right answer in time, by status, content, timeout or "
+    "connection."
 )
 INTERVALS_ARE = (
     "Interval: up to its first level every measurement passed clearly (95 %), from its second on every one failed "

@@ -9,11 +9,11 @@ from statistics import median
 from typing import Any
 
 from chainmark.core import units
-from chainmark.core.load_report import EndpointEntry, LoadReport, SecondEntry, StepEntry
+from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, SecondEntry, StepEntry
 from chainmark.core.load_verdict import bare_level
 from chainmark.report import load_text as text
 from chainmark.report.load_charts import Rows, error_timeline, latency_timeline
-from chainmark.report.load_figures import PAPER, Side, sides_of
+from chainmark.report.load_figures import PAPER, Side, figure, sides_of
 from chainmark.report.sheet import Figure
 from chainmark.report.vega import Spec
 
@@ -27,7 +27,9 @@ def timeline_figures(report: LoadReport) -> list[Figure]:
     several = len(report.targets) > 1
     for id_ in text.endpoint_ids(report):
         for place, side in enumerate(sides_of(report, id_)):
-            figures += _timelines(side, f"{id_}-{place}", f", {side.name}" if several else "")
+            for kind in text.kinds_of(report.targets):
+                name = f"{f', {side.name}' if several else ''}, {text.KIND_WORDS[kind]}"
+                figures += _timelines(side, kind, f"{kind}-{id_}-{place}", name)
     return figures
 
 
@@ -53,12 +55,12 @@ class _Track:
     note: str
 
 
-def _bins(endpoint: EndpointEntry) -> tuple[list[_Bin], list[dict[str, Any]], int]:
+def _bins(endpoint: EndpointEntry, kind: Kind) -> tuple[list[_Bin], list[dict[str, Any]], int]:
     """The seconds of all steps after each other, the steps' places, and how many seconds stand together."""
     by_step: dict[int, list[SecondEntry]] = {}
     for entry in endpoint.seconds:
         by_step.setdefault(entry.step, []).append(entry)
-    steps = [step for step in endpoint.steps if step.number in by_step]
+    steps = [step for step in endpoint.steps if step.number in by_step and step.kind == kind]
     across = sum(_seconds_across(by_step[step.number]) for step in steps)
     size = max(1, -(-across // _MOST_BINS))
     bins: list[_Bin] = []
@@ -83,15 +85,15 @@ def _seconds_across(seconds: Sequence[SecondEntry]) -> int:
     return max(numbers) - min(numbers) + 1
 
 
-def _timelines(side: Side, id_: str, name: str) -> list[Figure]:
-    bins, places, size = _bins(side.endpoint)
+def _timelines(side: Side, kind: Kind, id_: str, name: str) -> list[Figure]:
+    bins, places, size = _bins(side.endpoint, kind)
     if not bins:
         return []
     note = "Grey: warm-up, which no figure counts. Above: the level of each step."
     if size > 1:
         note += f" Each point stands for {size} seconds: their median p50, their worst p99 and max, all their errors."
     track = _Track(side, bins, places, id_, name, note)
-    return [figure for figure in (_latency_timeline(track), _error_timeline(track)) if figure]
+    return [drawn for drawn in (_latency_timeline(track), _error_timeline(track)) if drawn]
 
 
 def _latency_timeline(track: _Track) -> Figure | None:
@@ -111,7 +113,7 @@ def _latency_timeline(track: _Track) -> Figure | None:
     if not rows:
         return None
     for row in rows:
-        row["value"] *= text.MS.factor
+        row["value"] = figure(row["value"] * text.MS.factor)
     limit = (limit_s * text.MS.factor, f"SLA p99 {units.tidy_quantity(limit_s, 's')}")
     specs: list[Spec] = [
         latency_timeline(
@@ -119,7 +121,7 @@ def _latency_timeline(track: _Track) -> Figure | None:
         )
         for interactive in (True, False)
     ]
-    title = f"{track.side.endpoint.label}{track.name}: latency, second by second"
+    title = f"{track.side.endpoint.label}{track.name}: latency by the second"
     return Figure(f"time-{track.id}", title, specs[0], [{**specs[1], **PAPER}], track.note, wide=True)
 
 
@@ -148,7 +150,7 @@ def _error_timeline(track: _Track) -> Figure | None:
     specs: list[Spec] = [
         error_timeline(rows, track.places, track.bins[-1].end, interactive=interactive) for interactive in (True, False)
     ]
-    title = f"{track.side.endpoint.label}{track.name}: errors, second by second"
+    title = f"{track.side.endpoint.label}{track.name}: errors by the second"
     return Figure(f"errors-{track.id}", title, specs[0], [{**specs[1], **PAPER}], track.note, wide=True)
 
 

@@ -49,7 +49,7 @@ def test_a_suite_a_server_and_a_case_a_capacity() -> None:
     assert [suite.get("name") for suite in root] == ["2.0.0", "2.1.0"]
     assert [suite.get("tests") for suite in root] == ["15", "15"]
     names = [case.get("name") for case in root[0].findall("testcase")]
-    assert names[:2] == ["/network/status, clients", "/network/status, rate"]
+    assert names[:2] == ["/network/status (clients)", "/network/status (rate)"]
     skipped = root[0].find("testcase[@name='mempool']/skipped")
     assert skipped is not None
     assert "not offered" in skipped.attrib["message"]

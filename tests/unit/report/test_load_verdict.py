@@ -68,7 +68,7 @@ def test_what_was_found_missing_outweighs_what_could_not_be_found() -> None:
     said, reasons = verdict(made)
     assert said is MISSED
     assert "interrupted" in reasons[0]
-    assert "/block, clients" in reasons[1]
+    assert "/block (clients)" in reasons[1]
     assert verdict(report(target(interrupted=True)))[0] is PARTIAL
 
 
@@ -77,7 +77,7 @@ def test_a_required_endpoint_that_was_not_measured_is_not_met() -> None:
     made = report(required={"mempool.rate": 10.0})
     said, reasons = verdict(made)
     assert said is OPEN
-    assert "mempool, rate: 10 requests/s required, but it was not measured (not offered" in reasons[0]
+    assert "mempool (rate): 10 requests/s required, but it was not measured (not offered" in reasons[0]
 
 
 def test_every_server_gates_by_itself_even_under_the_same_name() -> None:
