@@ -8,7 +8,7 @@ import pytest
 
 from chainmark.store.runs import Store
 
-from tests.real.load_servers import Crowded, Queue, always, Reply, known_test, serving
+from tests.real.load_servers import Crowded, Queue, Reply, always, known_test, serving
 
 WITHIN = 0.1
 

@@ -43,9 +43,8 @@ def test_the_five_minute_paths_work_as_written(
     """The address of the reader's own server is the only thing that is another one here."""
     monkeypatch.chdir(tmp_path)
     for command in path:
-        if OWN_SERVER in command:
-            command = command.replace(OWN_SERVER, request.getfixturevalue("rosetta_example").url)
-        program, *arguments = shlex.split(command)
+        own = request.getfixturevalue("rosetta_example").url if OWN_SERVER in command else ""
+        program, *arguments = shlex.split(command.replace(OWN_SERVER, own))
         assert program == "chainmark"
         output = lab.run(*arguments)
         assert output.stdout.strip(), command

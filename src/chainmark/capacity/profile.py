@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -115,9 +116,12 @@ class LoadProfile(BaseModel):
 
     def fixed_levels(self) -> dict[str, tuple[Level, ...]]:
         """The given levels by the endpoint's id; an endpoint without any is not in it."""
-        given = {LevelKind.CLIENTS: self.fixed.clients, LevelKind.RATE: self.fixed.rates}
+        given: list[tuple[LevelKind, Mapping[str, Sequence[float]]]] = [
+            (LevelKind.CLIENTS, self.fixed.clients),
+            (LevelKind.RATE, self.fixed.rates),
+        ]
         found: dict[str, set[Level]] = {}
-        for kind, levels in given.items():
+        for kind, levels in given:
             for endpoint, values in levels.items():
                 found.setdefault(endpoint, set()).update(Level(kind, float(value)) for value in values)
         return {endpoint: tuple(sorted(levels)) for endpoint, levels in found.items() if levels}

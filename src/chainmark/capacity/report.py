@@ -88,6 +88,7 @@ def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
         partial=step.partial,
         ended=result.ended,
         window_s=result.window_s,
+        warm_up_s=result.warm_up_s,
         due=result.books.due,
         ok=result.books.ok,
         failed=result.books.failed,
@@ -138,6 +139,11 @@ def _seconds(number: int, step: Step) -> list[SecondEntry]:
     series = step.result.series
     names = ("started", "ok", "failed", "in_flight", "queued", "p50_s", "p99_s", "max_s")
     return [
-        SecondEntry(step=number, second=second, **{name: series[name][index] for name in names})
+        SecondEntry(
+            step=number,
+            second=second,
+            errors={kind: counts[index] for kind, counts in sorted(series["errors"].items()) if counts[index]},
+            **{name: series[name][index] for name in names},
+        )
         for index, second in enumerate(series["second"])
     ]
