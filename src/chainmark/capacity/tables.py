@@ -170,7 +170,7 @@ def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:
 def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step]) -> pl.DataFrame:
     """Every request of the steps at one level: its time, its latency (null if it failed), whether it failed.
 
-    What was due and never sent has no record of its own; it is appended as failed, at the end of its step.
+    What was due and never sent has failed, too.
     """
     name = f"{endpoint_id}_at_{level}"
     frames = []
@@ -200,9 +200,9 @@ def _records(step: Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np
     due_s = np.frombuffer(records["due_ns"], dtype="<i8") / NS - step.result.warm_up_s
     latency_s = np.frombuffer(records["latency_ns"], dtype="<i8") / NS
     failed = np.frombuffer(records["class"], dtype="u1") != 0
-    unsent = step.result.books.unsent
-    due_s = np.concatenate([due_s, np.full(unsent, step.result.window_s)])
-    latency_s = np.concatenate([np.where(failed, np.nan, latency_s), np.full(unsent, np.nan)])
-    failed = np.concatenate([failed, np.ones(unsent, dtype=bool)])
+    rows, due = len(due_s) + step.result.records_left_out, step.result.books.due
+    if rows != due:
+        raise EnvironmentFailure(f"the load engine kept {rows} records of the {due} requests at {step.level}")
+    latency_s = np.where(failed, np.nan, latency_s)
     order = np.argsort(due_s, kind="stable")
     return due_s[order], latency_s[order], failed[order].astype(np.float64)
