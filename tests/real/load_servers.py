@@ -13,6 +13,7 @@ import json
 import random
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 from collections import Counter
@@ -23,10 +24,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from chainmark.capacity.model import Target
 from chainmark.core.progress import Progress, Silent
 from chainmark.store.runs import Store
-from chainmark.systems.base import ServiceOrder
+from chainmark.systems.base import ServedSystem, ServiceOrder
 from chainmark.systems.http import SYSTEM
 from chainmark.systems.http.profile import HttpProfile
 from chainmark.systems.loading import LoadTest, Tester
@@ -194,6 +197,8 @@ class _Connection(asyncio.Protocol):
         if self.transport is None or self.transport.is_closing():
             return
         if reply.ends is Ends.RESET:
+            linger = struct.pack("ii", 1, 0)
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.transport.abort()
             return
         if reply.ends is not Ends.BEFORE:
@@ -314,8 +319,14 @@ def known_profile(**sections: Any) -> HttpProfile:
 
 def known_test(store: Store, server: LoadServer, progress: Progress | None = None, **sections: Any) -> LoadTest:
     """Such a load test, made of this server."""
-    order = ServiceOrder(Target("known", server.url))
-    return Tester(store, SYSTEM).make(known_profile(**sections), [order], 1, progress or Silent())
+    return made(store, SYSTEM, known_profile(**sections), ServiceOrder(Target("known", server.url)), progress)
+
+
+def made(
+    store: Store, system: ServedSystem, profile: BaseModel, order: ServiceOrder, progress: Progress | None = None
+) -> LoadTest:
+    """A load test of one server."""
+    return Tester(store, system).make(profile, [order], 1, progress or Silent())
 
 
 def mesh_error(code: int, message: str, *, retriable: bool) -> bytes:

@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from chainmark.cli import (
     block,
     compare,
+    corpus,
     experiment,
     explain,
     ingest,
@@ -55,6 +56,7 @@ app.command("explain")(explain.explain)
 app.command("synth")(synth.synth)
 app.command("metrics")(metrics.metrics)
 app.command("profiles")(profiles.profiles)
+app.add_typer(corpus.app, name="corpus")
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(runs.app, name="runs")
 

@@ -106,8 +106,10 @@ def _profile_error(model: type[BaseModel], error: ValidationError) -> UsageError
     key = ".".join(location)
     if first["type"] == "extra_forbidden":
         known = _keys(model)
-        close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-        siblings = [name for name in known if name.rpartition(".")[0] == key.rpartition(".")[0]]
+        # Of a list's entries, all have the same keys.
+        plain = ".".join(part for part in location if not part.isdigit())
+        close = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
+        siblings = [name for name in known if name.rpartition(".")[0] == plain.rpartition(".")[0]]
         hint = f"did you mean `{close[0]}`?" if close else f"known keys here: {', '.join(siblings)}"
         return UsageError(f"`{key}` is not a key of a profile", hint)
     if first["type"] == "value_error":
@@ -130,12 +132,13 @@ def _section(annotation: Any) -> type[BaseModel] | None:
     return next((one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)), None)
 
 
-def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """All dotted keys of a profile model."""
+def _keys(model: type[BaseModel], prefix: str = "", around: tuple[type[BaseModel], ...] = ()) -> list[str]:
+    """All dotted keys of a profile model; a section that may hold itself is told once."""
     keys = []
     for name, field in model.model_fields.items():
         section = _section(field.annotation)
-        keys += _keys(section, f"{prefix}{name}.") if section else [f"{prefix}{name}"]
+        inner = section is not None and section not in {*around, model}
+        keys += _keys(section, f"{prefix}{name}.", (*around, model)) if section and inner else [f"{prefix}{name}"]
     return keys
 
 

@@ -39,8 +39,11 @@ impl Judge {
         let verdict = match self.verdicts.get(&key) {
             Some(&verdict) => verdict,
             None => {
-                let class =
-                    if admitted { find_fault(expectation, status, body) } else { Some(self.refusal(status, body)) };
+                let class = if admitted {
+                    self.find_fault(expectation, status, body)
+                } else {
+                    Some(self.refusal(status, body))
+                };
                 let verdict = class.map_or(RIGHT, |class| classes.number(class));
                 self.remember(key, verdict);
                 verdict
@@ -67,20 +70,24 @@ impl Judge {
         class
     }
 
+    /// A wrong answer may be an error under a right status: then it says which, as another status would.
+    fn find_fault(&self, expectation: &Expectation, status: u16, body: &[u8]) -> Option<Class> {
+        let fault = expectation.find_fault(body)?;
+        Some(match fault {
+            Fault::NotJson { reason } => {
+                Class { example: first_line(body), ..Class::new(Kind::Answer, Some(status), reason) }
+            }
+            Fault::Wrong { what, example } => {
+                let told = self.told(&serde_json::from_slice(body).unwrap_or_default());
+                Class { told, example, ..Class::new(Kind::WrongAnswer, Some(status), what) }
+            }
+        })
+    }
+
     fn told(&self, value: &Value) -> Map<String, Value> {
         let found = |pointer: &String| value.pointer(pointer).map(|found| (pointer.clone(), found.clone()));
         self.error_pointers.iter().filter_map(found).collect()
     }
-}
-
-fn find_fault(expectation: &Expectation, status: u16, body: &[u8]) -> Option<Class> {
-    let fault = expectation.find_fault(body)?;
-    Some(match fault {
-        Fault::NotJson { reason } => {
-            Class { example: first_line(body), ..Class::new(Kind::Answer, Some(status), reason) }
-        }
-        Fault::Wrong { what, example } => Class { example, ..Class::new(Kind::WrongAnswer, Some(status), what) },
-    })
 }
 
 /// Two answers of a load are taken for the same with a chance of 1 to 2⁶⁴.

@@ -4,10 +4,14 @@ use super::error::HttpError;
 use super::order::TlsOrder;
 use super::target::Target;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 use std::sync::Arc;
 
 /// What every new connection is made from; sessions are resumed, as browsers and HTTP libraries do.
@@ -30,7 +34,8 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(|error| super::error::refused("TLS", error))?;
         let mut config = if order.verify {
-            builder.with_root_certificates(roots(order)?).with_no_client_auth()
+            let verifier = Arc::new(Trusting::new(order, provider)?);
+            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
         } else {
             let verifier = Arc::new(AcceptAny(provider));
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
@@ -47,20 +52,84 @@ impl Tls {
     }
 }
 
-fn roots(order: &TlsOrder) -> Result<RootCertStore, HttpError> {
-    let mut store = RootCertStore::empty();
-    let source_name = order.ca_file.clone().unwrap_or_else(|| "this system".into());
-    let refuse = |reason: String| HttpError::Certificates { source_name: source_name.clone(), reason };
-    if let Some(path) = &order.ca_file {
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))? {
-            let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-            store.add(certificate).map_err(|error| refuse(error.to_string()))?;
+/// The usual verification. A certificate that the given file holds itself is trusted as the server's, too, although it
+/// says that it is an authority's: so does every self-signed one that `openssl req -x509` makes.
+#[derive(Debug)]
+struct Trusting {
+    usual: Arc<WebPkiServerVerifier>,
+    listed: Vec<CertificateDer<'static>>,
+}
+
+impl Trusting {
+    fn new(order: &TlsOrder, provider: Arc<CryptoProvider>) -> Result<Self, HttpError> {
+        let mut store = RootCertStore::empty();
+        let mut listed = Vec::new();
+        let source_name = order.ca_file.clone().unwrap_or_else(|| "this system".into());
+        let refuse = |reason: String| HttpError::Certificates { source_name: source_name.clone(), reason };
+        if let Some(path) = &order.ca_file {
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))? {
+                let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+                listed.push(certificate.clone());
+                store.add(certificate).map_err(|error| refuse(error.to_string()))?;
+            }
+        } else {
+            // What cannot be read among a system's hundred roots does not matter unless the server needs it.
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
-    } else {
-        // What cannot be read among a system's hundred roots does not matter unless the server needs it.
-        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if store.is_empty() {
+            return Err(refuse("there is none in it".into()));
+        }
+        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider);
+        Ok(Self { usual: usual.build().map_err(|error| refuse(error.to_string()))?, listed })
     }
-    if store.is_empty() { Err(refuse("there is none in it".into())) } else { Ok(store) }
+}
+
+/// Of an authority, and shown by a server; dates are checked before this.
+fn is_authority(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+    other.0.to_string() == "CaUsedAsEndEntity"
+}
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            Err(error) if is_authority(&error) && self.listed.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
 }
 
 /// Any certificate will do; the handshake's signatures are verified all the same.

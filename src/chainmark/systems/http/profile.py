@@ -97,8 +97,10 @@ class HttpProfile(LoadProfile):
     @model_validator(mode="after")
     def _agreements_are_of_endpoints(self) -> HttpProfile:
         known = {entry.endpoint for entry in self.request}
-        for section in ("sla_of", "require"):
-            stranger = next((name for name in getattr(self, section) if name not in known), None)
+        named = {"sla_of": self.sla_of, "require": self.require}
+        named |= {"fixed.rates": self.fixed.rates, "fixed.clients": self.fixed.clients}
+        for section, names in named.items():
+            stranger = next((name for name in names if name not in known), None)
             if stranger is not None:
                 raise UsageError(f"`{section}` names `{stranger}`, which no request has", f"endpoints: {_list(known)}")
         return self

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import blake3
 import httpx
@@ -26,6 +27,8 @@ from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, fill
 from chainmark.systems.profiles import check_profile
 
 PROBE_TIMEOUT_S = 30.0
+PROBE_WINDOW_S = 0.01
+PROBE_LOOK_S = 0.002
 
 
 class HttpApi:
@@ -103,12 +106,20 @@ def _rows(entry: RequestEntry) -> Sequence[dict[str, Cell]]:
     path = Path(entry.csv)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows: list[dict[str, Cell]] = [dict(row) for row in csv.DictReader(file, strict=True)]
+            reader = csv.DictReader(file, strict=True)
+            rows: list[dict[str, Cell]] = [_whole(row, path, reader.line_num) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"the data {path} cannot be read: {error}", "a CSV file with a heading, in UTF-8") from error
     if not rows:
         raise UsageError(f"the data {path} has no row")
     return rows
+
+
+def _whole(row: Mapping[Any, Any], path: Path, line: int) -> dict[str, Cell]:
+    """The reader marks what is missing, and what is too much, with None."""
+    if None in row or None in row.values():
+        raise UsageError(f"line {line} of {path} has not as many values as its heading has names")
+    return dict(row)
 
 
 def chosen(endpoints: Sequence[Endpoint], wanted: Sequence[str]) -> tuple[Endpoint, ...]:
@@ -144,9 +155,10 @@ def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progres
 
 
 def _ask_once(target: Target, endpoint: Endpoint) -> None:
-    level = Level(LevelKind.RATE, 1.0)
-    order = StepOrder(target, endpoint, level, 0.0, 1.0, timeout_s=PROBE_TIMEOUT_S, drain_s=PROBE_TIMEOUT_S)
-    result = run_step(order)
+    # One request is due within the window, at its begin; a list may have thousands, so the window is short.
+    level = Level(LevelKind.RATE, 1.0 / PROBE_WINDOW_S)
+    order = StepOrder(target, endpoint, level, 0.0, PROBE_WINDOW_S, timeout_s=PROBE_TIMEOUT_S, drain_s=PROBE_TIMEOUT_S)
+    result = run_step(order, pause=lambda _: time.sleep(PROBE_LOOK_S))
     if not result.books.failed:
         return
     error, request = result.errors[0], endpoint.requests[0]

@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import BaseModel
 
 from chainmark.capacity.metrics import typical_catalogue
-from chainmark.capacity.model import Endpoint
+from chainmark.capacity.model import Endpoint, Target
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
@@ -18,7 +18,8 @@ from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder, Service, ServiceOrder
-from chainmark.systems.mesh.bodies import READS
+from chainmark.systems.corpora import KeptCorpus, WrongRequest
+from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
@@ -78,6 +79,37 @@ class MeshApi:
             conditions={"network": server.network_name},
             warnings=tuple(_warnings(wrong)),
         )
+
+    def keep_corpus(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> KeptCorpus:
+        """Sample requests, or take those of CSV files, and write what the server answers rightly."""
+        mesh = cast(MeshProfile, profile)
+        with MeshClient.of(order.target) as client:
+            server = discover(client, mesh.mesh.network or None, metadata_options=mesh.mesh.metadata_options or None)
+            corpus, _ = _corpus(mesh, order, server, client, progress)
+        if order.pinned is not None:
+            corpus.save(order.pinned)
+        return _kept(corpus)
+
+    def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[KeptCorpus, list[WrongRequest]]:
+        """Ask every request once."""
+        corpus = Corpus.load(path)
+        with MeshClient.of(target) as client:
+            server = discover(client, corpus.network_name)
+            return _kept(corpus), _wrong(corpus.check_against(server, client, progress))
+
+
+def _kept(corpus: Corpus) -> KeptCorpus:
+    return KeptCorpus(
+        hash=corpus.hash,
+        network=corpus.network_name,
+        requests={one.read.label: corpus.strata_counts()[one.id] for one in corpus.endpoints},
+        refused=tuple(_wrong(corpus.refused)),
+        skipped=corpus.skipped(),
+    )
+
+
+def _wrong(refusals: Sequence[Refusal]) -> list[WrongRequest]:
+    return [WrongRequest(READS_BY_ID[one.endpoint].label, canonical(one.body), one.reason) for one in refusals]
 
 
 def _corpus(

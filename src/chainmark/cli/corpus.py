@@ -1,0 +1,152 @@
+"""`chainmark corpus`: requests that a server answers rightly, kept in a file for load tests to come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+from rich.table import Column, Table
+
+from chainmark.capacity.model import Target, Tls
+from chainmark.cli.common import AsJson, Settings
+from chainmark.cli.console import err, out, print_json, progress
+from chainmark.core.errors import ExitCode, UsageError
+from chainmark.systems.base import ServiceOrder, load_system
+from chainmark.systems.corpora import CorpusSystem, KeptCorpus, WrongRequest
+from chainmark.systems.profiles import apply_setting
+
+SYSTEM = "mesh"
+_LISTED = 10
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Requests for load tests of a Mesh API: sample, import, check.",
+    epilog="Example: `chainmark corpus mesh http://127.0.0.1:8082 --out corpus.json`",
+)
+Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the corpus goes.")]
+Server = Annotated[str, typer.Option("--target", metavar="URL", help="The server that is asked.")]
+Network = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which network, where the server has several.", show_default="its only"),
+]
+CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]
+
+
+@app.command("mesh", epilog="Example: `chainmark corpus mesh http://127.0.0.1:8082 --out corpus.json`")
+def mesh(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The server to sample from.")],
+    path: Out,
+    network: Network = None,
+    settings: Settings = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 1,
+    ca_file: CaFile = None,
+    insecure: Insecure = False,
+    as_json: AsJson = False,
+) -> None:
+    """Sample blocks, transactions and accounts from a Mesh server, each asked once and answered rightly.
+
+    `--set corpus.blocks=40` looks at fewer blocks; likewise `transactions`, `accounts`, `per_stratum`,
+    `settled_blocks`, `recent_blocks` and `newest_index`. The same seed and the same chain give the same file.
+    """
+    system = _system()
+    chosen = [f"corpus.seed={seed}", *_network(network), *(settings or [])]
+    order = ServiceOrder(_target(url, ca_file, insecure), pinned=path)
+    with progress() as listener:
+        kept = system.keep_corpus(_profile(system, chosen), order, listener)
+    _show(kept, path, as_json)
+
+
+@app.command("import", epilog="Example: `chainmark corpus import data.csv --target http://127.0.0.1:8082 --out c.json`")
+def import_(
+    source: Annotated[Path, typer.Argument(metavar="CSV", help="A CSV file, or a folder of them.")],
+    target: Server,
+    path: Out,
+    network: Network = None,
+    ca_file: CaFile = None,
+    insecure: Insecure = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take the requests of cardano-rosetta-java's load tests, as far as a server answers them rightly.
+
+    A file of six columns, every row of it, or a folder with `dimensions.json`.
+    """
+    if not source.exists():
+        raise UsageError(f"there is no file or folder `{source}`", "wanted: a CSV file, or a folder of such files")
+    system = _system()
+    order = ServiceOrder(_target(target, ca_file, insecure), corpus=source, pinned=path)
+    with progress() as listener:
+        kept = system.keep_corpus(_profile(system, _network(network)), order, listener)
+    _show(kept, path, as_json)
+
+
+@app.command("check", epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`")
+def check(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A corpus.")],
+    target: Server,
+    ca_file: CaFile = None,
+    insecure: Insecure = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a server every request of a corpus once. Exit code 0: all are answered rightly; 1: some are not."""
+    system = _system()
+    with progress() as listener:
+        kept, wrong = system.check_corpus(path, _target(target, ca_file, insecure), listener)
+    total = sum(sum(counts.values()) for counts in kept.requests.values())
+    if as_json:
+        print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})
+    else:
+        out.print(f"{total - len(wrong):,} of {total:,} requests are answered rightly", markup=False)
+        _list(wrong)
+    raise typer.Exit(ExitCode.FAIL if wrong else ExitCode.DONE)
+
+
+def _system() -> CorpusSystem:
+    system = load_system(SYSTEM)
+    if not isinstance(system, CorpusSystem):
+        raise UsageError(f"no corpus can be kept for `{SYSTEM}`", "its package is of another version")
+    return system
+
+
+def _target(url: str, ca_file: Path | None, insecure: bool) -> Target:
+    return Target("server", url.rstrip("/"), Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure))
+
+
+def _network(name: str | None) -> list[str]:
+    return [f'mesh.network="{name}"'] if name else []
+
+
+def _profile(system: CorpusSystem, settings: Sequence[str]) -> BaseModel:
+    content: dict[str, object] = {"system": SYSTEM, "name": "corpus"}
+    for setting in settings:
+        content = apply_setting(content, setting)
+    return system.profile(content)
+
+
+def _show(kept: KeptCorpus, path: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"path": str(path), **asdict(kept)})
+        return
+    table = Table("endpoint", Column("requests", justify="right"), Column("kinds", overflow="fold"), box=None)
+    for endpoint, counts in kept.requests.items():
+        kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if len(counts) > 1)
+        table.add_row(endpoint, f"{sum(counts.values()):,}", kinds)
+    for endpoint, reason in kept.skipped.items():
+        table.add_row(endpoint, "–", reason)
+    out.print(table)
+    if kept.refused:
+        out.print(f"\n{len(kept.refused):,} were not answered rightly, and are not in it:")
+        _list(kept.refused)
+    out.print(f"\nnetwork {kept.network}\nhash    {kept.hash}", markup=False)
+    err.print(f"corpus  {path}", markup=False)
+
+
+def _list(wrong: Sequence[WrongRequest]) -> None:
+    for one in wrong[:_LISTED]:
+        out.print(f"  {one.endpoint}: {one.reason}", markup=False)
+    if len(wrong) > _LISTED:
+        out.print(f"  and {len(wrong) - _LISTED:,} more, all of them in the file or with `--json`", markup=False)

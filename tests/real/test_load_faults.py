@@ -1,0 +1,252 @@
+"""Servers that fail on purpose: every failure in its class, every sum right, every answer said for what it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark.capacity.model import Target, Tls
+from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
+from chainmark.core.load_report import ErrorEntry, StepEntry
+from chainmark.core.load_verdict import exit_code, verdict
+from chainmark.core.progress import Silent
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import ServedSystem, ServiceOrder
+from chainmark.systems.http import SYSTEM as HTTP
+from chainmark.systems.loading import LoadTest
+from chainmark.systems.mesh import SYSTEM as MESH
+
+from tests.real.load_servers import (
+    Asked,
+    Behaviour,
+    Ends,
+    LoadServer,
+    Reply,
+    Stalls,
+    Then,
+    always,
+    every,
+    known_profile,
+    known_test,
+    made,
+    mesh_error,
+    nobody_listens,
+    self_signed,
+    serving,
+)
+
+ONE = {"clients_first": 1, "clients_last": 1}
+MESH_ERROR = mesh_error(12, "block not found", retriable=True)
+TOLD = {"code": "12", "message": "block not found", "retriable": "true"}
+
+
+def _steps(test: LoadTest) -> list[StepEntry]:
+    steps = test.report.targets[0].endpoints[0].steps
+    for step in steps:
+        assert step.due == step.ok + step.failed + step.unsent
+        assert step.failed == sum(error.count for error in step.errors)
+    return steps
+
+
+def _exit_code(test: LoadTest) -> ExitCode:
+    return exit_code(verdict(test.report)[0])
+
+
+def _failing(reply: Reply, tmp_path: Path, nth: int = 5) -> tuple[LoadTest, list[ErrorEntry]]:
+    """A test of a server that gives every nth request this reply; the errors of its first step."""
+    with serving(Then(every(nth, reply))) as server:
+        test = known_test(Store(tmp_path), server, search=ONE)
+    (found,) = test.report.targets[0].endpoints[0].capacities
+    assert (found.capacity, found.stopped_by, found.condition) == (0.0, "first step", "errors")
+    assert _exit_code(test) is ExitCode.FAIL
+    return test, _steps(test)[0].errors
+
+
+def test_right_status_with_an_error_in_the_body(tmp_path: Path) -> None:
+    """A load test that looks at the status alone would call this server perfect."""
+    _, errors = _failing(Reply(MESH_ERROR, after_s=0.002), tmp_path)
+    (error,) = errors
+    assert (error.kind, error.status, error.told) == ("wrong answer", 200, TOLD)
+    assert "/right" in error.detail
+
+
+def test_a_server_error_that_says_what_it_is(tmp_path: Path) -> None:
+    test, errors = _failing(Reply(MESH_ERROR, 500, after_s=0.002), tmp_path)
+    (error,) = errors
+    assert (error.kind, error.status, error.told) == ("status", 500, TOLD)
+    kept = test.runs[0].events("errors")
+    assert kept.filter(pl.col("step") == 0)["count"].to_list() == [error.count]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(b"<html>busy</html>", content_type="text/html", after_s=0.002), "answer"),
+        (Reply(b'{"right":', after_s=0.002), "answer"),
+        (Reply(b'{"right":false}', after_s=0.002), "wrong answer"),
+        (Reply(ends=Ends.BEFORE, after_s=0.002), "closed"),
+        (Reply(ends=Ends.HALF, after_s=0.002), "closed"),
+        (Reply(ends=Ends.RESET, after_s=0.002), "reset"),
+    ],
+)
+def test_other_failures_by_their_kind(reply: Reply, kind: str, tmp_path: Path) -> None:
+    _, errors = _failing(reply, tmp_path)
+    assert {error.kind for error in errors} == {kind}
+
+
+def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
+    """It costs errors, not the test: what was measured before it is kept."""
+    servers: list[LoadServer] = []
+
+    def behaviour(asked: Asked) -> Reply:
+        if asked.number == 700:
+            servers[0].go_down()
+        return Reply(after_s=0.005)
+
+    with serving(behaviour) as server:
+        servers.append(server)
+        test = known_test(Store(tmp_path), server, search={"clients_last": 64, "times": 3})
+    steps = _steps(test)
+    assert steps[0].outcome == "pass"
+    assert "connect" in {error.kind for step in steps for error in step.errors}
+    assert _exit_code(test) is ExitCode.FAIL
+
+
+def test_a_stall_is_seen_from_the_due_time_on(tmp_path: Path) -> None:
+    """A server that stands still for 2 s of 4 s at 100/s: half of the requests wait, up to 2 s, and so says p99.
+
+    A generator that waits for answers would send almost nothing meanwhile, and report a p99 of milliseconds.
+    """
+    fixed = {"times": 1, "duration_s": 4, "rates": {"work": [100]}}
+    with serving(Then(Stalls(every_s=60, for_s=2, first_s=2))) as server:
+        test = known_test(Store(tmp_path), server, search={"kinds": []}, fixed=fixed, steps={"warm_up_s": 1})
+    (step,) = _steps(test)
+    assert (step.due, step.ok, step.unsent) == (400, 400, 0)
+    assert step.p99_s == pytest.approx(2.0 - 0.01 * 4, rel=0.05)
+    assert step.max_s == pytest.approx(2.0, rel=0.05)
+    samples = test.runs[0].samples("work_at_100_per_s")
+    waited = samples.filter(pl.col("work_at_100_per_s_latency_s") > 0.05)
+    assert len(waited) == pytest.approx(200, abs=10)
+    seconds = test.report.targets[0].endpoints[0].seconds
+    assert max(second.in_flight + second.queued for second in seconds) > 90
+
+
+def test_a_limit_that_only_the_rate_breaks_is_said_so(tmp_path: Path) -> None:
+    """A server that stalls for longer than its agreement keeps none, whatever its median."""
+    search = {"kinds": ["rate"], "rate_first": 100, "rate_last": 100, "rate_floor": 100}
+    with serving(Then(Stalls(every_s=1.0, for_s=0.5, first_s=0))) as server:
+        test = known_test(Store(tmp_path), server, search=search)
+    (found,) = test.report.targets[0].endpoints[0].capacities
+    assert (found.capacity, found.stopped_by, found.condition) == (0.0, "first step", "p99")
+    assert _exit_code(test) is ExitCode.FAIL
+
+
+def _refused(store: Path, system: ServedSystem, target: Target) -> EnvironmentFailure:
+    profile = known_profile() if system is HTTP else system.profile({"system": "mesh", "name": "known"})
+    with pytest.raises(EnvironmentFailure) as caught:
+        made(Store(store), system, profile, ServiceOrder(target))
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+    assert Store(store).unfinished() == []
+    return caught.value
+
+
+@pytest.mark.parametrize("system", [HTTP, MESH], ids=["http", "mesh"])
+def test_a_server_that_is_down(system: ServedSystem, tmp_path: Path) -> None:
+    with nobody_listens() as url:
+        error = _refused(tmp_path, system, Target("t", url))
+    assert url in error.message
+
+
+@pytest.mark.parametrize("system", [HTTP, MESH], ids=["http", "mesh"])
+def test_a_host_that_does_not_resolve(system: ServedSystem, tmp_path: Path) -> None:
+    error = _refused(tmp_path, system, Target("t", "http://mesh.invalid:8080"))
+    assert "mesh.invalid" in error.message
+    assert "resolve" in error.message
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+@pytest.mark.parametrize("system", [HTTP, MESH], ids=["http", "mesh"])
+def test_a_certificate_that_is_wrong(system: ServedSystem, tmp_path: Path) -> None:
+    context, certificate = self_signed(tmp_path, "mesh.example")
+    with serving(always(Reply()), context) as server:
+        assert "certificate" in _refused(tmp_path, system, Target("t", server.url)).message
+        of_another = Target("t", server.url, Tls(ca_file=str(certificate)))
+        assert "certificate" in _refused(tmp_path, system, of_another).message
+        assert server.asked.total() == 0
+        right = Target("t", server.url, Tls(ca_file=str(certificate), server_name="mesh.example"))
+        if system is HTTP:
+            HTTP.prepare(known_profile(), ServiceOrder(right), Silent())
+            assert server.asked["/work"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (Reply(b"not found", 404, content_type="text/plain"), "status 404"),
+        (Reply(b'{"right":false}'), "/right"),
+        (Reply(MESH_ERROR, 500), "block not found"),
+        (Reply(b"hello"), "JSON"),
+    ],
+)
+def test_a_request_that_is_wrong_from_the_beginning(reply: Reply, told: str, tmp_path: Path) -> None:
+    """Nothing is measured of an endpoint that is not answered rightly without any load."""
+    with serving(always(reply)) as server, pytest.raises(UsageError) as caught:
+        known_test(Store(tmp_path), server)
+    assert told in caught.value.message
+    assert "/work" in caught.value.message
+    assert Store(tmp_path).sealed() == []
+
+
+class _Interrupts:
+    """A listener that presses Ctrl-C when somebody says this."""
+
+    def __init__(self, when: Callable[[str, float], bool]) -> None:
+        self.when = when
+        self.name = ""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+        self.name = name
+        self.update(0.0)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """It stands there."""
+        if self.when(self.name, fraction):
+            raise KeyboardInterrupt
+
+
+def _interrupted(tmp_path: Path, when: Callable[[str, float], bool]) -> tuple[LoadTest, SealedRun]:
+    behaviour: Behaviour = always(Reply(after_s=0.005))
+    with serving(behaviour) as server:
+        search = {"clients_first": 2, "clients_last": 4}
+        test = known_test(Store(tmp_path), server, _Interrupts(when), search=search)
+    (run,) = test.runs
+    assert test.interrupted
+    assert run.verify() == []
+    assert run.manifest.status == "invalid"
+    (gate,) = [gate for gate in run.manifest.gates if gate.id == "complete"]
+    assert gate.status == "fail"
+    assert "interrupted" in gate.measured
+    return test, run
+
+
+def test_ctrl_c_during_a_step_keeps_its_part(tmp_path: Path) -> None:
+    test, run = _interrupted(tmp_path, lambda name, fraction: "4 clients" in name and fraction > 0.5)
+    steps = _steps(test)
+    assert [step.partial for step in steps] == [False, True]
+    assert 0.0 < steps[1].window_s < 1.0
+    assert steps[1].due > 0
+    assert run.events("steps")["partial"].to_list() == [False, True]
+    (found,) = test.report.targets[0].endpoints[0].capacities
+    assert (found.stopped_by, found.finding) == ("interrupted", "unsettled")
+    assert test.report.targets[0].interrupted
+
+
+def test_ctrl_c_between_steps_keeps_what_was_measured(tmp_path: Path) -> None:
+    test, _ = _interrupted(tmp_path, lambda name, fraction: "4 clients" in name and fraction == 0.0)
+    assert [step.level for step in _steps(test)] == [2.0]

@@ -1,0 +1,132 @@
+"""Load tests of real Mesh servers: everything that they offer, without an error, comparable with the next release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainmark
+from chainmark.capacity.model import Target
+from chainmark.cli.load import at_levels_of
+from chainmark.core.comparison import Verdict
+from chainmark.core.load_report import EndpointEntry
+from chainmark.core.progress import Silent
+from chainmark.store.runs import Store
+from chainmark.systems.base import ServiceOrder
+from chainmark.systems.loading import LoadTest, fixed_levels_of, kept_corpus
+from chainmark.systems.mesh import SYSTEM
+
+from tests.real.load_servers import made
+from tests.real.mesh_servers import NETWORK, MeshServer
+from tests.unit.cli.commands import chainmark as command
+
+PROFILE: dict[str, Any] = {
+    "system": "mesh",
+    "name": "short",
+    "steps": {"duration_s": 1, "longest_s": 1, "warm_up_s": 0.1, "cool_down_s": 0},
+    "search": {"kinds": []},
+    "fixed": {"times": 1, "duration_s": 1},
+    "corpus": {"settled_blocks": 0, "blocks": 10, "transactions": 10, "accounts": 10, "per_stratum": 3},
+}
+
+
+def _errors(endpoint: EndpointEntry) -> list[tuple[str, int | None, str]]:
+    return [(error.kind, error.status, error.detail) for step in endpoint.steps for error in step.errors]
+
+
+def test_everything_that_a_live_chain_offers(simd: MeshServer, tmp_path: Path) -> None:
+    """Under load every answer is still checked: a right status with another block in it would be an error."""
+    offered = ["network_status", "account_balance", "block", "block_transaction"]
+    offered += ["network_list", "network_options", "mempool"]
+    fixed = {**PROFILE["fixed"], "clients": {endpoint: [2] for endpoint in offered}}
+    profile = SYSTEM.profile({**PROFILE, "fixed": fixed})
+    test = made(Store(tmp_path), SYSTEM, profile, ServiceOrder(Target("simd", simd.url)))
+    (target,) = test.report.targets
+    assert [one.id for one in target.endpoints] == sorted(offered, key=[one.id for one in target.endpoints].index)
+    assert {one.id for one in target.endpoints} == set(offered)
+    for endpoint in target.endpoints:
+        assert _errors(endpoint) == []
+        (step,) = endpoint.steps
+        assert step.ok == step.due > 0
+        assert sum(endpoint.strata.values()) == endpoint.requests > 0
+    assert target.skipped["/account/coins"].startswith("refused: ")
+    (run,) = test.runs
+    assert run.verify() == []
+    assert run.manifest.status == "valid"
+    assert run.manifest.conditions["network"] == "/".join(NETWORK.values())
+    assert run.manifest.workload["corpus"] == test.report.corpus_hash
+
+
+TWO = ("block", "network_status")
+
+
+def _searched(store: Store, server: MeshServer) -> LoadTest:
+    search = {"kinds": ["clients"], "clients_first": 4, "clients_last": 4, "times": 1}
+    profile = SYSTEM.profile({**PROFILE, "search": search, "fixed": {**PROFILE["fixed"], "shares": [0.5]}})
+    pinned = store.root / "pinned.json"
+    return made(store, SYSTEM, profile, ServiceOrder(Target("first", server.url), endpoints=TWO, pinned=pinned))
+
+
+def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshServer, tmp_path: Path) -> None:
+    """The release before was measured weeks ago; its run knows what it was asked, and how often."""
+    store = Store(tmp_path)
+    first = _searched(store, rosetta_example)
+    (former,) = first.runs
+    levels = fixed_levels_of(former)
+    assert levels == {"rates": {}, "clients": {"block": [2.0], "network_status": [2.0]}}
+    profile = at_levels_of(SYSTEM, SYSTEM.profile(PROFILE), former)
+    corpus = kept_corpus(former)
+    second = made(store, SYSTEM, profile, ServiceOrder(Target("second", rosetta_example.url), "next", TWO, corpus))
+    assert second.report.corpus_hash == first.report.corpus_hash
+    assert fixed_levels_of(second.runs[0]) == levels
+    comparison = chainmark.compare_runs([former], second.runs, history=store.sealed(), tool_version="test")
+    judged = {row.metric.id for table in comparison.tables for row in table.rows}
+    assert judged >= {"block_at_2_clients_latency_s", "network_status_at_2_clients_error_share"}
+    # What only one side measured is not compared.
+    assert comparison.verdict in {Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL}
+
+
+def test_a_corpus_by_command(rosetta_example: MeshServer, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.json"
+    few = [f"--set=corpus.{key}={value}" for key, value in {"settled_blocks": 0, "blocks": 6, "per_stratum": 2}.items()]
+    kept = command("corpus", "mesh", rosetta_example.url, "--out", str(path), "--seed", "5", "--json", *few)
+    told = json.loads(kept.stdout)
+    assert told["network"] == "Rosetta/Testnet"
+    assert json.loads(path.read_text())["order"]["seed"] == 5
+    assert sum(told["requests"]["/block"].values()) > 1
+    again = tmp_path / "again.json"
+    command("corpus", "mesh", rosetta_example.url, "--out", str(again), "--seed", "5", "--network", "Testnet", *few)
+    assert again.read_bytes() == path.read_bytes()
+    checked = command("corpus", "check", str(path), "--target", rosetta_example.url)
+    assert checked.exit_code == 0
+    assert "requests are answered rightly" in checked.stdout
+
+
+def test_a_corpus_that_another_server_does_not_know(
+    rosetta_example: MeshServer, simd: MeshServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "corpus.json"
+    few = ["--set=corpus.settled_blocks=0", "--set=corpus.blocks=4"]
+    command("corpus", "mesh", rosetta_example.url, "--out", str(path), *few)
+    with pytest.raises(chainmark.ChainmarkError, match="has no network `Rosetta/Testnet`"):
+        command("corpus", "check", str(path), "--target", simd.url)
+
+
+def test_rows_of_a_file_as_far_as_they_are_answered(rosetta_example: MeshServer, tmp_path: Path) -> None:
+    rows, path = tmp_path / "rows.csv", tmp_path / "corpus.json"
+    heading = "address,block_index,block_hash,transaction_size,relative_ttl,transaction_hash"
+    right, wrong = "a,1000,block 1000,300,100,transaction 1", "b,7,no such block,300,100,transaction 1"
+    rows.write_text(f"{heading}\n{right}\n{wrong}\n", encoding="utf-8")
+    kept = command("corpus", "import", str(rows), "--target", rosetta_example.url, "--out", str(path), "--json")
+    told = json.loads(kept.stdout)
+    assert told["requests"]["/block"] == {"rows": 1}
+    assert {one["endpoint"] for one in told["refused"]} >= {"/block", "/account/balance"}
+    service = SYSTEM.prepare(
+        SYSTEM.profile(PROFILE), ServiceOrder(Target("t", rosetta_example.url), corpus=path), Silent()
+    )
+    assert service.corpus_hash == told["hash"]
+    with pytest.raises(chainmark.ChainmarkError, match="there is no file or folder"):
+        command("corpus", "import", "absent.csv", "--target", rosetta_example.url, "--out", str(path))
