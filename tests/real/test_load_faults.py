@@ -103,9 +103,9 @@ def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
     servers: list[LoadServer] = []
 
     def behaviour(asked: Asked) -> Reply:
-        if asked.number == 700:
+        if asked.number == 1200:
             servers[0].go_down()
-        return Reply(after_s=0.005)
+        return Reply(after_s=0.002)
 
     with serving(behaviour) as server:
         servers.append(server)

@@ -19,7 +19,7 @@ from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.tables import errors_frame, samples_of, seconds_frame, steps_frame
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
-from chainmark.core.manifest import ExperimentPlace, Fact, Gate, GateStatus, HostFacts, Manifest, Status
+from chainmark.core.manifest import Configuration, ExperimentPlace, Fact, Gate, GateStatus, HostFacts, Manifest, Status
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.network.host import host_facts
@@ -169,6 +169,8 @@ def _manifest(test: _Test, part: _Part) -> Manifest:
         workload={**load.workload(), "corpus": service.corpus_hash},
         conditions={"scenario": load.scenario or "standard", **service.conditions},
         tool_version=tool_version(),
+        # Two servers of one version are not one build: what differs between them is not noise.
+        configuration=Configuration(effective={"target": {"url": service.target.url}}),
         seed=test.seed,
         started_at=test.report.started_at,
         ended_at=utc_now(),

@@ -60,7 +60,7 @@ class HttpApi:
             subject=Subject(system=self.name, name=http.title, version=order.version or http.version),
             target=order.target,
             endpoints=endpoints,
-            strata={one.id: {"requests": len(one.requests)} for one in endpoints},
+            strata={},
             skipped={},
             corpus_hash=corpus_hash(endpoints),
             facts=(Fact(label="Server", value=_server_header(order.target)),),

@@ -1,0 +1,143 @@
+"""`chainmark load` as a pipeline meets it: exit codes, JUnit, comparisons, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+from typer.testing import Result
+
+import chainmark
+from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
+from chainmark.store.runs import Store
+from chainmark.systems.loading import fixed_levels_of
+
+from tests.real.load_servers import Behaviour, LoadServer, Reply, always, nobody_listens, serving
+from tests.support import Lab, wait_until
+from tests.unit.cli.commands import chainmark as command
+
+PROFILE = """
+system = "http"
+sla = { p99_s = 0.25 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0 }
+search = { kinds = ["clients"], clients_first = 4, clients_last = 4, times = 1 }
+fixed = { times = 0, duration_s = 1, shares = [0.5] }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+checks = [{ pointer = "/right", is = true }]
+"""
+RIGHT = Reply(after_s=0.005)
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A profile in short steps, and a store of the test's own."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    path = tmp_path / "work.toml"
+    path.write_text(PROFILE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """The store that the commands use."""
+    return Store(tmp_path / "store")
+
+
+def _load(profile: Path, url: str, *more: str) -> Result:
+    return command("load", str(profile), "--target", url, *more)
+
+
+def test_an_agreement_that_is_met(profile: Path, store: Store, tmp_path: Path) -> None:
+    with serving(always(RIGHT)) as server:
+        result = _load(profile, server.url, "--junit", str(tmp_path / "load.xml"), "--md", str(tmp_path / "load.md"))
+    assert result.exit_code == ExitCode.DONE
+    suite = Xml.parse(tmp_path / "load.xml").getroot()[0]
+    assert (suite.attrib["failures"], suite.attrib["tests"]) == ("0", "1")
+    assert "/work" in (tmp_path / "load.md").read_text(encoding="utf-8")
+    (run,) = store.sealed()
+    assert run.run_id in result.stderr
+
+
+def test_a_capacity_that_was_asked_for_and_is_not_reached(profile: Path, tmp_path: Path) -> None:
+    junit = tmp_path / "load.xml"
+    with serving(always(RIGHT)) as server:
+        wanted = ("--set", "search.clients_first=2", "--set", "search.clients_last=2", "--set", "sla.p99_s=0.003")
+        result = _load(profile, server.url, "--junit", str(junit), "--set", "require.work.clients=2", *wanted)
+    assert result.exit_code == ExitCode.FAIL
+    (failure,) = Xml.parse(junit).getroot().iter("failure")
+    assert failure.attrib["message"]
+
+
+def test_servers_and_profiles_that_are_not_there(profile: Path, store: Store) -> None:
+    with nobody_listens() as url, pytest.raises(EnvironmentFailure) as caught:
+        _load(profile, url)
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
+    with serving(always(Reply(status=404))) as server:
+        with pytest.raises(UsageError, match="status 404"):
+            _load(profile, server.url)
+        with pytest.raises(UsageError, match="there is no endpoint `wrok`"):
+            _load(profile, server.url, "--endpoint", "wrok")
+        with pytest.raises(UsageError, match="`steps.duration` is not a key of a profile"):
+            _load(profile, server.url, "--set", "steps.duration=1")
+    assert store.sealed() == store.unfinished() == []
+
+
+def test_two_servers_at_the_same_levels_side_by_side(profile: Path, store: Store) -> None:
+    """The slower one is worse at a level that both take; a pipeline hears of it."""
+    with serving(always(RIGHT)) as old, serving(always(Reply(after_s=0.02))) as new:
+        targets = (f"old={old.url}", "--target", f"new={new.url}")
+        result = _load(profile, *targets, "--set", "fixed.times=1")
+    assert result.exit_code == ExitCode.FAIL, result.stdout
+    before, after = store.sealed()
+    assert fixed_levels_of(before) == fixed_levels_of(after) == {"rates": {}, "clients": {"work": [2.0]}}
+    places = [run.manifest.experiment for run in (before, after)]
+    assert [place.side for place in places if place] == ["old", "new"]
+
+
+def test_against_a_former_run(profile: Path, store: Store) -> None:
+    with serving(always(RIGHT)) as server:
+        _load(profile, server.url, "--set", "fixed.times=1", "--as", "1.0")
+        (former,) = store.sealed()
+        result = _load(profile, server.url, "--set", "fixed.times=1", "--as", "1.1", "--against", "1.0")
+    assert "1.1 against 1.0" in result.stdout
+    assert result.exit_code != ExitCode.INVALID, result.stdout
+    runs = store.sealed()
+    assert len(runs) == 2
+    assert {str(fixed_levels_of(run)) for run in runs} == {str(fixed_levels_of(former))}
+
+
+@contextmanager
+def _interrupted(lab: Lab, profile: Path, behaviour: Behaviour) -> Iterator[LoadServer]:
+    """A command that meets Ctrl-C as soon as it asks more than once."""
+    with serving(behaviour) as server:
+        started = lab.start("load", str(profile), "--target", server.url, "--set", "steps.duration_s=60")
+        wait_until(lambda: server.asked["/work"] > 500, "the load")
+        started.process.send_signal(signal.SIGINT)
+        ended = started.finish(timeout_s=30)
+        assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stderr
+        assert "partial" in ended.stderr
+        yield server
+
+
+def test_ctrl_c_during_a_step(profile: Path, lab: Lab) -> None:
+    """Partial results are kept, sealed as such, and never compared; nothing goes on in the background."""
+    with _interrupted(lab, profile, always(RIGHT)) as server:
+        assert server.transports == set(), "somebody still asks"
+    (run,) = lab.store.sealed()
+    assert lab.store.unfinished() == []
+    assert run.verify() == []
+    (step,) = run.events("steps").to_dicts()
+    assert step["partial"]
+    assert 0 < step["due"] == step["ok"]
+    assert run.manifest.status == "invalid"
+    comparison = chainmark.compare_runs([run], [run], history=[], tool_version="test")
+    assert comparison.verdict is chainmark.Verdict.INVALID
+    result = lab.run("compare", run.run_id, run.run_id, code=None)
+    assert result.returncode == ExitCode.INVALID

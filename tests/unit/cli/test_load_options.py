@@ -1,0 +1,62 @@
+"""What `chainmark load` makes of its options, before anything is asked."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from chainmark.capacity.model import Tls
+from chainmark.cli.load import numbered, parse_target, worst
+from chainmark.core.errors import ExitCode, UsageError
+
+from tests.unit.cli.commands import chainmark
+
+
+@pytest.mark.parametrize(
+    ("text", "index", "name", "url"),
+    [
+        ("http://127.0.0.1:8082", 0, "server", "http://127.0.0.1:8082"),
+        ("http://127.0.0.1:8082/", 1, "server-2", "http://127.0.0.1:8082"),
+        ("old=https://node/rosetta", 0, "old", "https://node/rosetta"),
+        # The `=` of a path or query is none that gives a name.
+        ("http://host/a=b", 0, "server", "http://host/a=b"),
+    ],
+)
+def test_targets(text: str, index: int, name: str, url: str) -> None:
+    target = parse_target(text, index, Tls())
+    assert (target.name, target.url) == (name, url)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8082", "old=node:80", "ftp://host", "="])
+def test_what_is_no_target(text: str) -> None:
+    with pytest.raises(UsageError, match="is no address of a server"):
+        parse_target(text, 0, Tls())
+
+
+def test_two_targets_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
+    with pytest.raises(UsageError, match="two targets are called `a`"):
+        chainmark("load", "http/example", "--target", "a=http://127.0.0.1:1", "--target", "a=http://127.0.0.1:2")
+
+
+def test_a_system_that_answers_no_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
+    with pytest.raises(UsageError, match="cannot send requests to `cometbft`"):
+        chainmark("load", "cometbft/demo", "--target", "http://127.0.0.1:1")
+
+
+def test_a_miss_is_heard_above_everything_else() -> None:
+    order = [ExitCode.FAIL, ExitCode.INVALID, ExitCode.INCONCLUSIVE, ExitCode.DONE]
+    for codes in permutations(order):
+        for length in range(1, len(codes) + 1):
+            assert worst(codes[:length]) == min(codes[:length], key=order.index)
+
+
+def test_every_repetition_has_a_file_of_its_own() -> None:
+    assert [str(numbered(Path("out/load.xml"), n)) for n in (1, 2, 12)] == [
+        "out/load.xml",
+        "out/load-2.xml",
+        "out/load-12.xml",
+    ]
