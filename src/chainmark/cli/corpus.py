@@ -30,7 +30,8 @@ app = typer.Typer(
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the corpus goes.")]
 Server = Annotated[str, typer.Option("--target", metavar="URL", help="The server that is asked.")]
 Network = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Which network, where the server has several.", show_default="its only")
+    str | None,
+    typer.Option(metavar="NAME", help="Which network, where the server has several.", show_default="its only"),
 ]
 CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]

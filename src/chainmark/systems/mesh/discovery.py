@@ -189,7 +189,9 @@ def _choose(networks: list[Network], wanted: str | None, url: str) -> Network:
     listed = ", ".join(f"`{name}`" for name in names)
     if wanted is None:
         if len(networks) > 1:
-            raise UsageError(f"{url} serves {len(networks)} networks: {listed}", "choose one with `--set mesh.network=NAME`")
+            raise UsageError(
+                f"{url} serves {len(networks)} networks: {listed}", "choose one with `--set mesh.network=NAME`"
+            )
         return networks[0]
     found = [
         network
