@@ -285,8 +285,18 @@ def nobody_listens() -> Iterator[str]:
 def self_signed(folder: Path, host: str) -> tuple[ssl.SSLContext, Path]:
     """A server's side of TLS with a certificate of ``host`` that no authority signed; and the certificate's file."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-nodes", "-days", "2"]
-    command += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]
     command += ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"]
     command += ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -116,14 +115,11 @@ class LoadProfile(BaseModel):
 
     def fixed_levels(self) -> dict[str, tuple[Level, ...]]:
         """The given levels by the endpoint's id; an endpoint without any is not in it."""
-        given: list[tuple[LevelKind, Mapping[str, Sequence[float]]]] = [
-            (LevelKind.CLIENTS, self.fixed.clients),
-            (LevelKind.RATE, self.fixed.rates),
-        ]
         found: dict[str, set[Level]] = {}
-        for kind, levels in given:
-            for endpoint, values in levels.items():
-                found.setdefault(endpoint, set()).update(Level(kind, float(value)) for value in values)
+        for endpoint, clients in self.fixed.clients.items():
+            found.setdefault(endpoint, set()).update(Level(LevelKind.CLIENTS, float(one)) for one in clients)
+        for endpoint, rates in self.fixed.rates.items():
+            found.setdefault(endpoint, set()).update(Level(LevelKind.RATE, float(one)) for one in rates)
         return {endpoint: tuple(sorted(levels)) for endpoint, levels in found.items() if levels}
 
     def step_settings(self, seed: int) -> StepSettings:

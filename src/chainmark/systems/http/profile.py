@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -98,8 +98,12 @@ class HttpProfile(LoadProfile):
     @model_validator(mode="after")
     def _agreements_are_of_endpoints(self) -> HttpProfile:
         known = {entry.endpoint for entry in self.request}
-        named: dict[str, Iterable[str]] = {"sla_of": self.sla_of, "require": self.require}
-        named |= {"fixed.rates": self.fixed.rates, "fixed.clients": self.fixed.clients}
+        named: dict[str, Mapping[str, object]] = {
+            "sla_of": self.sla_of,
+            "require": self.require,
+            "fixed.rates": self.fixed.rates,
+            "fixed.clients": self.fixed.clients,
+        }
         for section, names in named.items():
             stranger = next((name for name in names if name not in known), None)
             if stranger is not None:

@@ -1,4 +1,4 @@
-"""Mesh (Rosetta) APIs: what a server offers, what it can be asked, what a right answer is, what others published."""
+"""Mesh (Rosetta) APIs: what a server offers, what it can be asked, what is right, what others have published."""
 
 from chainmark.systems.mesh.system import SYSTEM
 
