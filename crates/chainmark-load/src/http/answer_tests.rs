@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What one answer after another comes to: status, body, reusable; then an error, or whether the end was a complete one.
+/// What one answer after another comes to: status, body, reusable; then an error, or whether the last one was complete.
 type Read = (Vec<(u16, Vec<u8>, bool)>, Result<bool, Malformed>);
 
 fn read(pieces: &[&[u8]]) -> Read {
