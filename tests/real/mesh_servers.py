@@ -258,7 +258,7 @@ def main() -> None:
         return
     if wanted not in servers:
         sys.exit(f"usage: python -m tests.real.mesh_servers build|{'|'.join(servers)}")
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="mesh-server-") as folder, servers[wanted](Path(folder)) as server:
         print(server.url, flush=True)  # noqa: T201 - this is a command
         try:

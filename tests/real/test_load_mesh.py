@@ -54,6 +54,8 @@ def test_everything_that_a_live_chain_offers(simd: MeshServer, tmp_path: Path) -
     assert target.skipped["/account/coins"].startswith("refused: ")
     (run,) = test.runs
     assert run.verify() == []
+    # The server calls its version "<appd>/unknown"; the run is found all the same.
+    assert [one.run_id for one in Store(tmp_path).sealed()] == [run.run_id]
     assert run.manifest.status == "valid"
     assert run.manifest.conditions["network"] == "/".join(NETWORK.values())
     assert run.manifest.workload["corpus"] == test.report.corpus_hash

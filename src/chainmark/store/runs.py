@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -235,6 +236,10 @@ def _maker(path: Path) -> str:
         return "unknown"
 
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+~-]+")
+_VERSION_LENGTH_MAX = 64
+
+
 class Store:
     """A folder of runs."""
 
@@ -246,7 +251,9 @@ class Store:
         """Make the folder of a new run, named ``<system>-<profile>-<version>-<UTC time>-<4 random>``."""
         profile = profile_name.removeprefix(f"{system}/").replace("/", "-")
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        path = self._runs / f"{system}-{profile}-{version}-{stamp}-{secrets.token_hex(2)}"
+        # A version may be what a server says it is: "<appd>/unknown".
+        named = _NOT_IN_NAMES.sub("-", version)[:_VERSION_LENGTH_MAX]
+        path = self._runs / f"{system}-{profile}-{named}-{stamp}-{secrets.token_hex(2)}"
         with storage_errors(path):
             path.mkdir(parents=True)
         write_bytes(path / STATE, json_bytes(dict(state)))
