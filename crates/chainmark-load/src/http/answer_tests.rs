@@ -53,14 +53,16 @@ fn bodies_end_where_rfc_9112_says() {
         ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", 204, "", true),
         ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", 304, "", true),
         (
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n\
+             HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny",
             200,
             "y",
             true,
         ),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 200, "abc", true),
         (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n1;a=\"b\"\r\nx\r\nA \r\n0123456789\r\n000\r\nT: 1\r\nU: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n\
+             1;a=\"b\"\r\nx\r\nA \r\n0123456789\r\n000\r\nT: 1\r\nU: 2\r\n\r\n",
             200,
             "x0123456789",
             true,

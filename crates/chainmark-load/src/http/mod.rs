@@ -1,7 +1,8 @@
 //! Load on HTTP/1.1 servers, and what they make of it.
 //!
 //! In a closed loop each of so many clients asks again as soon as it is answered. In an open loop requests are due by a
-//! schedule, whatever becomes of those before; latency is measured from the due time, and what was never sent is counted.
+//! schedule, whatever becomes of those before; latency is measured from the due time, and what was never sent is
+//! counted.
 //!
 //! One thread drives many connections by an event queue of its own; threads share nothing but a few counters.
 

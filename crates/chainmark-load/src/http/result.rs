@@ -28,8 +28,8 @@ pub struct HttpResult {
     pub latency_all: Times,
     /// Right answers, from the sending.
     pub service: Times,
-    /// Open loop: how late requests were sent though a connection was free. What a slow server makes requests wait is not
-    /// the generator's fault, and not in here.
+    /// Open loop: how late requests were sent though a connection was free. What a slow server makes requests wait is
+    /// not the generator's fault, and not in here.
     pub lag: Times,
     pub classes: Vec<ClassTold>,
     pub warm_up_classes: Vec<ClassTold>,

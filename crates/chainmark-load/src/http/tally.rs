@@ -46,7 +46,8 @@ pub struct Records {
     pub service_ns: Vec<i64>,
     /// The request's place in the order.
     pub request: Vec<u32>,
-    /// 0 right, 1 status, 2 answer, 3 connect, 4 reset, 5 closed, 6 timeout, 7 protocol, 8 tls, 9 wrong answer, 10 unsent.
+    /// 0 right, 1 status, 2 answer, 3 connect, 4 reset, 5 closed, 6 timeout, 7 protocol, 8 tls, 9 wrong answer,
+    /// 10 unsent.
     pub class: Vec<u8>,
 }
 
