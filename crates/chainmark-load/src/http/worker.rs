@@ -276,8 +276,8 @@ impl<'p> Worker<'p> {
 
     /// Starts the next request on this connection.
     ///
-    /// `lag_since_ns`: the connection was free, and some connection has been since then; what was due after that is late
-    /// by the generator's fault alone.
+    /// `lag_since_ns`: the connection was free, and some connection has been since then; what was due after that is
+    /// late by the generator's fault alone.
     fn start(&mut self, slot: u32, due_ns: i64, now_ns: i64, lag_since_ns: Option<i64>) {
         let number = match &mut self.pace {
             None => {
