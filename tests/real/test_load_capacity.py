@@ -15,10 +15,11 @@ WITHIN = 0.1
 
 def test_so_many_clients_as_a_closed_queue_answers_in_time(tmp_path: Path) -> None:
     """With more clients than workers, each of n waits for n/k services: p99 crosses T at k·T/S clients."""
-    queue, limit_s = Queue(workers=4, service_s=0.01), 0.25
-    search = {"clients_first": 32, "clients_last": 512, "times": 2}
+    queue, limit_s = Queue(workers=4, service_s=0.01), 0.5
+    search = {"clients_first": 170, "relative_gap": 0.12, "times": 3}
     with serving(queue) as server:
-        test = known_test(Store(tmp_path), server, sla={"p99_s": limit_s}, search=search)
+        # The warm-up is as long as the first round takes, in which all clients begin at once.
+        test = known_test(Store(tmp_path), server, sla={"p99_s": limit_s}, search=search, steps={"warm_up_s": limit_s})
     (found,) = test.report.targets[0].endpoints[0].capacities
     assert found.capacity == pytest.approx(queue.per_s * limit_s, rel=WITHIN)
     assert (found.stopped_by, found.finding) == ("p99", "found")
