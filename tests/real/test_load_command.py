@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,6 +104,18 @@ def test_two_servers_at_the_same_levels_side_by_side(profile: Path, store: Store
     assert fixed_levels_of(before) == fixed_levels_of(after) == {"rates": {}, "clients": {"work": [2.0]}}
     places = [run.manifest.experiment for run in (before, after)]
     assert [place.side for place in places if place] == ["old", "new"]
+
+
+def test_repetitions_ask_the_same_and_are_one_list_for_machines(profile: Path, store: Store, tmp_path: Path) -> None:
+    page = tmp_path / "load.md"
+    with serving(always(RIGHT)) as server:
+        result = _load(profile, server.url, "--repeat", "2", "--json", "--md", str(page), "--set", "search.kinds=[]")
+    reports = json.loads(result.stdout)
+    assert len(reports) == 2
+    first, second = (report["targets"][0] for report in reports)
+    assert first["run_id"] != second["run_id"]
+    assert page.is_file()
+    assert (tmp_path / "load-2.md").is_file(), "the second report must not replace the first"
 
 
 def test_against_a_former_run(profile: Path, store: Store) -> None:

@@ -59,13 +59,32 @@ class Output(BaseModel):
 
     def present(self, document: Document) -> None:
         """Write a result's reports and print it."""
-        written = self._write(document)  # first: a reader who has seen enough may close the pipe
-        if self.as_json:
-            print_json(document)
+        self.present_all([document])
+
+    def present_all(self, documents: Sequence[Document], then: Sequence[Document] = ()) -> None:
+        """Write several results, each into files of its own, and print them and what follows from them.
+
+        For machines several are one list.
+        """
+        written = []  # first: a reader who has seen enough may close the pipe
+        for number, document in enumerate(documents, start=1):
+            written += self.numbered(number)._write(document)
+        everything = [*documents, *then]
+        if not self.as_json:
+            for document in everything:
+                chainmark.render_terminal(document, out)
+        elif len(everything) == 1:
+            print_json(everything[0])
         else:
-            chainmark.render_terminal(document, out)
+            print_json([document.model_dump(mode="json") for document in everything])
         if written:
             err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)
+
+    def numbered(self, number: int) -> Output:
+        """The same for one of several results, each with files of its own."""
+        names = ("html", "pdf", "markdown", "json_file")
+        paths = {name: numbered(path, number) for name in names if (path := getattr(self, name)) is not None}
+        return self.model_copy(update=paths)
 
     def _write(self, document: Document) -> list[Path]:
         """Write what was asked for; the paths written."""
@@ -81,6 +100,11 @@ class Output(BaseModel):
                 write_bytes(path, render())
                 written.append(path)
         return written
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The path of one of several results: `load.html`, `load-2.html` and so on."""
+    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 def _output(

@@ -14,21 +14,24 @@ from pydantic import BaseModel
 import chainmark
 from chainmark.capacity.model import Target, Tls
 from chainmark.cli.common import (
+    EXIT_CODES,
     Output,
     Seed,
     Settings,
-    compare_and_report,
+    numbered,
     open_store,
     resolve_profile,
     shows_result,
 )
 from chainmark.cli.console import err, progress
+from chainmark.core.comparison import Comparison
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.load_verdict import exit_code, verdict
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import ServedSystem, ServiceOrder, served
 from chainmark.systems.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
+from chainmark.systems.runner import tool_version
 
 INTERRUPTED = ExitCode.INCONCLUSIVE
 
@@ -152,29 +155,31 @@ def _repeated(
 
 def _finish(made: Sequence[LoadTest], output: Output, junit: Path | None, former: Sequence[SealedRun]) -> None:
     """Show what was found, and exit by what is worst."""
-    codes = []
-    for test in made:
-        output.present(test.report)
-        codes.append(exit_code(verdict(test.report)[0]))
-        for run in test.runs:
-            err.print(f"run     {run.run_id}", markup=False)
+    interrupted = any(test.interrupted for test in made)
+    comparisons = [] if interrupted else _comparisons(made, former)
     if junit is not None:
         for number, test in enumerate(made, start=1):
             write_bytes(numbered(junit, number), chainmark.junit_xml(test.report).encode())
-    if any(test.interrupted for test in made):
+    output.present_all([test.report for test in made], comparisons)
+    for test in made:
+        for run in test.runs:
+            err.print(f"run     {run.run_id}", markup=False)
+    if interrupted:
         err.print("interrupted: what was measured is kept as a partial run, which is never compared")
         raise typer.Exit(INTERRUPTED)
+    codes = [exit_code(verdict(test.report)[0]) for test in made]
+    raise typer.Exit(worst([*codes, *(EXIT_CODES[comparison.verdict] for comparison in comparisons)]))
+
+
+def _comparisons(made: Sequence[LoadTest], former: Sequence[SealedRun]) -> list[Comparison]:
+    """With a former run, or of every further server with the first."""
     if former:
-        codes.append(compare_and_report(former, [test.runs[0] for test in made], Output(as_json=output.as_json)))
-    elif len(made[0].runs) > 1:
-        sides = list(zip(*(test.runs for test in made), strict=True))
-        codes += [compare_and_report(sides[0], side, Output(as_json=output.as_json)) for side in sides[1:]]
-    raise typer.Exit(worst(codes))
-
-
-def numbered(path: Path, number: int) -> Path:
-    """The path of a repetition's file: `junit.xml`, `junit-2.xml` and so on."""
-    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        pairs = [(list(former), [test.runs[0] for test in made])]
+    else:
+        sides = [list(side) for side in zip(*(test.runs for test in made), strict=True)]
+        pairs = [(sides[0], side) for side in sides[1:]]
+    history = open_store().sealed()
+    return [chainmark.compare_runs(*pair, history=history, tool_version=tool_version()) for pair in pairs]
 
 
 def worst(codes: Sequence[ExitCode]) -> ExitCode:

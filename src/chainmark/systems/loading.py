@@ -60,7 +60,7 @@ class Tester:
         """
         load = self.system.load_profile(profile)
         started_at = utc_now()
-        pinned = next((order.pinned for order in orders if order.pinned), None)
+        pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
         services = [self._prepared(profile, order, progress) for order in orders]
         unfinished = [self._create(load, service, started_at) for service in services]
         try:
@@ -243,7 +243,7 @@ def load_gates(result: ServerResult, *, interrupted: bool) -> list[Gate]:
 
 def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
     """The requests belong to the run: whoever wants to compare with it asks the same."""
-    if pinned is not None and pinned.is_file():
+    if pinned is not None and pinned.is_file() and pinned.suffix == ".json":
         target = run.raw / CORPUS
         with storage_errors(target):
             shutil.copyfile(pinned, target)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from chainmark.capacity.model import Tls
-from chainmark.cli.load import numbered, parse_target, worst
+from chainmark.cli.common import numbered
+from chainmark.cli.load import parse_target, worst
 from chainmark.core.errors import ExitCode, UsageError
 
 from tests.unit.cli.commands import chainmark
