@@ -100,10 +100,9 @@ def test_two_servers_at_the_same_levels_side_by_side(profile: Path, store: Store
         targets = (f"old={old.url}", "--target", f"new={new.url}")
         result = _load(profile, *targets, "--set", "fixed.times=1")
     assert result.exit_code == ExitCode.FAIL, result.stdout
-    before, after = store.sealed()
-    assert fixed_levels_of(before) == fixed_levels_of(after) == {"rates": {}, "clients": {"work": [2.0]}}
-    places = [run.manifest.experiment for run in (before, after)]
-    assert [place.side for place in places if place] == ["old", "new"]
+    sides = {place.side: run for run in store.sealed() if (place := run.manifest.experiment)}
+    assert sides.keys() == {"old", "new"}
+    assert fixed_levels_of(sides["old"]) == fixed_levels_of(sides["new"]) == {"rates": {}, "clients": {"work": [2.0]}}
 
 
 def test_repetitions_ask_the_same_and_are_one_list_for_machines(profile: Path, store: Store, tmp_path: Path) -> None:
