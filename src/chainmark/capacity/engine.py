@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-NATIVE = "chainmark._native"
+from chainmark import _native
 
 
 class Engine(Protocol):
@@ -48,11 +47,9 @@ def native_engine(order_json: str) -> Engine:
     Raises:
         ValueError, ConnectionError: the order or the URL cannot be.
     """
-    engine: Engine = importlib.import_module(NATIVE).HttpLoad(order_json)
-    return engine
+    return cast(Engine, _native.HttpLoad(order_json))
 
 
 def native_histogram(base64_text: str) -> Histogram:
     """A stored HDR histogram, read back."""
-    histogram: Histogram = importlib.import_module(NATIVE).Histogram(base64_text)
-    return histogram
+    return cast(Histogram, _native.Histogram(base64_text))
