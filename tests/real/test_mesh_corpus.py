@@ -24,6 +24,7 @@ from chainmark.systems.mesh.pinned import Corpus
 from tests.real.mesh_servers import CHAIN_ID, NETWORK, MeshServer, running_simd
 
 FIRST_BLOCKS = 40
+ALL_OF_THEM = 1_000
 
 
 def _sampled(url: str, order: CorpusOrder) -> tuple[Server, Corpus]:
@@ -88,9 +89,16 @@ def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None
 
 def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
     with MeshClient(simd.url) as client:
-        # The first blocks hold the transfers; all of them are looked at, however long the chain has become.
+        # The first blocks hold the transfers; all of them are looked at and kept, however long the chain has become.
         newest = min(discover(client).current.index - 1, FIRST_BLOCKS)
-    order = CorpusOrder(seed=7, settled_blocks=0, newest_index=newest, blocks=FIRST_BLOCKS)
+    order = CorpusOrder(
+        seed=7,
+        settled_blocks=0,
+        newest_index=newest,
+        blocks=FIRST_BLOCKS,
+        transactions=ALL_OF_THEM,
+        per_stratum=ALL_OF_THEM,
+    )
     server, corpus = _sampled(simd.url, order)
     assert corpus.blocks == {"first": 1, "last": newest}
     assert [one.id for one in corpus.endpoints] == [read.id for read in READS if server.offered(read)]
