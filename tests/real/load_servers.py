@@ -139,6 +139,26 @@ class Crowded:
 
 
 @dataclass
+class Exhausted:
+    """Quick, until it has been asked by more than one client at a time; then slow for ``for_s`` after that."""
+
+    quick_s: float
+    slow_s: float
+    for_s: float
+    ends_s: list[float] = field(default_factory=list)
+    slow_until_s: float = 0.0
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Whoever comes while another is served exhausts it."""
+        self.ends_s = [end_s for end_s in self.ends_s if end_s > asked.at_s]
+        if self.ends_s:
+            self.slow_until_s = asked.at_s + self.for_s
+        after_s = self.slow_s if asked.at_s < self.slow_until_s else self.quick_s
+        self.ends_s.append(asked.at_s + after_s)
+        return Reply(after_s=after_s)
+
+
+@dataclass
 class Then:
     """Right the first time that a path is asked, as it is before any load; then something else."""
 
@@ -311,7 +331,15 @@ PROFILE: dict[str, Any] = {
     "title": "known server",
     "error_pointers": ["/code", "/message", "/retriable"],
     "sla": {"p99_s": 0.25},
-    "steps": {"duration_s": 1, "longest_s": 1, "warm_up_s": 0.2, "drain_s": 2, "timeout_s": 5, "cool_down_s": 0},
+    "steps": {
+        "duration_s": 1,
+        "longest_s": 1,
+        "warm_up_s": 0.2,
+        "drain_s": 2,
+        "timeout_s": 5,
+        "cool_down_s": 0,
+        "recovery_longest_s": 0,
+    },
     "search": {"kinds": ["clients"], "times": 1},
     "fixed": {"times": 0},
     "request": [{"endpoint": "work", "path": "/work", "checks": [{"pointer": "/right", "is": True}]}],

@@ -9,8 +9,9 @@ import pytest
 
 from chainmark.core.load_report import CapacityEntry
 from chainmark.store.runs import Store
+from chainmark.systems.loading import LoadTest
 
-from tests.real.load_servers import Crowded, Queue, Reply, always, known_test, serving
+from tests.real.load_servers import Crowded, Exhausted, Queue, Reply, always, known_test, serving
 
 WITHIN = 0.1
 ATTEMPTS = 3
@@ -80,3 +81,35 @@ def test_a_server_that_takes_everything_up_to_the_ladders_end(tmp_path: Path) ->
     assert (found.capacity, found.stopped_by, found.finding) == (4.0, "ladder end", "lower bound")
     assert found.high is None
     assert endpoint.met is True
+
+
+def _steps_of_one_and_four(store: Store, behaviour: Exhausted, **steps: float) -> LoadTest:
+    levels = {"clients": {"work": [1, 4]}, "times": 2, "duration_s": 1}
+    with serving(behaviour) as server:
+        return known_test(store, server, search={"kinds": []}, fixed=levels, steps={"longest_s": 1, **steps})
+
+
+def test_no_step_measures_what_the_one_before_it_has_left_behind(tmp_path: Path) -> None:
+    """One client, four, four, one: the last step would find a slow server, which is quick as soon as it is left."""
+    test = _steps_of_one_and_four(Store(tmp_path), Exhausted(0.004, 0.06, for_s=0.8), recovery_longest_s=10)
+    (target,) = test.report.targets
+    first, *_, last = target.endpoints[0].steps
+    assert (first.level, last.level) == (1.0, 1.0)
+    assert first.max_s is not None
+    assert last.p50_s == pytest.approx(first.p50_s, abs=0.004)
+    assert last.ok > 0.5 * first.ok
+    assert target.endpoints[0].notes == []
+    (between,) = [fact.value for fact in target.facts if fact.label == "Between the steps"]
+    assert "of one client, 0 failed; in no figure" in between
+    counts = test.runs[0].manifest.counts
+    assert counts["requests to /work"]["ok"] == sum(step.ok for step in target.endpoints[0].steps)
+    assert between.startswith(f"{counts['requests to /work between the steps']['ok']} requests")
+
+
+def test_a_server_that_stays_exhausted_is_measured_all_the_same_and_told(tmp_path: Path) -> None:
+    test = _steps_of_one_and_four(Store(tmp_path), Exhausted(0.004, 0.06, for_s=1e6), recovery_longest_s=1)
+    (endpoint,) = test.report.targets[0].endpoints
+    assert len(endpoint.steps) == 4
+    (note,) = endpoint.notes
+    assert note.startswith("the server had not recovered 1")
+    assert f"/work: {note}" in test.runs[0].manifest.warnings

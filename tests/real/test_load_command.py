@@ -23,7 +23,7 @@ from tests.unit.cli.commands import chainmark as command
 PROFILE = """
 system = "http"
 sla = { p99_s = 0.25 }
-steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
 search = { kinds = ["clients"], clients_first = 4, clients_last = 4, times = 1 }
 fixed = { times = 0, duration_s = 1, shares = [0.5] }
 

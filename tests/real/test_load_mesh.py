@@ -26,7 +26,7 @@ from tests.unit.cli.commands import chainmark as command
 PROFILE: dict[str, Any] = {
     "system": "mesh",
     "name": "short",
-    "steps": {"duration_s": 1, "longest_s": 1, "warm_up_s": 0.1, "cool_down_s": 0},
+    "steps": {"duration_s": 1, "longest_s": 1, "warm_up_s": 0.1, "cool_down_s": 0, "recovery_longest_s": 0},
     "search": {"kinds": []},
     "fixed": {"times": 1, "duration_s": 1},
     "corpus": {"settled_blocks": 0, "blocks": 10, "transactions": 10, "accounts": 10, "per_stratum": 3},

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from chainmark.capacity.fixed import fixed_asks, fixed_levels
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Step, Target
 from chainmark.capacity.plan import SearchPlan
+from chainmark.capacity.recovery import Looks, Recovery
 from chainmark.capacity.search import Answer, Interrupted, StoppedBy, search
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
@@ -56,12 +57,13 @@ class LoadPlan:
 
 @dataclass
 class Found:
-    """What one endpoint of one server gave."""
+    """What one endpoint of one server gave. ``looks``: what was asked between its steps, in no figure."""
 
     endpoint: Endpoint
     agreement: Sla
     answers: dict[LevelKind, Answer] = field(default_factory=dict)
     fixed: list[Step] = field(default_factory=list)
+    looks: Looks = field(default_factory=Looks)
 
     def steps(self) -> list[Step]:
         """All steps, in the order in which they were run."""
@@ -104,9 +106,10 @@ def run_load_test(
     result = LoadResult([ServerResult(server) for server in servers])
     endpoints = {one.id: one for server in servers for one in server.endpoints}
     listener = _Whole(progress or Silent(), len(endpoints))
+    recovery = Recovery()
     for number, endpoint_id in enumerate(endpoints):
         listener.begin(number)
-        test = _EndpointTest(endpoint_id, result, plan, listener, make_runner)
+        test = _EndpointTest(endpoint_id, result, plan, listener, _sharing(recovery, make_runner))
         try:
             result.interrupted = not test.run()
         except KeyboardInterrupt:
@@ -114,6 +117,15 @@ def run_load_test(
         if result.interrupted:
             break
     return result
+
+
+def _sharing(recovery: Recovery, make_runner: MakeRunner) -> MakeRunner:
+    """Whichever runner measures next waits for what the last one has left behind."""
+
+    def make(target: Target, endpoint: Endpoint, sla: Sla, settings: StepSettings, progress: Progress) -> StepRunner:
+        return replace(make_runner(target, endpoint, sla, settings, progress), recovery=recovery)
+
+    return make
 
 
 @dataclass
@@ -162,7 +174,9 @@ class _EndpointTest:
         return self._fixed()
 
     def _runner(self, target: Target, found: Found, settings: StepSettings | None = None) -> StepRunner:
-        return self.make_runner(target, found.endpoint, found.agreement, settings or self.plan.settings, self.progress)
+        settings = settings or self.plan.settings
+        runner = self.make_runner(target, found.endpoint, found.agreement, settings, self.progress)
+        return replace(runner, looks=found.looks)
 
     def _fixed(self) -> bool:
         settings = replace(self.plan.settings, duration_s=self.plan.fixed.duration_s)

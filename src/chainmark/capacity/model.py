@@ -192,6 +192,18 @@ class Books:
             raise EnvironmentFailure(f"the load engine's books of {books.due} requests do not add up: {books}")
         return books
 
+    def __add__(self, other: Books) -> Books:
+        return Books(
+            due=self.due + other.due,
+            sent=self.sent + other.sent,
+            ok=self.ok + other.ok,
+            failed=self.failed + other.failed,
+            unsent=self.unsent + other.unsent,
+        )
+
+
+NO_REQUESTS = Books(0, 0, 0, 0, 0)
+
 
 @dataclass(frozen=True)
 class Latencies:

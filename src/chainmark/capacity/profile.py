@@ -29,7 +29,10 @@ class Steps(BaseModel):
     drain_s: Seconds = 5.0
     # Left out: twice the agreement's p99, at least 10 s.
     timeout_s: Annotated[float, Field(gt=0, le=3600, description="(seconds)")] | None = None
+    # Between steps a pause, and then until one client is answered as quickly as before the first step, but not longer
+    # than this; 0: such a wait is not made.
     cool_down_s: Seconds = 0.5
+    recovery_longest_s: Seconds = 30.0
     schedule: Literal["even", "poisson"] = "even"
     # Connections that a rate may open at most.
     connections: Annotated[int, Field(ge=1, le=100_000)] = 1024
@@ -95,6 +98,8 @@ class LoadProfile(BaseModel):
     description: str = ""
     # What is special about the server or the data: "huge address", "pruning on".
     scenario: str = ""
+    # The servers' hardware, where they run elsewhere: of all, or by the target's name. It is stated, not measured.
+    hardware: str | dict[str, str] = ""
     sla: Sla = Sla()
     # What an endpoint is held to instead, by its id.
     sla_of: dict[str, Sla] = {}

@@ -9,8 +9,10 @@ from typing import Any
 from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.model import ErrorClass, Step
+from chainmark.capacity.recovery import Looks
 from chainmark.capacity.search import Answer
 from chainmark.capacity.sla import Sla
+from chainmark.core import units
 from chainmark.core.load_report import (
     Agreement,
     CapacityEntry,
@@ -45,6 +47,20 @@ def endpoint_entry(
         seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
         notes=list(notes),
     )
+
+
+def recovery_notes(looks: Looks) -> list[str]:
+    """A sentence for each wait between steps that was in vain."""
+    notes = []
+    for one in looks.unrecovered:
+        seen = "most requests of one client failed"
+        if one.p50_s is not None:
+            seen = f"the median at one client was {units.quantity(one.p50_s, 's')}"
+        notes.append(
+            f"the server had not recovered {units.tidy_quantity(one.waited_s, 's')} after a step at {one.level}: "
+            f"{seen}, {units.quantity(one.reference_s, 's')} before"
+        )
+    return notes
 
 
 def _agreement(sla: Sla) -> Agreement:

@@ -7,17 +7,21 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from chainmark.capacity.advice import give_up, lengthened_seconds, step_seconds
 from chainmark.capacity.engine import Engine, MakeEngine, ReadHistogram, native_engine, native_histogram
-from chainmark.capacity.model import Endpoint, Level, LevelKind, Step, StepOrder, StepResult, Target
+from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, Step, StepOrder, StepResult, Target
+from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, Waiting, median_s
 from chainmark.capacity.search import Ask, Interrupted
 from chainmark.capacity.sla import Sla, judge
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import Progress, Silent
 
 _LOOK_EVERY_S = 0.1
+# A look is over in some milliseconds.
+_COUNT_EVERY_S = 0.005
 # Twice the clients, or a higher rate, at most double what is answered.
 _MORE_THAN_BEFORE = 2.0
 _WARM_UP_LONGEST_S = 10.0
@@ -33,7 +37,8 @@ class StepSettings:
         longest_s: of a lengthened one, or of one at a slow endpoint.
         warm_up_s: None: the SLA's p99, from 1 to 10 s, so that the queue stands as it will.
         timeout_s: None: twice the SLA's p99, at least 10 s, so that slow and failed are two things.
-        cool_down_s: pause after each step.
+        cool_down_s: pause after each step, always made.
+        recovery_longest_s: how long to wait after each step until the server is as quick as before; 0: not at all.
         end_hopeless: end a step early that has failed whatever follows.
         records: requests of a step at a fixed level that are recorded one by one.
     """
@@ -44,6 +49,7 @@ class StepSettings:
     drain_s: float = 5.0
     timeout_s: float | None = None
     cool_down_s: float = 0.0
+    recovery_longest_s: float = 0.0
     schedule: Literal["even", "poisson"] = "even"
     connections: int = 1024
     requests_per_connection: int = 0
@@ -66,13 +72,7 @@ def run_step(
         UsageError: the order cannot be.
         EnvironmentFailure: the host's name does not resolve, or the sums do not add up.
     """
-    try:
-        engine = make_engine(order.to_json())
-        engine.start()
-    except ValueError as error:
-        raise UsageError.from_native(error) from error
-    except OSError as error:
-        raise EnvironmentFailure.from_native(error) from error
+    engine = _started(order, make_engine)
     try:
         _watch(engine, progress or Silent(), pause)
         finished = engine.finish()
@@ -80,6 +80,17 @@ def run_step(
         engine.stop()
         finished = {**engine.finish(), "ended": "stopped"}
     return StepResult.of(order, finished)
+
+
+def _started(order: StepOrder, make_engine: MakeEngine) -> Engine:
+    try:
+        engine = make_engine(order.to_json())
+        engine.start()
+    except ValueError as error:
+        raise UsageError.from_native(error) from error
+    except OSError as error:
+        raise EnvironmentFailure.from_native(error) from error
+    return engine
 
 
 def _watch(engine: Engine, progress: Progress, pause: Callable[[float], None]) -> None:
@@ -103,7 +114,10 @@ class StepRunner:
     make_engine: MakeEngine = native_engine
     read_histogram: ReadHistogram = native_histogram
     pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
     done: list[Step] = field(default_factory=list)
+    looks: Looks = field(default_factory=Looks)
+    recovery: Recovery = field(default_factory=Recovery)
 
     def measure(self, ask: Ask) -> Step:
         """Run and judge one step.
@@ -112,8 +126,10 @@ class StepRunner:
             Interrupted: by Ctrl-C, with the part that was measured.
         """
         try:
-            if self.done and self.settings.cool_down_s > 0.0:
-                self.pause(self.settings.cool_down_s)
+            self.recovery.settle()
+            if self.settings.recovery_longest_s > 0.0 and not self.looks.count:
+                self.looks.reference_s = self._look(self.settings.drain_s)
+            self.recovery.owe(partial(self._rest, ask.level))
             self.progress.stage(f"{self.endpoint.label}: {ask.level} ({ask.phase})")
             result = run_step(self.order(ask), self.progress, self.make_engine, self.pause)
             step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram)
@@ -124,6 +140,56 @@ class StepRunner:
             raise Interrupted(step)
         self.done.append(step)
         return step
+
+    def _rest(self, level: Level) -> None:
+        """After a step at this level: the pause, and until the server is as quick as before."""
+        if self.settings.cool_down_s > 0.0:
+            self.pause(self.settings.cool_down_s)
+        if self.settings.recovery_longest_s <= 0.0:
+            return
+        self.progress.stage(f"{self.endpoint.label}: waiting until it is as quick as before {level}")
+        waiting = Waiting(self._look, self.settings.recovery_longest_s, self.clock, self.pause, self._tell)
+        waiting.until_back(self.looks, level)
+
+    def _tell(self, fraction: float, p50_s: float | None) -> None:
+        seen = "not answered" if p50_s is None else f"{1e3 * p50_s:.3g} ms"
+        self.progress.update(min(1.0, fraction), f"{seen} at one client")
+
+    def _look(self, longest_s: float) -> float | None:
+        """Ask with one client, always the same requests first; the median, None where most failed.
+
+        Args:
+            longest_s: how long the last answer is waited for.
+        """
+        order = replace(
+            self.order(Ask(Level(LevelKind.CLIENTS, 1.0), Phase.PROBE)),
+            warm_up_s=0.0,
+            duration_s=LOOK_S,
+            drain_s=min(self.settings.drain_s, longest_s),
+            give_up=None,
+            threads=1,
+            seed=self.settings.seed,
+        )
+        engine = _started(order, self.make_engine)
+        try:
+            self._count(engine)
+            engine.stop()
+            result = StepResult.of(order, engine.finish())
+        except KeyboardInterrupt:
+            # Its requests were made, and are counted.
+            engine.stop()
+            self.looks.add(StepResult.of(order, engine.finish()))
+            raise
+        self.looks.add(result)
+        return median_s(result, self.read_histogram)
+
+    def _count(self, engine: Engine) -> None:
+        """Until a look has enough answers."""
+        while engine.running():
+            told = json.loads(engine.progress())
+            if told["ok"] + told["failed"] >= LOOK_REQUESTS:
+                return
+            self.pause(_COUNT_EVERY_S)
 
     def order(self, ask: Ask) -> StepOrder:
         """What the engine is asked for, by what was measured before."""

@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, run_load_test
 from chainmark.capacity.metrics import load_catalogue_of
-from chainmark.capacity.model import LevelKind, Phase
+from chainmark.capacity.model import NO_REQUESTS, Books, LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
-from chainmark.capacity.report import endpoint_entry
+from chainmark.capacity.report import endpoint_entry, recovery_notes
 from chainmark.capacity.tables import errors_frame, samples_of, seconds_frame, steps_frame
+from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
 from chainmark.core.manifest import Configuration, ExperimentPlace, Fact, Gate, GateStatus, HostFacts, Manifest, Status
@@ -27,6 +28,7 @@ from chainmark.stats.summarise import summarise
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.base import ServedSystem, Service, ServiceOrder
+from chainmark.systems.hardware import server_hardware
 from chainmark.systems.runner import new_experiment_id, tool_version, utc_now
 
 REPORT = "load.json"
@@ -107,7 +109,7 @@ class Tester:
         result: LoadResult,
     ) -> LoadReport:
         targets = [
-            _target_entry(service, run.run_id, one, result.interrupted)
+            _target_entry(load, service, run.run_id, one, result.interrupted)
             for service, run, one in zip(services, unfinished, result.servers, strict=True)
         ]
         names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in services)
@@ -130,7 +132,10 @@ class Tester:
         run.write_events("seconds", seconds_frame(found))
         run.write_events("errors", errors_frame(found))
         write_bytes(run.raw / REPORT, json_bytes(test.report))
-        catalogue = load_catalogue_of(self.system.name, self.system.title, found)
+        # Its own conditions as well: what else of its servers a comparison must know.
+        catalogue = load_catalogue_of(self.system.name, self.system.title, found).model_copy(
+            update={"conditions": self.system.catalogue().conditions}
+        )
         samples = samples_of(found)
         for population, frame in samples.items():
             run.write_samples(population, frame)
@@ -167,7 +172,11 @@ def _manifest(test: _Test, part: _Part) -> Manifest:
         profile_name=load.name,
         profile=test.profile.model_dump(mode="json", by_alias=True),
         workload={**load.workload(), "corpus": service.corpus_hash},
-        conditions={"scenario": load.scenario or "standard", **service.conditions},
+        conditions={
+            "scenario": load.scenario or "standard",
+            "hardware": server_hardware(load, service.target).value,
+            **service.conditions,
+        },
         tool_version=tool_version(),
         # Two servers of one version are not one build: what differs between them is not noise.
         configuration=Configuration(effective={"target": {"url": service.target.url}}),
@@ -177,9 +186,13 @@ def _manifest(test: _Test, part: _Part) -> Manifest:
         host=host_facts(),
         experiment=part.place,
         counts=_counts(part.result),
-        facts=list(service.facts),
+        facts=_server_facts(load, service),
         gates=gates,
-        warnings=[*service.warnings, *(f"{name} is not measured: {why}" for name, why in service.skipped.items())],
+        warnings=[
+            *service.warnings,
+            *(f"{name} is not measured: {why}" for name, why in service.skipped.items()),
+            *(f"{one.endpoint.label}: {note}" for one in part.result.found for note in recovery_notes(one.looks)),
+        ],
         sources=part.run.sources(),
         status=Status.INVALID if any(gate.status is GateStatus.FAIL for gate in gates) else Status.VALID,
     )
@@ -190,18 +203,38 @@ def _plan(load: LoadProfile, seed: int) -> LoadPlan:
     return LoadPlan(load.agreement, load.search.plans(), load.step_settings(seed), fixed)
 
 
-def _target_entry(service: Service, run_id: str, result: ServerResult, interrupted: bool) -> TargetEntry:
+def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
+    return [*service.facts, server_hardware(load, service.target)]
+
+
+def _target_entry(
+    load: LoadProfile, service: Service, run_id: str, result: ServerResult, interrupted: bool
+) -> TargetEntry:
     return TargetEntry(
         name=service.target.name,
         url=service.target.url,
         subject=service.subject,
         run_id=run_id,
-        facts=list(service.facts),
-        endpoints=[endpoint_entry(found, service.strata.get(found.endpoint.id, {})) for found in result.found],
+        facts=[*_server_facts(load, service), *_looks_fact(result)],
+        endpoints=[
+            endpoint_entry(found, service.strata.get(found.endpoint.id, {}), recovery_notes(found.looks)).model_copy(
+                update={"sizes": dict(service.sizes.get(found.endpoint.id, {}))}
+            )
+            for found in result.found
+        ],
         skipped=dict(service.skipped),
         interrupted=interrupted,
         warnings=list(service.warnings),
     )
+
+
+def _looks_fact(result: ServerResult) -> list[Fact]:
+    """How much was asked between the steps."""
+    books = sum((found.looks.books for found in result.found), start=NO_REQUESTS)
+    if not books.due:
+        return []
+    value = f"{units.plural(books.due, 'request')} of one client, {units.count(books.failed)} failed; in no figure"
+    return [Fact(label="Between the steps", value=value)]
 
 
 def machine_facts(host: HostFacts) -> list[Fact]:
@@ -250,16 +283,18 @@ def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
 
 
 def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
-    """The books of every endpoint, summed over its steps."""
+    """The books of every endpoint, summed over its steps, and of the looks between them."""
     counts = {}
     for found in result.found:
-        books = [step.result.books for step in found.steps()]
-        counts[f"requests to {found.endpoint.label}"] = {
-            "ok": sum(one.ok for one in books),
-            "failed": sum(one.failed for one in books),
-            "unsent": sum(one.unsent for one in books),
-        }
+        steps = sum((step.result.books for step in found.steps()), start=NO_REQUESTS)
+        counts[f"requests to {found.endpoint.label}"] = _classes(steps)
+        if found.looks.books.due:
+            counts[f"requests to {found.endpoint.label} between the steps"] = _classes(found.looks.books)
     return counts
+
+
+def _classes(books: Books) -> dict[str, int]:
+    return {"ok": books.ok, "failed": books.failed, "unsent": books.unsent}
 
 
 def kept_corpus(run: SealedRun) -> Path | None:

@@ -181,6 +181,7 @@ def test_a_pause_is_made_between_steps() -> None:
     assert 30.0 not in bench.pauses
     bench.runner.measure(clients(2))
     assert bench.pauses.count(30.0) == 1
+    assert bench.runner.looks.count == 0, "no wait was asked for"
 
 
 def test_ctrl_c_stops_the_engine_and_keeps_the_part() -> None:

@@ -1,0 +1,135 @@
+"""Whether a server is as quick as it was before it was loaded: short looks with one client, between the steps.
+
+Their requests are in no figure of a step, and they are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chainmark.capacity.engine import ReadHistogram, native_histogram
+from chainmark.capacity.model import NO_REQUESTS, Books, Level, StepResult
+
+# A look ends with so many answers, or after so long.
+LOOK_REQUESTS = 10
+LOOK_S = 0.5
+# Back is what is at most so much slower than at first: half as slow again is the noise of a few requests, and a
+# millisecond that of a scheduler.
+SLOWER = 1.5
+GRACE_S = 0.001
+# Between two looks, a tenth of the time waited so far.
+_PAUSE_SHARE = 0.1
+_PAUSE_SHORTEST_S = 0.05
+_PAUSE_LONGEST_S = 1.0
+
+
+@dataclass(frozen=True)
+class Unrecovered:
+    """A wait in vain.
+
+    Attributes:
+        level: of the step before it.
+        waited_s: until nobody waited longer.
+        p50_s: of the last look; None: most of its requests failed.
+        reference_s: what it should have come back to.
+    """
+
+    level: Level
+    waited_s: float
+    p50_s: float | None
+    reference_s: float
+
+
+@dataclass
+class Looks:
+    """The looks at one endpoint of one server.
+
+    Attributes:
+        reference_s: median latency at one client before the first step; None: not known, or most requests failed.
+        count: looks so far; the first is the reference.
+        books: their requests.
+        unrecovered: the waits that ended in vain.
+    """
+
+    reference_s: float | None = None
+    count: int = 0
+    books: Books = NO_REQUESTS
+    unrecovered: list[Unrecovered] = field(default_factory=list)
+
+    def add(self, result: StepResult) -> None:
+        """Count a look's requests."""
+        self.count += 1
+        self.books += result.warm_up + result.books
+
+    def limit_s(self) -> float | None:
+        """A median up to this is as quick as before."""
+        return None if self.reference_s is None else SLOWER * self.reference_s + GRACE_S
+
+
+@dataclass
+class Recovery:
+    """What the last step of a load test still owes: a wait, which whoever measures next makes first.
+
+    Shared by all endpoints and servers of a test, so that neither starts on what another has left behind.
+    """
+
+    owed: Callable[[], None] | None = None
+
+    def owe(self, wait: Callable[[], None]) -> None:
+        """A step was made."""
+        self.owed = wait
+
+    def settle(self) -> None:
+        """Wait, if there was a step since."""
+        wait, self.owed = self.owed, None
+        if wait is not None:
+            wait()
+
+
+def median_s(result: StepResult, read_histogram: ReadHistogram = native_histogram) -> float | None:
+    """Of all that was asked, failures being slower than anything; None if half of it failed, or nothing was asked."""
+    half = 0.5 * result.books.due
+    if not result.books.ok or half > result.books.ok:
+        return None
+    return read_histogram(result.latency.hdr).quantile(half / result.books.ok)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How a wait is made.
+
+    Attributes:
+        look: asks for at most so many seconds; gives the median.
+        longest_s: nobody waits longer.
+        clock: seconds, from any begin.
+        tell: how far it is (0 to 1) and what was seen last.
+    """
+
+    look: Callable[[float], float | None]
+    longest_s: float
+    clock: Callable[[], float]
+    pause: Callable[[float], None]
+    tell: Callable[[float, float | None], None]
+
+    def until_back(self, looks: Looks, level: Level) -> None:
+        """Look until the server is as quick as before; note it if that takes too long.
+
+        What was seen last is the reference from then on: a server that stays slower costs the longest wait once.
+        """
+        reference_s, limit_s = looks.reference_s, looks.limit_s()
+        if reference_s is None or limit_s is None:
+            return
+        begun_s = self.clock()
+        while True:
+            p50_s = self.look(max(LOOK_S, self.longest_s - (self.clock() - begun_s)))
+            if p50_s is not None and p50_s <= limit_s:
+                return
+            waited_s = self.clock() - begun_s
+            if waited_s >= self.longest_s:
+                looks.unrecovered.append(Unrecovered(level, waited_s, p50_s, reference_s))
+                looks.reference_s = reference_s if p50_s is None else p50_s
+                return
+            self.tell(waited_s / self.longest_s, p50_s)
+            pause_s = min(max(_PAUSE_SHARE * waited_s, _PAUSE_SHORTEST_S), _PAUSE_LONGEST_S)
+            self.pause(min(pause_s, self.longest_s - waited_s))

@@ -1,0 +1,220 @@
+"""After a step the next one waits until the server is as quick as it was, but not for ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from chainmark.capacity.loadtest import FixedPlan, LoadPlan, Server, run_load_test
+from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, StepOrder, StepResult, Target
+from chainmark.capacity.plan import SearchPlan
+from chainmark.capacity.recovery import median_s
+from chainmark.capacity.report import recovery_notes
+from chainmark.capacity.search import Ask, Interrupted
+from chainmark.capacity.sla import Sla
+from chainmark.capacity.step import StepRunner, StepSettings
+from chainmark.core.progress import Progress, Silent
+
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+
+QUICK_S = 0.01
+
+
+@dataclass
+class World:
+    """A clock that only pauses and requests move, and a server that is slow for a while after each step.
+
+    Attributes:
+        slow_for_s: after each step; then it answers within ``QUICK_S`` again.
+        slow_s: its latency until then; None: it fails.
+        asked: what was begun, by the endpoint: a level for a step, "look" for a look.
+    """
+
+    slow_for_s: float
+    slow_s: float | None = 0.2
+    now_s: float = 0.0
+    slow_until_s: float = 0.0
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    interrupt_at: int | None = None
+
+    def pause(self, seconds: float) -> None:
+        """Time goes by."""
+        self.now_s += seconds
+
+    def latency_s(self) -> float | None:
+        """Of a request now."""
+        return QUICK_S if self.now_s >= self.slow_until_s else self.slow_s
+
+    def runner(
+        self, target: Target, endpoint: Endpoint, sla: Sla, settings: StepSettings, progress: Progress
+    ) -> StepRunner:
+        """One whose engine is this world."""
+        return StepRunner(
+            target,
+            endpoint,
+            sla,
+            settings,
+            progress,
+            make_engine=lambda text: Load(self, endpoint.id, json.loads(text)),
+            read_histogram=Latencies,
+            pause=self.pause,
+            clock=lambda: self.now_s,
+        )
+
+
+@dataclass
+class Load:
+    """The engine's face. A look is known by its half a second."""
+
+    world: World
+    endpoint: str
+    order: dict[str, Any]
+    begun_s: float = 0.0
+    stopped: bool = False
+
+    @property
+    def is_look(self) -> bool:
+        """Not a step."""
+        return bool(self.order["duration_s"] == 0.5)
+
+    def start(self) -> None:
+        """Noted."""
+        self.begun_s = self.world.now_s
+        what = "look" if self.is_look else str(self.order["mode"]["closed"]["clients"])
+        self.world.asked.append((self.endpoint, what))
+
+    def progress(self) -> str:
+        """Answers so far."""
+        if self.world.interrupt_at == len(self.world.asked):
+            raise KeyboardInterrupt
+        return json.dumps({"phase": "window", "elapsed_s": 0, "planned_s": 1, "ok": self.answers(), "failed": 0})
+
+    def answers(self) -> int:
+        """One after the other."""
+        return int((self.world.now_s - self.begun_s) / (self.world.latency_s() or QUICK_S) + 1e-6)
+
+    def running(self) -> bool:
+        """Until it is stopped, or over."""
+        return not self.stopped and self.world.now_s - self.begun_s < self.order["duration_s"]
+
+    def stop(self) -> None:
+        """Noted."""
+        self.stopped = True
+
+    def finish(self) -> dict[str, Any]:
+        """A look gives what it saw; a step makes the server slow."""
+        if self.is_look:
+            latency_s, n = self.world.latency_s(), max(1, self.answers())
+            return finished([latency_s] * n, 0.5) if latency_s is not None else finished([], 0.5, failed=n)
+        self.world.slow_until_s = self.world.now_s + self.world.slow_for_s
+        return finished([0.02] * 400)
+
+
+def measured(world: World, clients: Sequence[int], **settings: Any) -> StepRunner:
+    """A runner that has measured these levels."""
+    told = StepSettings(**{"recovery_longest_s": 30.0, **settings})
+    runner = world.runner(TARGET, ENDPOINT, Sla(), told, Silent())
+    for number in clients:
+        runner.measure(Ask(Level(LevelKind.CLIENTS, float(number)), Phase.PROBE))
+    return runner
+
+
+def test_the_next_step_begins_when_the_server_is_back() -> None:
+    """What one step leaves behind would be measured as the next one's."""
+    world = World(slow_for_s=3.0)
+    runner = measured(world, [4, 8])
+    kinds = [what for _, what in world.asked]
+    assert kinds[0] == "look", "the reference comes before any load"
+    assert kinds[1] == "4"
+    assert set(kinds[2:-1]) == {"look"}
+    assert len(kinds) > 4, "one look saw a slow server, another a quick one"
+    assert kinds[-1] == "8"
+    assert runner.looks.reference_s == QUICK_S
+    assert runner.looks.unrecovered == []
+    assert runner.looks.books.due == runner.looks.books.ok > 10
+
+
+def test_a_quick_server_costs_next_to_nothing() -> None:
+    """A search has dozens of steps."""
+    world = World(slow_for_s=0.0)
+    runner = measured(world, range(1, 12))
+    assert runner.looks.count == 11
+    assert world.now_s - 11 * 11.0 < 11 * 0.25
+
+
+def test_a_server_that_does_not_come_back_is_waited_for_once_and_told() -> None:
+    """The next step is made all the same; a server that stays slower costs the longest wait once."""
+    world = World(slow_for_s=1e9)
+    runner = measured(world, [4, 8, 16])
+    (one,) = runner.looks.unrecovered
+    assert 30.0 <= one.waited_s < 32.0
+    assert (one.level.value, one.reference_s, one.p50_s) == (4.0, QUICK_S, 0.2)
+    assert [what for _, what in world.asked if what != "look"] == ["4", "8", "16"]
+    (note,) = recovery_notes(runner.looks)
+    assert note.startswith("the server had not recovered 30")
+    assert note.endswith("after a step at 4 clients: the median at one client was 200.0 ms, 10.00 ms before")
+
+
+def test_a_server_that_refuses_everything_has_not_recovered() -> None:
+    """Refusals are quick, and no answers."""
+    world = World(slow_for_s=1e9, slow_s=None)
+    runner = measured(world, [4, 8], recovery_longest_s=2.0)
+    (one,) = runner.looks.unrecovered
+    assert one.p50_s is None
+    assert runner.looks.reference_s == QUICK_S
+    assert runner.looks.books.failed > 0
+    assert "most requests of one client failed" in recovery_notes(runner.looks)[0]
+
+
+def test_no_wait_where_none_is_wanted() -> None:
+    world = World(slow_for_s=1e9)
+    runner = measured(world, [4, 8], recovery_longest_s=0.0)
+    assert [what for _, what in world.asked] == ["4", "8"]
+    assert runner.looks.count == 0
+
+
+@pytest.mark.parametrize("during", [1, 3])
+def test_ctrl_c_during_a_look_ends_the_test_and_its_requests_count(during: int) -> None:
+    """In the reference, and between steps."""
+    world = World(slow_for_s=3.0, interrupt_at=during)
+    runner = world.runner(TARGET, ENDPOINT, Sla(), StepSettings(recovery_longest_s=30.0), Silent())
+    steps = during // 2
+    for number in range(steps):
+        runner.measure(Ask(Level(LevelKind.CLIENTS, number + 1.0), Phase.PROBE))
+    with pytest.raises(Interrupted) as interrupted:
+        runner.measure(Ask(Level(LevelKind.CLIENTS, 8.0), Phase.PROBE))
+    assert interrupted.value.step is None
+    assert len(runner.done) == steps
+    assert runner.looks.count == during - steps
+
+
+def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
+    """The reference of the second endpoint, too, is that of a server that is back."""
+    world = World(slow_for_s=3.0)
+    endpoints = tuple(Endpoint(name, f"/{name}", ENDPOINT.requests) for name in ("a", "b"))
+    plan = LoadPlan(
+        agreement=lambda _: Sla(),
+        searches=(SearchPlan.of_clients(first=1, last=1, times=1),),
+        settings=StepSettings(recovery_longest_s=30.0),
+        fixed=FixedPlan(times=1, levels={name: (Level(LevelKind.CLIENTS, 2.0),) for name in "ab"}),
+    )
+    result = run_load_test([Server(TARGET, endpoints)], plan, make_runner=world.runner)
+    assert not result.interrupted
+    assert [found.looks.reference_s for found in result.servers[0].found] == [QUICK_S, QUICK_S]
+    steps = [(name, what) for name, what in world.asked if what != "look"]
+    assert steps == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
+    first_of_b = world.asked.index(("b", "look"))
+    assert world.asked[first_of_b - 1] == ("a", "look"), "the wait is for the endpoint that was loaded"
+
+
+@pytest.mark.parametrize(
+    ("right", "failed", "expected"),
+    [([0.1, 0.2, 0.3], 0, 0.2), ([0.1, 0.2, 0.3], 1, 0.2), ([0.1, 0.2], 2, 0.2), ([0.1], 2, None), ([], 0, None)],
+)
+def test_failures_are_slower_than_anything(right: list[float], failed: int, expected: float | None) -> None:
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
+    assert median_s(StepResult.of(order, finished(right, 0.5, failed)), Latencies) == expected
