@@ -52,8 +52,9 @@ check: setup ## formatting, lints and types
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
-test-python: setup ## unit tests, real nodes, oracles
-	$(BIN)/python -m pytest
+test-python: setup ## unit tests on all cores, then real nodes and oracles, which need the machine to themselves
+	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit
+	$(BIN)/python -m pytest tests/oracle tests/real
 
 format: setup ## rewrite the sources as `check` wants them
 	$(BIN)/ruff format src tests benches

@@ -90,7 +90,8 @@ def test_a_taken_port_is_named(lab: Lab) -> None:
 
 
 def test_a_node_that_cannot_start_shows_its_last_words(lab: Lab) -> None:
-    failed = lab.run("run", *SHORT, "--set", "node.app=noop-at-no-address", code=5)
+    impossible = ("--set", "node.app=noop-at-no-address", "--set", "network.start_timeout_s=10")
+    failed = lab.run("run", *SHORT, *impossible, code=5)
     assert "while the network started" in failed.stderr or "was not healthy" in failed.stderr
     assert "node" in failed.stderr
     assert " | " in failed.stderr
