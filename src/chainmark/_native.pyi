@@ -145,7 +145,7 @@ class HttpTimes(TypedDict):
 HttpFailures = TypedDict(
     "HttpFailures",
     {
-        # status, answer, connect, reset, closed, timeout, protocol, tls or wrong answer
+        # status, answer, connect, reset, closed, timeout, protocol, tls, wrong answer or generator
         "class": str,
         "status": int | None,
         "told": dict[str, Any],  # the order's error pointers that the body has, with their values

@@ -27,6 +27,10 @@ class Phase(StrEnum):
     FIXED = "fixed"
 
 
+# The kind of requests that the machine which makes the load had no room for; the server was not asked.
+GENERATOR_LIMIT = "generator"
+
+
 class Outcome(StrEnum):
     """What a step says about the server."""
 
@@ -239,7 +243,8 @@ class ErrorClass:
     """Failed requests of one kind.
 
     Attributes:
-        kind: "status", "answer", "connect", "reset", "closed", "timeout", "protocol", "tls", "wrong answer".
+        kind: "status", "answer", "connect", "reset", "closed", "timeout", "protocol", "tls", "wrong answer", or
+            "generator": the machine that makes the load had no room for another connection.
         status: the HTTP status, if there was one.
         told: the members of the body that tell errors apart, by pointer.
         detail: what else is known.
@@ -353,6 +358,11 @@ class StepResult:
             raise EnvironmentFailure(
                 f"the load engine's histogram holds {self.latency.n} of {self.books.ok} right answers at {self.level}"
             )
+
+    @property
+    def not_asked(self) -> int:
+        """Failed requests that met a limit of the generator's machine, and not the server."""
+        return sum(error.count for error in self.errors if error.kind == GENERATOR_LIMIT)
 
     @property
     def ok_per_s(self) -> float:

@@ -8,10 +8,10 @@ from typing import Any
 
 from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.loadtest import Found
-from chainmark.capacity.model import ErrorClass, Step
+from chainmark.capacity.model import ErrorClass, Level, LevelKind, Step
 from chainmark.capacity.recovery import Looks
 from chainmark.capacity.search import Answer
-from chainmark.capacity.sla import Sla
+from chainmark.capacity.sla import Sla, machine_limits
 from chainmark.core import units
 from chainmark.core.load_report import (
     Agreement,
@@ -47,6 +47,21 @@ def endpoint_entry(
         seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
         notes=list(notes),
     )
+
+
+def notes_of(found: Found) -> list[str]:
+    """What to know before believing the figures of an endpoint."""
+    return _limit_notes(found) + recovery_notes(found.looks)
+
+
+def _limit_notes(found: Found) -> list[str]:
+    """A sentence for each limit of the generator's machine, with what raises it."""
+    lowest: dict[tuple[str, LevelKind], Level] = {}
+    for step in found.steps():
+        if limits := machine_limits(step.result):
+            key = limits, step.level.kind
+            lowest[key] = min(step.level, lowest.get(key, step.level))
+    return [f"the load generator's machine was a limit from {level} on: {one}" for (one, _), level in lowest.items()]
 
 
 def recovery_notes(looks: Looks) -> list[str]:

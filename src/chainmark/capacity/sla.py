@@ -14,7 +14,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from scipy import special
 
 from chainmark.capacity.engine import Histogram, ReadHistogram, native_histogram
-from chainmark.capacity.model import Condition, ConditionResult, LevelKind, Outcome, Phase, Step, StepResult
+from chainmark.capacity.model import (
+    GENERATOR_LIMIT,
+    Condition,
+    ConditionResult,
+    LevelKind,
+    Outcome,
+    Phase,
+    Step,
+    StepResult,
+)
 from chainmark.core.errors import UsageError
 
 CONFIDENCE = 0.95
@@ -228,20 +237,21 @@ def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, 
 
 
 def _errors(evidence: _Evidence) -> ConditionResult:
-    """Of what was sent: the unsent count as slow and as not achieved already."""
+    """Of what the server was asked: the others count as slow and as not achieved already."""
     books, limit = evidence.result.books, evidence.sla.error_share
-    sent = books.ok + books.failed
-    low, high = share_interval(books.failed, sent)
-    share = books.failed / sent if sent else None
+    failed = books.failed - evidence.result.not_asked
+    sent = books.ok + failed
+    low, high = share_interval(failed, sent)
+    share = failed / sent if sent else None
     # No error at all is no evidence against the server, however strict the limit.
-    outcome = _separated(low, high, limit) if books.failed else Outcome.PASS
+    outcome = _separated(low, high, limit) if failed else Outcome.PASS
     return ConditionResult(
         name=Condition.ERRORS,
         measured=share,
         limit=limit,
         outcome=outcome,
         met=share is None or share <= limit,
-        count=books.failed,
+        count=failed,
         n=sent,
         low=low,
         high=high,
@@ -282,8 +292,12 @@ def _samples(evidence: _Evidence) -> ConditionResult:
 
 
 def _generator(evidence: _Evidence) -> ConditionResult:
-    """The worse of its lateness (rates only) and its processor time, each against its limit."""
+    """A limit that its machine met; else the worse of its lateness (rates only) and its processor time."""
     result = evidence.result
+    if result.not_asked:
+        share = result.not_asked / result.books.due
+        note = f"share of the requests that could not be made: {machine_limits(result)}"
+        return ConditionResult(Condition.GENERATOR, share, 0.0, Outcome.FAIL, met=False, note=note)
     readings = [(result.generator_cpu_share, CPU_SHARE, "share of the generator's processor time")]
     if evidence.open_loop and result.lag.p99_s is not None:
         allowed_s = max(LAG_FLOOR_S, LAG_SHARE * evidence.sla.strictest_latency_s)
@@ -292,3 +306,8 @@ def _generator(evidence: _Evidence) -> ConditionResult:
     met = measured <= limit
     outcome = Outcome.PASS if met else Outcome.FAIL
     return ConditionResult(Condition.GENERATOR, measured, limit, outcome, met=met, note=note)
+
+
+def machine_limits(result: StepResult) -> str:
+    """Which limits of the generator's machine a step met, and what raises them; "" if none."""
+    return "; ".join(dict.fromkeys(error.detail for error in result.errors if error.kind == GENERATOR_LIMIT))

@@ -15,7 +15,7 @@ from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server,
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import NO_REQUESTS, Books, LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
-from chainmark.capacity.report import endpoint_entry, recovery_notes
+from chainmark.capacity.report import endpoint_entry, notes_of
 from chainmark.capacity.tables import errors_frame, samples_of, seconds_frame, steps_frame
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, UsageError
@@ -183,7 +183,7 @@ def _manifest(test: _Test, part: _Part) -> Manifest:
         warnings=[
             *service.warnings,
             *(f"{name} is not measured: {why}" for name, why in service.skipped.items()),
-            *(f"{one.endpoint.label}: {note}" for one in part.result.found for note in recovery_notes(one.looks)),
+            *(f"{one.endpoint.label}: {note}" for one in part.result.found for note in notes_of(one)),
         ],
         sources=part.run.sources(),
         status=Status.INVALID if any(gate.status is GateStatus.FAIL for gate in gates) else Status.VALID,
@@ -203,7 +203,7 @@ def _target_entry(service: Service, run_id: str, result: ServerResult, interrupt
         run_id=run_id,
         facts=[*service.facts, *_looks_fact(result)],
         endpoints=[
-            endpoint_entry(found, service.strata.get(found.endpoint.id, {}), recovery_notes(found.looks))
+            endpoint_entry(found, service.strata.get(found.endpoint.id, {}), notes_of(found))
             for found in result.found
         ],
         skipped=dict(service.skipped),

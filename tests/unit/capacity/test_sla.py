@@ -180,3 +180,35 @@ def test_impossible_agreements_are_refused_by_name(values: dict[str, Any], names
         Sla.of(values)
     assert f"`{names}`" in refused.value.message
     assert "\n" not in refused.value.message
+
+
+def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
+    """A step of which so many requests found no room on the generator's machine."""
+    told = finished([0.1] * ok, failed=failed + no_room)
+    limit = {"class": "generator", "status": None, "detail": "too many open files; raise `ulimit -n`", "first_s": 1.0}
+    kept = [{**entry, "count": failed} for entry in told["classes"] if failed]
+    return {**told, "classes": [*kept, {**limit, "count": no_room}]}
+
+
+def test_what_the_generators_machine_had_no_room_for_is_no_error_of_the_server() -> None:
+    """The search would take the operator's `ulimit -n` for the server's capacity."""
+    found = step(without_room(ok=1000, no_room=500))
+    assert (found.outcome, found.leaning) == (Outcome.GENERATOR_LIMITED, Outcome.GENERATOR_LIMITED)
+    assert limit(found, Condition.ERRORS).outcome is Outcome.PASS
+    assert limit(found, Condition.ERRORS).measured == 0.0
+    told = limit(found, Condition.GENERATOR)
+    assert told.measured == pytest.approx(1 / 3)
+    assert "raise `ulimit -n`" in told.note
+
+
+def test_errors_of_the_server_are_told_beside_what_it_was_not_asked() -> None:
+    """Half of what it was asked failed."""
+    found = step(without_room(ok=500, no_room=500, failed=500))
+    assert (found.outcome, found.reason) == (Outcome.FAIL, Condition.ERRORS)
+    assert limit(found, Condition.ERRORS).measured == 0.5
+
+
+def test_a_step_that_passes_though_some_requests_found_no_room_has_passed() -> None:
+    """They count as not answered in time, and it is good enough even so."""
+    assert step(without_room(ok=9990, no_room=10)).outcome is Outcome.PASS
+    assert step(without_room(ok=0, no_room=400)).outcome is Outcome.GENERATOR_LIMITED

@@ -25,9 +25,11 @@ pub(super) enum Kind {
     Tls,
     /// A failed check.
     WrongAnswer,
+    /// No connection, because this machine has no room for another one: the server was not asked.
+    Generator,
 }
 
-pub(super) const KINDS: [Kind; 9] = [
+pub(super) const KINDS: [Kind; 10] = [
     Kind::Status,
     Kind::Answer,
     Kind::Connect,
@@ -37,6 +39,7 @@ pub(super) const KINDS: [Kind; 9] = [
     Kind::Protocol,
     Kind::Tls,
     Kind::WrongAnswer,
+    Kind::Generator,
 ];
 
 impl Kind {
@@ -51,6 +54,7 @@ impl Kind {
             Self::Protocol => "protocol",
             Self::Tls => "tls",
             Self::WrongAnswer => "wrong answer",
+            Self::Generator => "generator",
         }
     }
 }

@@ -142,8 +142,9 @@ pub(super) struct Connection {
     keep_body: bool,
     piece: Option<Range<usize>>,
     collected: Vec<u8>,
-    /// Addresses that this attempt to connect has tried.
+    /// Addresses that this attempt to connect has tried, and why they refused.
     tried: usize,
+    refusals: Refusals,
 }
 
 impl Connection {
@@ -165,6 +166,7 @@ impl Connection {
             piece: None,
             collected: Vec::new(),
             tried: 0,
+            refusals: Refusals::default(),
         }
     }
 
@@ -177,8 +179,8 @@ impl Connection {
         if self.state == State::Idle {
             return self.send_request(io).map(Err);
         }
-        self.tried = 0;
-        self.connect(slot, io, None).map(Err)
+        (self.tried, self.refusals) = (0, Refusals::default());
+        self.connect(slot, io).map(Err)
     }
 
     /// Forgets the socket; the server sees an orderly end.
@@ -275,26 +277,27 @@ impl Connection {
     }
 
     /// Tries the addresses in turn, from the one that worked last on.
-    fn connect(&mut self, slot: u32, io: &mut Io, mut last: Option<Errno>) -> Option<Failure> {
+    fn connect(&mut self, slot: u32, io: &mut Io) -> Option<Failure> {
         let addresses = &io.plan.addresses;
         while self.tried < addresses.len() {
             match open(addresses[io.address % addresses.len()]) {
                 Ok(socket) => {
                     let token = u64::from(self.generation) << 32 | u64::from(slot);
                     if let Err(error) = epoll::add(&io.epoll, &socket, EventData::new_u64(token), INTERESTS) {
-                        return Some(Failure::new(Kind::Connect, reason(error)));
+                        self.refusals.add(error);
+                        break;
                     }
                     self.socket = Some(socket);
                     self.state = State::Connecting;
                     return None;
                 }
                 Err(error) => {
-                    last = Some(error);
+                    self.refusals.add(error);
                     self.next_address(io);
                 }
             }
         }
-        Some(Failure::new(Kind::Connect, last.map_or_else(|| "no address".into(), reason)))
+        Some(self.refusals.failure(io.counts.opened > 0))
     }
 
     fn next_address(&mut self, io: &mut Io) {
@@ -309,8 +312,9 @@ impl Connection {
         if let Err(error) = result {
             self.socket = None;
             self.generation = self.generation.wrapping_add(1);
+            self.refusals.add(error);
             self.next_address(io);
-            return self.connect(slot, io, Some(error));
+            return self.connect(slot, io);
         }
         io.counts.opened += 1;
         if let Some(tls) = &io.plan.tls {
@@ -558,6 +562,47 @@ fn reason(error: Errno) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
+/// Why no address took a connection.
+#[derive(Debug, Clone, Copy, Default)]
+struct Refusals {
+    /// The last limit of this machine, and the last refusal by the network or the server.
+    machine: Option<Errno>,
+    other: Option<Errno>,
+}
+
+impl Refusals {
+    fn add(&mut self, error: Errno) {
+        if machine_limit(error).is_some() {
+            self.machine = Some(error);
+        } else {
+            self.other = Some(error);
+        }
+    }
+
+    /// Of a server with several addresses, one may be none of this machine's kind (IPv6, say): what the others say
+    /// counts then, unless one of them has been connected to before.
+    fn failure(self, connected_before: bool) -> Failure {
+        match (self.machine.and_then(machine_limit), self.other) {
+            (Some(limit), None) => Failure::new(Kind::Generator, limit),
+            (Some(limit), Some(_)) if connected_before => Failure::new(Kind::Generator, limit),
+            (_, Some(error)) => Failure::new(Kind::Connect, reason(error)),
+            (None, None) => Failure::new(Kind::Connect, "no address"),
+        }
+    }
+}
+
+/// Which limit of the machine that makes the load this is, and what raises it; None: it is none.
+fn machine_limit(error: Errno) -> Option<&'static str> {
+    match error {
+        Errno::MFILE => Some("this process has too many open files; raise `ulimit -n`"),
+        Errno::NFILE => Some("this machine has too many open files; raise `sysctl fs.file-max`"),
+        Errno::ADDRNOTAVAIL => Some("no local port is free; keep connections alive, or load from more addresses"),
+        Errno::NOBUFS | Errno::NOMEM => Some("no memory for another connection; load with fewer of them"),
+        Errno::NOSPC => Some("too many watched connections; raise `sysctl fs.epoll.max_user_watches`"),
+        _ => None,
+    }
+}
+
 /// A socket that is connecting.
 fn open(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -567,5 +612,44 @@ fn open(address: SocketAddr) -> Result<OwnedFd, Errno> {
     match net::connect(&socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(errors: &[Errno], connected_before: bool) -> (Kind, String) {
+        let mut refusals = Refusals::default();
+        errors.iter().for_each(|&error| refusals.add(error));
+        let Failure { kind, detail } = refusals.failure(connected_before);
+        (kind, detail.into_owned())
+    }
+
+    #[test]
+    fn limits_of_this_machine_are_no_errors_of_the_server() {
+        for (error, said) in [
+            (Errno::MFILE, "ulimit -n"),
+            (Errno::NFILE, "fs.file-max"),
+            (Errno::ADDRNOTAVAIL, "no local port is free"),
+            (Errno::NOBUFS, "no memory"),
+            (Errno::NOSPC, "max_user_watches"),
+        ] {
+            let (kind, detail) = failure(&[error], false);
+            assert_eq!(kind, Kind::Generator, "{error}");
+            assert!(detail.contains(said), "{detail}");
+        }
+        for error in [Errno::CONNREFUSED, Errno::HOSTUNREACH, Errno::NETUNREACH, Errno::TIMEDOUT, Errno::CONNRESET] {
+            assert_eq!(failure(&[error], true), (Kind::Connect, reason(error)));
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_down_is_down_though_this_machine_has_no_ipv6() {
+        for errors in [[Errno::ADDRNOTAVAIL, Errno::CONNREFUSED], [Errno::CONNREFUSED, Errno::ADDRNOTAVAIL]] {
+            assert_eq!(failure(&errors, false).0, Kind::Connect);
+            // It has been up: one address has no port left, at the other nobody ever listened.
+            assert_eq!(failure(&errors, true).0, Kind::Generator);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What one thread counts, and how the counts of all become one.
 
-use super::classes::{Classes, Kind};
+use super::classes::{Classes, KINDS, Kind};
 use super::error::HttpError;
 use super::histogram::Recorder;
 use super::plan::{Load, Plan};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Class of a record whose request was never sent; 0 is right, then come the kinds of failures.
-const UNSENT: u8 = 10;
+const UNSENT: u8 = KINDS.len() as u8 + 1;
 
 /// Where the requests of a phase have gone: `due = ok + failed + unsent`, `sent = ok + failed`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -342,6 +342,6 @@ fn equal(what: &str, one: u64, other: u64) -> Result<(), HttpError> {
 
 /// The kinds of failures as records number them, right and unsent included.
 pub fn record_classes() -> Vec<&'static str> {
-    let kinds = super::classes::KINDS.iter().map(|kind: &Kind| kind.name());
+    let kinds = KINDS.iter().map(|kind: &Kind| kind.name());
     std::iter::once("ok").chain(kinds).chain(std::iter::once("unsent")).collect()
 }

@@ -401,7 +401,8 @@ impl<'p> Worker<'p> {
 
     fn count_failure(&mut self, ended: &Ended, class: u32) {
         self.tally.failed(ended, class);
-        if ended.phase == 1 {
+        // A server that could not be asked is not hopeless.
+        if ended.phase == 1 && self.tally.classes.kind(class) != Kind::Generator {
             self.shared.failed.fetch_add(1, Relaxed);
         }
     }

@@ -1,6 +1,7 @@
 //! HTTP loads over real sockets, against servers that misbehave on demand.
 
 mod faults;
+mod limits;
 mod loops;
 mod secure;
 mod server;
