@@ -14,14 +14,17 @@ from chainmark.cli.load import at_levels_of
 from chainmark.core.comparison import Verdict
 from chainmark.core.load_report import EndpointEntry
 from chainmark.core.progress import Silent
+from chainmark.report.render import render_markdown
 from chainmark.store.runs import Store
 from chainmark.systems.base import ServiceOrder
 from chainmark.systems.loading import LoadTest, fixed_levels_of, kept_corpus
 from chainmark.systems.mesh import SYSTEM
+from chainmark.systems.profiles import read_profile
 
 from tests.real.load_servers import made
 from tests.real.mesh_servers import NETWORK, MeshServer
 from tests.unit.cli.commands import chainmark as command
+from tests.unit.systems.mesh.scripted_server import chain, serving
 
 PROFILE: dict[str, Any] = {
     "system": "mesh",
@@ -89,6 +92,43 @@ def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshSe
     judged = {judgement.metric_id for judgement in comparison.judgements}
     assert judged >= {"block_at_2_clients_latency_s", "block_at_2_clients_error_share"}
     assert comparison.verdict is not Verdict.INVALID, comparison.reasons
+
+
+def test_the_heaviest_accounts_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
+    """The shipped profile, in short steps: what was asked, how large it was, and of what kind of server."""
+    short = [f"steps.{key}={value}" for key, value in PROFILE["steps"].items()]
+    fixed = ["search.kinds=[]", "fixed.clients.account_balance=[2]", "fixed.duration_s=1"]
+    drawn = ["corpus.settled_blocks=0", "corpus.blocks=10", "corpus.largest=2"]
+    profile = SYSTEM.profile(read_profile("mesh/huge-address", [*short, *fixed, *drawn]))
+    test = made(Store(tmp_path), SYSTEM, profile, ServiceOrder(Target("simd", simd.url)))
+    (target,) = test.report.targets
+    (endpoint,) = target.endpoints
+    assert (endpoint.id, endpoint.requests, endpoint.agreement.p99_s) == ("account_balance", 2, 10.0)
+    assert endpoint.sizes["balances"] == (1, 1)
+    assert 100 < endpoint.sizes["bytes"][0] <= endpoint.sizes["bytes"][1] < 400
+    assert set(target.skipped) == {"/account/coins", "/search/transactions (by address)"}
+    assert test.report.scenario == "huge address"
+    facts = {fact.label: fact.value for fact in target.facts}
+    assert facts["Pruning of blocks"].startswith("off (")
+    assert facts["Hardware"].startswith("the machine that made the load")
+    assert "balances 1, " in render_markdown(test.report)
+    conditions = test.runs[0].manifest.conditions
+    assert (conditions["pruning"], conditions["scenario"]) == ("off", "huge address")
+
+
+def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path: Path) -> None:
+    """The same requests are less work for it; nobody typed anything."""
+    store, levels = Store(tmp_path), {"clients": {"network_status": [1]}}
+    profile = SYSTEM.profile({**PROFILE, "fixed": {**PROFILE["fixed"], **levels}})
+    runs = []
+    for pruned_below in (0, 80):
+        with serving(chain(pruned_below=pruned_below)) as url:
+            order = ServiceOrder(Target("one", url), endpoints=("network_status",))
+            runs.append(made(store, SYSTEM, profile, order).runs[0])
+    comparison = chainmark.compare_runs(runs[:1], runs[1:], history=store.sealed(), tool_version="test")
+    (difference,) = [one for one in comparison.condition_differences if one.id == "pruning"]
+    assert (difference.baseline, difference.candidate) == ("off", "on, the newest 20 blocks or so")
+    assert difference.explanation
 
 
 def test_a_corpus_by_command(rosetta_example: MeshServer, tmp_path: Path) -> None:

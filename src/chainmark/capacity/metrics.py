@@ -38,6 +38,11 @@ CONDITIONS = [
         label="network",
         explanation="The servers serve different networks, so the same endpoint reads different data.",
     ),
+    Condition(
+        id="hardware",
+        label="servers' hardware",
+        explanation="The servers run on different machines, so a difference may be the machines'.",
+    ),
 ]
 
 

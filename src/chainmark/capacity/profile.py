@@ -98,6 +98,8 @@ class LoadProfile(BaseModel):
     description: str = ""
     # What is special about the server or the data: "huge address", "pruning on".
     scenario: str = ""
+    # The servers' hardware, where they run elsewhere: of all, or by the target's name. It is stated, not measured.
+    hardware: str | dict[str, str] = ""
     sla: Sla = Sla()
     # What an endpoint is held to instead, by its id.
     sla_of: dict[str, Sla] = {}

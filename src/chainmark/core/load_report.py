@@ -142,12 +142,17 @@ class CapacityEntry(_Part):
 
 
 class EndpointEntry(_Part):
-    """One endpoint of one server: its agreement, what was asked, what was found."""
+    """One endpoint of one server: its agreement, what was asked, what was found.
+
+    Attributes:
+        sizes: the least and the most of what was counted in the answers before the load ("bytes", "coins").
+    """
 
     id: str
     label: str
     requests: int
     strata: dict[str, int] = {}
+    sizes: dict[str, tuple[int, int]] = {}
     agreement: Agreement
     capacities: list[CapacityEntry]
     steps: list[StepEntry]

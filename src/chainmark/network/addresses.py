@@ -7,6 +7,8 @@ import ipaddress
 import socket
 from collections.abc import Iterable, Sequence
 
+import psutil
+
 from chainmark.core.errors import EnvironmentFailure, UsageError
 
 LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
@@ -26,6 +28,19 @@ def loopback_addresses(first: str, count: int) -> list[str]:
     if start not in LOOPBACK or last not in LOOPBACK:
         raise UsageError(f"{count} nodes from `{first}` on do not fit into {LOOPBACK}", "`127.1.0.1` is the default")
     return [str(start + offset) for offset in range(count)]
+
+
+def is_own(host: str) -> bool:
+    """Whether a host's name or address leads to this machine; False where it does not resolve.
+
+    A loopback address may be forwarded elsewhere (a tunnel, a container's port): that cannot be seen from here.
+    """
+    try:
+        found = {str(info[4][0]).partition("%")[0] for info in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return False
+    own = {one.address.partition("%")[0] for interface in psutil.net_if_addrs().values() for one in interface}
+    return bool(found) and all(ipaddress.ip_address(one).is_loopback or one in own for one in found)
 
 
 def require_free_ports(addresses: Iterable[str], ports: Sequence[int]) -> None:

@@ -153,11 +153,25 @@ def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
     long = [f"{end.label}: {words_}." for end, words_ in zip(target.endpoints, made_of, strict=True)
             if len(words_) > _LONG_FACT]  # fmt: skip
     rows = [
-        TableRow([TableCell(end.label), TableCell(units.count(end.requests)), TableCell(_cut(words_))])
+        TableRow(
+            [
+                TableCell(end.label),
+                TableCell(units.count(end.requests)),
+                TableCell(_cut(words_)),
+                TableCell(_sizes(end)),
+            ]
+        )
         for end, words_ in zip(target.endpoints, made_of, strict=True)
     ]
-    columns = [*words("endpoint"), Column("different requests"), *words("made of")]
+    columns = [*words("endpoint"), Column("different requests"), *words("made of", "answers of")]
     return [Table(f"corpus-{number}", f"{name}: the requests", columns, rows, long)] if rows else []
+
+
+def _sizes(endpoint: EndpointEntry) -> str:
+    """How large the answers are: "balances 1–40, bytes 332–1,604"."""
+    spans = {name: tuple(map(units.count, span)) for name, span in endpoint.sizes.items()}
+    told = [f"{name} {low if low == high else f'{low}–{high}'}" for name, (low, high) in spans.items()]
+    return ", ".join(told) or units.UNSET
 
 
 def _cut(text_: str) -> str:

@@ -189,6 +189,7 @@ class Service:
 
     Attributes:
         strata: by endpoint, how many requests there are of each kind.
+        sizes: by endpoint and by what was counted ("bytes", "coins"), the least and the most of its requests' answers.
         skipped: endpoints that are not measured, with the reason.
         corpus_hash: of the requests; two tests with the same one asked the same.
         facts: what a report says of the server, in its order.
@@ -204,6 +205,7 @@ class Service:
     facts: tuple[Fact, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    sizes: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
 
 class System(Protocol):

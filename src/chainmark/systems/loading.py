@@ -28,6 +28,7 @@ from chainmark.stats.summarise import summarise
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.base import ServedSystem, Service, ServiceOrder
+from chainmark.systems.hardware import server_hardware
 from chainmark.systems.runner import new_experiment_id, tool_version, utc_now
 
 REPORT = "load.json"
@@ -108,7 +109,7 @@ class Tester:
         result: LoadResult,
     ) -> LoadReport:
         targets = [
-            _target_entry(service, run.run_id, one, result.interrupted)
+            _target_entry(load, service, run.run_id, one, result.interrupted)
             for service, run, one in zip(services, unfinished, result.servers, strict=True)
         ]
         names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in services)
@@ -131,7 +132,10 @@ class Tester:
         run.write_events("seconds", seconds_frame(found))
         run.write_events("errors", errors_frame(found))
         write_bytes(run.raw / REPORT, json_bytes(test.report))
-        catalogue = load_catalogue_of(self.system.name, self.system.title, found)
+        # Its own conditions as well: what else of its servers a comparison must know.
+        catalogue = load_catalogue_of(self.system.name, self.system.title, found).model_copy(
+            update={"conditions": self.system.catalogue().conditions}
+        )
         samples = samples_of(found)
         for population, frame in samples.items():
             run.write_samples(population, frame)
@@ -168,7 +172,11 @@ def _manifest(test: _Test, part: _Part) -> Manifest:
         profile_name=load.name,
         profile=test.profile.model_dump(mode="json", by_alias=True),
         workload={**load.workload(), "corpus": service.corpus_hash},
-        conditions={"scenario": load.scenario or "standard", **service.conditions},
+        conditions={
+            "scenario": load.scenario or "standard",
+            "hardware": server_hardware(load, service.target).value,
+            **service.conditions,
+        },
         tool_version=tool_version(),
         # Two servers of one version are not one build: what differs between them is not noise.
         configuration=Configuration(effective={"target": {"url": service.target.url}}),
@@ -178,7 +186,7 @@ def _manifest(test: _Test, part: _Part) -> Manifest:
         host=host_facts(),
         experiment=part.place,
         counts=_counts(part.result),
-        facts=list(service.facts),
+        facts=_server_facts(load, service),
         gates=gates,
         warnings=[
             *service.warnings,
@@ -195,15 +203,23 @@ def _plan(load: LoadProfile, seed: int) -> LoadPlan:
     return LoadPlan(load.agreement, load.search.plans(), load.step_settings(seed), fixed)
 
 
-def _target_entry(service: Service, run_id: str, result: ServerResult, interrupted: bool) -> TargetEntry:
+def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
+    return [*service.facts, server_hardware(load, service.target)]
+
+
+def _target_entry(
+    load: LoadProfile, service: Service, run_id: str, result: ServerResult, interrupted: bool
+) -> TargetEntry:
     return TargetEntry(
         name=service.target.name,
         url=service.target.url,
         subject=service.subject,
         run_id=run_id,
-        facts=[*service.facts, *_looks_fact(result)],
+        facts=[*_server_facts(load, service), *_looks_fact(result)],
         endpoints=[
-            endpoint_entry(found, service.strata.get(found.endpoint.id, {}), notes_of(found))
+            endpoint_entry(found, service.strata.get(found.endpoint.id, {}), notes_of(found)).model_copy(
+                update={"sizes": dict(service.sizes.get(found.endpoint.id, {}))}
+            )
             for found in result.found
         ],
         skipped=dict(service.skipped),

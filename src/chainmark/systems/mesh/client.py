@@ -115,6 +115,8 @@ class MeshClient:
     ) -> None:
         self.url = _checked_url(url)
         self._timeout_s = timeout_s
+        # By path and body, of the last answer to each: what is asked under load was asked here before.
+        self.answer_bytes: dict[tuple[str, str], int] = {}
         self._extensions = {"sni_hostname": server_name} if server_name else {}
         # Loading certificates takes 35 ms, and there is nothing to verify on plain HTTP. The engine knows no proxy,
         # so a proxy named by the environment must not answer here either.
@@ -152,6 +154,7 @@ class MeshClient:
             )
         except httpx.HTTPError as error:
             raise self._error(path, error) from error
+        self.answer_bytes[path, content] = len(response.content)
         return _answer(response, time.perf_counter() - started)
 
     def _error(self, path: str, error: httpx.HTTPError) -> EnvironmentFailure:

@@ -10,16 +10,17 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.systems.mesh import bodies, expectations
+from chainmark.systems.mesh.accounts import distinct_names, in_words, weight
 from chainmark.systems.mesh.bodies import Body, ReadEndpoint, canonical
 from chainmark.systems.mesh.client import MeshClient
-from chainmark.systems.mesh.discovery import Asked, BlockIdentifier, Offering, Server, accounts_of, ask, other_hashes
+from chainmark.systems.mesh.discovery import BlockIdentifier, Offering, Server, accounts_of, ask, other_hashes
 from chainmark.systems.mesh.expectations import Expectation
 from chainmark.systems.mesh.pinned import (
     Corpus,
@@ -30,6 +31,7 @@ from chainmark.systems.mesh.pinned import (
     Unmeasured,
     server_facts,
 )
+from chainmark.systems.mesh.pruning import ask_block, first_answered
 from chainmark.systems.mesh.strata import Levels, draw
 
 SIZES = ("small", "middle", "large")
@@ -56,6 +58,8 @@ class CorpusOrder(BaseModel):
         settled_blocks: the newest so many blocks are left out: they may still be replaced by others.
         recent_blocks: how many blocks count as recent, at most half of those that can be asked for.
         newest_index: the last block that may be drawn, so that a moving chain gives the same corpus again.
+        largest: keep only so many accounts, those with the most behind them, each a stratum; 0: all kinds alike.
+        addresses: ask for these accounts and for no others, each a stratum.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,6 +72,8 @@ class CorpusOrder(BaseModel):
     settled_blocks: int = Field(10, ge=0)
     recent_blocks: int = Field(5_000, ge=1)
     newest_index: int | None = Field(None, ge=0)
+    largest: int = Field(0, ge=0)
+    addresses: list[Annotated[str, Field(min_length=1)]] = []
 
 
 def sample(server: Server, client: MeshClient, order: CorpusOrder, progress: Progress) -> Corpus:
@@ -88,6 +94,7 @@ class _Candidate:
     expect: Expectation
     measure: int = 0
     group: str = ""
+    account: str = ""
     facts: dict[str, int] = field(default_factory=dict)
 
 
@@ -155,22 +162,14 @@ class _Sampler:
 
     def _floor(self, first: int, last: int) -> int:
         """The first block that is answered: a pruned server may not say that it is one."""
-        if (asked := self._block(first)).reason is None:
-            return first
-        if (newest := self._block(last)).reason is not None:
-            raise UsageError(f"/block of {self._server.url} cannot be sampled: {newest.reason}", f"{asked.reason}")
-        refused, answered = first, last
-        while answered - refused > 1:
-            middle = (refused + answered) // 2
-            if self._block(middle).reason is None:
-                answered = middle
-            else:
-                refused = middle
-        return answered
-
-    def _block(self, index: int) -> Asked:
-        body = bodies.block(self._network, {"index": index})
-        return ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
+        found = first_answered(self._server, self._client, first, last)
+        if found is None:
+            reason = ask_block(self._server, self._client, last).reason
+            raise UsageError(
+                f"/block of {self._server.url} cannot be sampled: {reason}",
+                f"block {first} is refused, and so is block {last}",
+            )
+        return found
 
     def _source(self, name: str) -> random.Random:
         """Random numbers of one purpose: looking at more blocks must not change which accounts are drawn."""
@@ -184,7 +183,7 @@ class _Sampler:
         transactions: list[_Transaction] = []
         drawn = self._drawn_blocks(first, last)
         for number, (index, age) in enumerate(drawn, 1):
-            asked = self._block(index)
+            asked = ask_block(self._server, self._client, index)
             if asked.reason is not None or asked.answer is None:
                 self._refuse(bodies.BLOCK, bodies.block(self._network, {"index": index}), asked.reason)
             else:
@@ -224,7 +223,7 @@ class _Sampler:
             return
         size = asked.answer.size_bytes
         facts = {"bytes": size, "transactions": len(inline) + len(others)}
-        candidates.append(_Candidate(body, expected, size, age, facts))
+        candidates.append(_Candidate(body, expected, size, age, facts=facts))
         where = BlockIdentifier(identifier["index"], identifier["hash"])
         for one in inline:
             transactions.append(_Transaction(where, one["transaction_identifier"]["hash"], len(one["operations"])))
@@ -280,21 +279,85 @@ class _Sampler:
 
     def _of_accounts(self) -> None:
         self._progress.stage("sampling accounts")
-        seen = sorted(self._accounts.items())
-        chosen = self._chosen(seen, self._order.accounts, lambda one: -one[1], "accounts")
-        found: dict[ReadEndpoint, list[_Candidate]] = {read: [] for read in _ACCOUNT_READS}
+        chosen = self._chosen_accounts()
+        found: dict[ReadEndpoint, list[_Candidate]] = {
+            read: [] for read in _ACCOUNT_READS if self._server.offered(read)
+        }
         for number, (text, times) in enumerate(chosen, 1):
-            for read, (expected, counted) in _ACCOUNT_READS.items():
-                if not self._server.offered(read):
-                    continue
+            for read, candidates in found.items():
+                expected, counted = _ACCOUNT_READS[read]
                 body = self._account_body(read, self._account_of[text])
                 document = self._ask(read, body, expected)
                 if document is not None:
                     count = document[counted] if isinstance(document[counted], int) else len(document[counted])
-                    found[read].append(_Candidate(body, expected, count, facts={counted: count, "seen": times}))
+                    facts = {counted: count} if self._order.addresses else {counted: count, "seen": times}
+                    candidates.append(_Candidate(body, expected, count, account=text, facts=facts))
             self._progress.update(number / len(chosen), text)
-        for read, (_, counted) in _ACCOUNT_READS.items():
-            self._enter(read, found[read], COUNTS, counted.replace("total_count", "transactions"))
+        if self._order.addresses or self._order.largest:
+            self._enter_each(found)
+            return
+        for read, candidates in found.items():
+            self._enter(read, candidates, COUNTS, _ACCOUNT_READS[read][1].replace("total_count", "transactions"))
+
+    def _chosen_accounts(self) -> list[tuple[str, int]]:
+        """Accounts and how often they were seen: those that were named, or some of those in the blocks."""
+        if not self._order.addresses:
+            return self._chosen(sorted(self._accounts.items()), self._order.accounts, lambda one: -one[1], "accounts")
+        named = {canonical({"address": address}): {"address": address} for address in self._order.addresses}
+        self._account_of |= named
+        return [(text, self._accounts[text]) for text in named]
+
+    def _enter_each(self, found: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
+        """The named accounts, or the heaviest, each as a stratum; every endpoint is asked for the same ones."""
+        facts: dict[str, dict[str, int]] = {}
+        for candidates in found.values():
+            for one in candidates:
+                facts.setdefault(one.account, {}).update(one.facts)
+        if self._order.addresses:
+            self._require_named(found)
+            kept = list(facts)
+        else:
+            kept = sorted(facts, key=lambda text: (*(-part for part in weight(facts[text])), text))
+            kept = kept[: self._order.largest]
+        names = distinct_names([str(self._account_of[text]["address"]) for text in kept])
+        strata = {
+            text: Stratum(name=name, description=in_words(facts[text])) for text, name in zip(kept, names, strict=True)
+        }
+        for read, candidates in found.items():
+            self._enter_strata(read, candidates, strata)
+
+    def _enter_strata(
+        self, read: ReadEndpoint, candidates: Sequence[_Candidate], strata: Mapping[str, Stratum]
+    ) -> None:
+        by_account = {one.account: one for one in candidates}
+        kept = {text: by_account[text] for text in strata if text in by_account}
+        if not kept:
+            return
+        refused = sum(refusal.endpoint == read.id for refusal in self._refused)
+        self._endpoints[read.id] = CorpusEndpoint(
+            id=read.id,
+            strata=[strata[text] for text in kept],
+            items=[
+                Item(body=one.body, expect=one.expect, stratum=strata[text].name, facts=one.facts)
+                for text, one in kept.items()
+            ],
+            asked=len(candidates) + refused,
+            refused=refused,
+            left_out=len(candidates) - len(kept),
+        )
+
+    def _require_named(self, found: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
+        """Who names an address wants it measured: without an answer for it there is nothing to go on with."""
+        for read, candidates in found.items():
+            for address in self._order.addresses:
+                account = {"address": address}
+                if canonical(account) not in {one.account for one in candidates}:
+                    body = self._account_body(read, account)
+                    reason = next(one.reason for one in self._refused if (one.endpoint, one.body) == (read.id, body))
+                    raise UsageError(
+                        f"{read.path} of {self._server.url} does not answer for the address `{address}`: {reason}",
+                        "is it an address of this network, written as this server writes it?",
+                    )
 
     def _account_body(self, read: ReadEndpoint, account: Mapping[str, Any]) -> Body:
         if read == bodies.ACCOUNT_COINS:

@@ -198,6 +198,33 @@ class Corpus(_Strict):
             for one in self.endpoints
         }
 
+    def ranges(
+        self, answer_bytes: Mapping[tuple[str, str], int], strata: Sequence[str] | None = None
+    ) -> dict[str, dict[str, tuple[int, int]]]:
+        """The least and the most of what was counted in the items, by endpoint id and by what was counted.
+
+        Args:
+            answer_bytes: of the answers of this server, by path and body; what was not asked is left out.
+            strata: only items of these; None: all.
+        """
+        found: dict[str, dict[str, tuple[int, int]]] = {}
+        for one, item in self._items():
+            if strata is not None and item.stratum not in strata:
+                continue
+            size = answer_bytes.get((one.read.path, canonical(item.body)))
+            counted = {**item.facts, **({} if size is None else {"bytes": size})}
+            for id_ in (one.id, _stratum_id(one.id, item.stratum)):
+                ranges = found.setdefault(id_, {})
+                for name, value in counted.items():
+                    low, high = ranges.get(name, (value, value))
+                    ranges[name] = min(low, value), max(high, value)
+        return found
+
+    def addresses(self) -> set[str]:
+        """Of the accounts that are asked for."""
+        accounts = [item.body.get("account_identifier") for _, item in self._items()]
+        return {account["address"] for account in accounts if account}
+
     def skipped(self) -> dict[str, str]:
         """The endpoints without items, by label, with the reason."""
         return {READS_BY_ID[one.endpoint].label: f"{one.state}: {one.reason}" for one in self.unmeasured}
@@ -288,11 +315,14 @@ def _endpoints(one: CorpusEndpoint, strata: Sequence[str] | None, *, by_stratum:
         requests = tuple(_request(one.read, item) for item in items if item.stratum == stratum.name)
         if requests:
             label = f"{one.read.label}, {stratum.name}"
-            yield Endpoint(f"{one.id}__{_identifier(stratum.name)}", label, requests, ERROR_POINTERS)
+            yield Endpoint(_stratum_id(one.id, stratum.name), label, requests, ERROR_POINTERS)
 
 
-def _identifier(name: str) -> str:
-    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name.lower())
+def _stratum_id(endpoint_id: str, name: str) -> str:
+    """Of a stratum that is measured as an endpoint of its own."""
+    return f"{endpoint_id}__" + "".join(
+        letter if letter.isascii() and letter.isalnum() else "_" for letter in name.lower()
+    )
 
 
 def _request(read: ReadEndpoint, item: Item) -> Request:

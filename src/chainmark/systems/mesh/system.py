@@ -20,16 +20,19 @@ from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder, Service, ServiceOrder
 from chainmark.systems.corpora import KeptCorpus, WrongRequest
 from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
-from chainmark.systems.mesh.client import MeshClient
+from chainmark.systems.mesh.client import DEFAULT_TIMEOUT_S, MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
 from chainmark.systems.mesh.discovery import Offering, Server, discover
 from chainmark.systems.mesh.pinned import Corpus, Refusal
 from chainmark.systems.mesh.profile import MeshProfile
+from chainmark.systems.mesh.pruning import PRUNING, Pruning, read_pruning
 from chainmark.systems.mesh.published_import import ingest_published, parts_of
 from chainmark.systems.profiles import check_profile
 
 NODE_VERSION = "node_version"
+# What was counted in a request's answer, as a report calls it.
+_COUNTED = {"total_count": "transactions in all", "seen": "times seen in blocks"}
 
 
 class MeshApi:
@@ -40,7 +43,8 @@ class MeshApi:
 
     def catalogue(self) -> Catalogue:
         """The metrics of a server that offers everything, each endpoint at one level as an example."""
-        return typical_catalogue(self.name, self.title, [Endpoint(read.id, read.label, ()) for read in READS])
+        typical = typical_catalogue(self.name, self.title, [Endpoint(read.id, read.label, ()) for read in READS])
+        return typical.model_copy(update={"conditions": [*typical.conditions, PRUNING]})
 
     def profile(self, content: Mapping[str, object]) -> MeshProfile:
         """Check a profile."""
@@ -61,29 +65,38 @@ class MeshApi:
     def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
         """Ask the server what it is, and take or sample what it is to be asked."""
         mesh = cast(MeshProfile, profile)
-        with MeshClient.of(order.target) as client:
+        strata = mesh.mesh.strata or None
+        with MeshClient.of(order.target, _timeout_s(mesh)) as client:
             server = discover(client, mesh.mesh.network or None, metadata_options=mesh.mesh.metadata_options or None)
             corpus, wrong = _corpus(mesh, order, server, client, progress)
+            pruning = read_pruning(server, client)
+            ranges = corpus.ranges(client.answer_bytes, strata)
         if order.pinned is not None:
             corpus.save(order.pinned)
-        names = order.endpoints or mesh.mesh.endpoints
-        endpoints = corpus.load_endpoints(names, strata=mesh.mesh.strata or None, by_stratum=mesh.mesh.by_stratum)
+        skipped = _skipped(server, corpus)
+        # What a profile names is measured as far as it is there; what the command names must be there.
+        names = order.endpoints or [name for name in mesh.mesh.endpoints if corpus.endpoint(name) is not None]
+        if mesh.mesh.endpoints and not names:
+            endpoints: tuple[Endpoint, ...] = ()
+        else:
+            endpoints = corpus.load_endpoints(names, strata=strata, by_stratum=mesh.mesh.by_stratum)
         return Service(
             subject=_subject(server, order.version),
             target=order.target,
             endpoints=endpoints,
             strata=corpus.strata_counts(),
-            skipped=_skipped(server, corpus),
+            sizes={id_: {_COUNTED.get(key, key): span for key, span in one.items()} for id_, one in ranges.items()},
+            skipped=_asked_for(skipped, order.endpoints or mesh.mesh.endpoints),
             corpus_hash=corpus.hash,
-            facts=_facts(server, corpus),
-            conditions={"network": server.network_name},
+            facts=_facts(server, corpus, pruning),
+            conditions={"network": server.network_name, PRUNING.id: pruning.condition},
             warnings=tuple(_warnings(wrong)),
         )
 
     def keep_corpus(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> KeptCorpus:
         """Sample requests, or take those of CSV files, and write what the server answers rightly."""
         mesh = cast(MeshProfile, profile)
-        with MeshClient.of(order.target) as client:
+        with MeshClient.of(order.target, _timeout_s(mesh)) as client:
             server = discover(client, mesh.mesh.network or None, metadata_options=mesh.mesh.metadata_options or None)
             corpus, _ = _corpus(mesh, order, server, client, progress)
         if order.pinned is not None:
@@ -96,6 +109,11 @@ class MeshApi:
         with MeshClient.of(target) as client:
             server = discover(client, corpus.network_name)
             return _kept(corpus), _wrong(corpus.check_against(server, client, progress))
+
+
+def _timeout_s(profile: MeshProfile) -> float:
+    """As long as under load: a heavy account may need longer than others are given."""
+    return profile.steps.timeout_s or max(DEFAULT_TIMEOUT_S, 2.0 * profile.sla.p99_s)
 
 
 def _kept(corpus: Corpus) -> KeptCorpus:
@@ -120,6 +138,12 @@ def _corpus(
         progress.stage(f"sampling requests from {server.url}")
         return sample(server, client, mesh.corpus, progress), []
     corpus = read_corpus(order.corpus, server)
+    missing = sorted(set(mesh.corpus.addresses) - corpus.addresses())
+    if missing:
+        raise UsageError(
+            f"{order.corpus} asks nothing about the address `{missing[0]}`",
+            "leave out the file, and requests are made for the addresses that you name",
+        )
     if not corpus.validated:
         return corpus.validated_by(server, client, progress), []
     wrong = corpus.check_against(server, client, progress)
@@ -160,14 +184,25 @@ def _skipped(server: Server, corpus: Corpus) -> dict[str, str]:
     return skipped
 
 
-def _facts(server: Server, corpus: Corpus) -> tuple[Fact, ...]:
-    versions = ", ".join(f"{name.removesuffix('_version')} {text}" for name, text in server.versions.items())
+def _asked_for(skipped: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Who chose endpoints need not hear of the others."""
+    wanted = {READS_BY_ID[name].label if name in READS_BY_ID else name for name in names}
+    return {
+        label: reason
+        for label, reason in skipped.items()
+        if not names or label in wanted or label.partition(" (")[0] in wanted
+    }
+
+
+def _facts(server: Server, corpus: Corpus, pruning: Pruning) -> tuple[Fact, ...]:
+    told = {name.removesuffix("_version"): text or "not told" for name, text in server.versions.items()}
+    versions = ", ".join(f"{name} {text}" for name, text in told.items())
     items = sum(len(one.items) for one in corpus.endpoints)
-    oldest = f", oldest {server.oldest.index:,}" if server.oldest else ""
     return (
         Fact(label="Network", value=server.network_name),
         Fact(label="Versions", value=versions),
-        Fact(label="Chain", value=f"block {server.current.index:,}{oldest}"),
+        Fact(label="Chain", value=f"block {server.current.index:,}"),
+        Fact(label="Pruning of blocks", value=pruning.words),
         Fact(label="Corpus", value=f"{items:,} requests, {corpus.origin}, {corpus.hash[:16]}"),
     )
 

@@ -1,0 +1,23 @@
+"""What is known of the machines that load-tested servers run on."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from chainmark.capacity.model import Target
+from chainmark.capacity.profile import LoadProfile
+from chainmark.core.manifest import Fact
+from chainmark.network.addresses import is_own
+
+LABEL = "Hardware"
+NOT_STATED = "not stated"
+
+
+def server_hardware(profile: LoadProfile, target: Target) -> Fact:
+    """The server's machine: what the profile says of it, or that it is this one; nothing else can be read from here."""
+    stated = profile.hardware if isinstance(profile.hardware, str) else profile.hardware.get(target.name, "")
+    if stated:
+        return Fact(label=LABEL, value=f"{stated} (stated, not read)")
+    if is_own(urlsplit(target.url).hostname or ""):
+        return Fact(label=LABEL, value="the machine that made the load, unless forwarded")
+    return Fact(label=LABEL, value=NOT_STATED)

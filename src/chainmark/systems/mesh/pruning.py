@@ -1,0 +1,98 @@
+"""Whether a server is pruned, and from which block on it still answers: read from the server, never typed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from chainmark.core.metric import Condition
+from chainmark.systems.mesh import bodies, expectations
+from chainmark.systems.mesh.client import MeshClient
+from chainmark.systems.mesh.discovery import Asked, Offering, Server, ask
+
+PRUNING = Condition(
+    id="pruning",
+    label="pruning of blocks",
+    explanation="One server keeps other blocks than the other, so the same request reads another amount of data.",
+)
+NOT_STATED = "not stated"
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What a server keeps of its chain's blocks; what else it may have dropped, no Mesh server tells.
+
+    Attributes:
+        pruned: None where it neither says so nor answers for any block.
+        oldest: the first block that is answered; kept: how many there are from it to the newest.
+        told: whether `/network/status` names that block.
+    """
+
+    pruned: bool | None
+    oldest: int = 0
+    kept: int = 0
+    told: bool = False
+
+    @property
+    def condition(self) -> str:
+        """For comparisons: the blocks that are kept, in round numbers, since the window of a server moves.
+
+        The rounding is to one digit: a week's blocks and a month's differ, two tests of one server do not.
+        """
+        if self.pruned is None:
+            return NOT_STATED
+        return f"on, the newest {_rounded(self.kept):,} blocks or so" if self.pruned else "off"
+
+    @property
+    def words(self) -> str:
+        """For a report: exactly, with where it was read."""
+        if self.pruned is None:
+            return NOT_STATED
+        by = "`oldest_block_identifier` says" if self.told else "the first block that is answered"
+        if not self.pruned:
+            return f"off ({by})" if self.told else "off (the chain is answered for from its beginning)"
+        return f"on, oldest block {self.oldest:,} ({by})"
+
+
+def read_pruning(server: Server, client: MeshClient) -> Pruning:
+    """Ask for the oldest block; where it is refused, search the first one that is answered.
+
+    A server whose very first block cannot be asked for is not pruned: some have no block for their genesis.
+    """
+    if server.offer(bodies.BLOCK).state is not Offering.OFFERED:
+        return Pruning(None) if server.oldest is None else _pruning(server, server.oldest.index)
+    found = first_answered(server, client, server.first_index, server.current.index)
+    return Pruning(None) if found is None else _pruning(server, found)
+
+
+def _pruning(server: Server, oldest: int) -> Pruning:
+    told = server.oldest is not None and server.oldest.index == oldest
+    return Pruning(oldest > server.genesis.index + 1, oldest, max(1, server.current.index - oldest + 1), told)
+
+
+def first_answered(server: Server, client: MeshClient, first: int, last: int) -> int | None:
+    """The first block from ``first`` to ``last`` that is answered, by bisection; None where the last is not."""
+    if ask_block(server, client, first).reason is None:
+        return first
+    if ask_block(server, client, last).reason is not None:
+        return None
+    refused, answered = first, last
+    while answered - refused > 1:
+        middle = (refused + answered) // 2
+        if ask_block(server, client, middle).reason is None:
+            answered = middle
+        else:
+            refused = middle
+    return answered
+
+
+def ask_block(server: Server, client: MeshClient, index: int) -> Asked:
+    """Ask for a block by its index alone."""
+    body = bodies.block(server.network, {"index": index})
+    return ask(client, bodies.BLOCK, body, expectations.block({"index": index}))
+
+
+def _rounded(count: int) -> int:
+    """To one digit."""
+    power = 10 ** math.floor(math.log10(count))
+    return int(round(count / power) * power)

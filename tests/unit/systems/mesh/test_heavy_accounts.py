@@ -1,0 +1,105 @@
+"""Load on the heaviest accounts: the right ones are asked for, and their weight is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.capacity.model import Target
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Silent
+from chainmark.systems.base import Service, ServiceOrder
+from chainmark.systems.mesh.accounts import distinct_names
+from chainmark.systems.mesh.system import SYSTEM
+from chainmark.systems.profiles import read_profile
+
+from tests.unit.systems.mesh.scripted_server import Reply, Script, answer, chain, serving
+
+BLOCK = {"block_identifier": {"index": 1, "hash": "b1"}}
+COIN = {"coin_identifier": {"identifier": "c"}, "amount": {"value": "1", "currency": {"symbol": "x", "decimals": 0}}}
+
+
+def _weight(address: str) -> int:
+    return int(address.removeprefix("a")) ** 2
+
+
+def _accounts() -> Script:
+    """The accounts a0 to a6 of the chain; a5 has 25 coins. Their balances are all alike, as on most chains."""
+
+    def coins(body: dict[str, Any]) -> Reply:
+        address = body["account_identifier"]["address"]
+        if not address.startswith("a"):
+            return answer({"code": 7, "message": "no such account", "retriable": False}, 500)
+        return answer({**BLOCK, "coins": [COIN] * _weight(address)})
+
+    balance = {"value": "1", "currency": {"symbol": "x", "decimals": 0}}
+    return {
+        **chain(height=300),
+        "/account/coins": coins,
+        "/account/balance": lambda _: answer({**BLOCK, "balances": [balance]}),
+    }
+
+
+def _prepared(url: str, *settings: str, endpoints: tuple[str, ...] = ()) -> Service:
+    profile = SYSTEM.profile(read_profile("mesh/huge-address", settings))
+    return SYSTEM.prepare(profile, ServiceOrder(Target("server", url), endpoints=endpoints), Silent())
+
+
+def _asked(service: Service, endpoint: str) -> set[str]:
+    found = next(one for one in service.endpoints if one.id == endpoint)
+    return {request.body.partition('"address":"')[2].partition('"')[0] for request in found.requests if request.body}
+
+
+def test_the_shipped_profile_asks_for_the_accounts_with_the_most_behind_them() -> None:
+    with serving(_accounts()) as url:
+        service = _prepared(url, "corpus.largest=2")
+    assert {one.id for one in service.endpoints} == {"account_balance", "account_coins"}
+    # The same accounts at both endpoints, although their balances do not tell them apart.
+    assert _asked(service, "account_coins") == _asked(service, "account_balance") == {"a5", "a6"}
+    assert service.strata["account_coins"] == {"a6": 1, "a5": 1}
+    assert service.sizes["account_coins"]["coins"] == (25, 36)
+    low, high = service.sizes["account_coins"]["bytes"]
+    assert 25 * 50 < low < high
+    # Of the endpoints that it names, one is not offered: that is told, and the others are measured.
+    assert list(service.skipped) == ["/search/transactions (by address)"]
+
+
+def test_addresses_by_name() -> None:
+    with serving(_accounts()) as url:
+        service = _prepared(url, 'corpus.addresses=["a3", "a60"]')
+        assert _asked(service, "account_coins") == {"a3", "a60"}
+        assert service.sizes["account_coins"]["coins"] == (9, 3_600)
+        with pytest.raises(UsageError, match="does not answer for the address `typo`: 500 code 7 “no such account”"):
+            _prepared(url, 'corpus.addresses=["a3", "typo"]')
+
+
+def test_each_account_by_itself() -> None:
+    with serving(_accounts()) as url:
+        service = _prepared(url, "corpus.largest=2", "mesh.by_stratum=true")
+    assert service.sizes["account_coins__a6"]["coins"] == (36, 36)
+    assert [one.label for one in service.endpoints if one.id == "account_coins__a6"] == ["/account/coins, a6"]
+
+
+def test_an_endpoint_that_the_command_names_must_be_there() -> None:
+    with serving(_accounts()) as url, pytest.raises(UsageError, match="the corpus has no endpoint `search_by_address`"):
+        _prepared(url, endpoints=("search_by_address",))
+
+
+def test_a_file_that_does_not_ask_about_the_named_address(tmp_path: Any) -> None:
+    path = tmp_path / "corpus.json"
+    with serving(_accounts()) as url:
+        order = ServiceOrder(Target("server", url), pinned=path)
+        SYSTEM.prepare(SYSTEM.profile(read_profile("mesh/huge-address")), order, Silent())
+        named = SYSTEM.profile(read_profile("mesh/huge-address", ['corpus.addresses=["a60"]']))
+        with pytest.raises(UsageError, match="asks nothing about the address `a60`"):
+            SYSTEM.prepare(named, ServiceOrder(Target("server", url), corpus=path), Silent())
+
+
+@given(st.lists(st.text(min_size=1, max_size=120), max_size=30, unique=True))
+def test_short_names_stay_apart(addresses: list[str]) -> None:
+    """Two accounts of one name would be one stratum."""
+    names = distinct_names(addresses)
+    assert len(set(names)) == len(addresses)

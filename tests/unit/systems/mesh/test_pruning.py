@@ -1,0 +1,75 @@
+"""Whether a server is pruned is read from it: what somebody types into a report is what somebody forgot to change."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chainmark.systems.mesh.client import MeshClient
+from chainmark.systems.mesh.discovery import discover
+from chainmark.systems.mesh.pruning import PRUNING, Pruning, read_pruning
+from chainmark.systems.mesh.system import SYSTEM
+
+from tests.unit.systems.mesh.scripted_server import Script, answer, chain, serving
+
+
+def _read(script: Script) -> Pruning:
+    with serving(script) as url, MeshClient(url) as client:
+        return read_pruning(discover(client), client)
+
+
+def _telling(oldest: int, **of_chain: int) -> Script:
+    """A server whose status names its oldest block, as the standard asks of one that is pruned."""
+    script = chain(**of_chain)
+
+    def status(body: dict[str, Any]) -> Any:
+        reply = script["/network/status"](body)
+        return answer({**json.loads(reply[2]), "oldest_block_identifier": {"index": oldest, "hash": "b"}})
+
+    return {**script, "/network/status": status}
+
+
+def test_a_server_that_has_all_blocks() -> None:
+    found = _read(chain())
+    assert (found.pruned, found.condition) == (False, "off")
+
+
+@pytest.mark.parametrize("telling", [True, False])
+def test_a_pruned_server_whether_it_tells_or_not(telling: bool) -> None:
+    pruned = {"height": 1_000, "pruned_below": 737}
+    found = _read(_telling(737, **pruned) if telling else chain(**pruned))
+    assert (found.pruned, found.oldest, found.kept, found.told) == (True, 737, 264, telling)
+    assert found.words.startswith("on, oldest block 737 (")
+    assert ("oldest_block_identifier" in found.words) is telling
+
+
+def test_a_server_that_tells_an_oldest_block_and_does_not_answer_for_it() -> None:
+    """What it answers counts: the load is made of that."""
+    found = _read(_telling(500, height=1_000, pruned_below=737))
+    assert (found.oldest, found.told) == (737, False)
+
+
+def test_a_genesis_that_is_no_block_is_not_pruning() -> None:
+    assert _read(chain(pruned_below=1)).condition == "off"
+    assert _read(chain(pruned_below=2)).pruned
+
+
+def test_without_blocks_nothing_is_claimed() -> None:
+    script = {path: reply for path, reply in chain().items() if path != "/block"}
+    assert (_read(script).pruned, _read(script).words) == (None, "not stated")
+    refusing = {**chain(), "/block": lambda _: answer({"code": 1, "message": "no", "retriable": False}, 500)}
+    assert _read(refusing).condition == "not stated"
+
+
+def test_a_window_that_moves_is_the_same_condition_and_another_window_is_not() -> None:
+    """Every comparison of two tests of one server would warn otherwise, and nobody would read warnings any more."""
+    week = Pruning(True, 10_000_000, 30_240).condition
+    assert Pruning(True, 10_000_700, 30_191).condition == week
+    assert Pruning(True, 9_900_000, 129_600).condition != week
+    assert "30,000" in week
+
+
+def test_comparisons_can_explain_it() -> None:
+    assert PRUNING in SYSTEM.catalogue().conditions

@@ -1,0 +1,46 @@
+"""A server's hardware: read where it is this machine, told as stated where somebody says it, never guessed."""
+
+from __future__ import annotations
+
+import socket
+
+import psutil
+import pytest
+
+from chainmark.capacity.model import Target
+from chainmark.capacity.profile import LoadProfile
+from chainmark.network.addresses import is_own
+from chainmark.systems.hardware import NOT_STATED, server_hardware
+
+ELSEWHERE = "192.0.2.7"  # RFC 5737: an address of nobody
+
+
+def _told(url: str, hardware: str | dict[str, str] = "") -> str:
+    profile = LoadProfile(system="x", name="x", hardware=hardware)
+    return server_hardware(profile, Target("new", url)).value
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.21.3.4", "::1", "localhost"])
+def test_a_loopback_address_is_of_this_machine(host: str) -> None:
+    assert is_own(host)
+
+
+def test_the_addresses_of_its_interfaces_are_of_this_machine() -> None:
+    """A test of the machine's outer address is as local as one of the loopback's."""
+    interfaces = psutil.net_if_addrs().values()
+    own = [one.address for addresses in interfaces for one in addresses if one.family == socket.AF_INET]
+    assert own
+    assert all(map(is_own, own))
+
+
+@pytest.mark.parametrize("host", [ELSEWHERE, "no-such-host.invalid", "", "x" * 300])
+def test_whatever_else_is_not(host: str) -> None:
+    assert not is_own(host)
+
+
+def test_what_a_report_says() -> None:
+    assert _told("http://127.0.0.1:8080").startswith("the machine that made the load")
+    assert _told(f"http://{ELSEWHERE}/rosetta") == NOT_STATED
+    assert _told(f"http://{ELSEWHERE}", "8 cores") == "8 cores (stated, not read)"
+    assert _told(f"http://{ELSEWHERE}", {"new": "8 cores"}) == "8 cores (stated, not read)"
+    assert _told(f"http://{ELSEWHERE}", {"old": "8 cores"}) == NOT_STATED
