@@ -79,6 +79,19 @@ def test_a_capacity_that_was_asked_for_and_is_not_reached(profile: Path, tmp_pat
     assert failure.attrib["message"]
 
 
+def test_only_what_was_asked_for_decides_where_something_was(profile: Path, tmp_path: Path) -> None:
+    """An endpoint that is slow from the first level on fails a pipeline, unless that asks for another one alone."""
+    spare = '\n[[request]]\nendpoint = "spare"\npath = "/spare"\n'
+    profile.write_text(PROFILE + spare, encoding="utf-8")
+    slow = Reply(after_s=0.06)
+    with serving(lambda asked: slow if asked.path == "/spare" else RIGHT) as server:
+        limit, page = ("--set", "sla.p99_s=0.05"), tmp_path / "load.md"
+        assert _load(profile, server.url, *limit).exit_code == ExitCode.FAIL
+        result = _load(profile, server.url, *limit, "--set", "require.work.clients=4", "--md", str(page))
+    assert result.exit_code == ExitCode.DONE, result.stdout
+    assert "missed, not required" in page.read_text(encoding="utf-8")
+
+
 def test_servers_and_profiles_that_are_not_there(profile: Path, store: Store) -> None:
     with nobody_listens() as url, pytest.raises(EnvironmentFailure) as caught:
         _load(profile, url)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from chainmark.core import units
@@ -33,6 +33,7 @@ class Ruling:
         kind: None where no capacity was looked for.
         required: clients or requests per second that were asked for; None: that its lowest level passes.
         reason: a clause without the endpoint's name.
+        gates: whether it counts for the whole. Who requires some capacities is not failed by others.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Ruling:
     required: float | None
     verdict: LoadVerdict
     reason: str
+    gates: bool = True
 
     @property
     def name(self) -> str:
@@ -65,17 +67,18 @@ def bare_level(kind: str | None, value: float) -> str:
 
 def rulings(report: LoadReport) -> list[Ruling]:
     """One ruling for each capacity that was looked for or asked for, server by server."""
-    return [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
+    ruled = [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
+    return [replace(one, gates=one.required is not None) for one in ruled] if report.required else ruled
 
 
 def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[LoadVerdict, list[str]]:
-    """The verdict of the whole, and why: a sentence for each capacity that is not met.
+    """The verdict of the whole, and why: a sentence for each capacity that gates and is not met.
 
     Args:
         report: the document.
         ruled: its rulings, where they are known already.
     """
-    ruled = rulings(report) if ruled is None else ruled
+    ruled = [one for one in (rulings(report) if ruled is None else ruled) if one.gates]
     found = {ruling.verdict for ruling in ruled}
     several = len(report.targets) > 1
     reasons = [

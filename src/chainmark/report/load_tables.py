@@ -129,6 +129,8 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
 def _verdict_cell(ruling: Ruling | None) -> TableCell:
     if ruling is None:
         return _QUIET
+    if not ruling.gates:
+        return TableCell(f"{ruling.verdict.value}, not required", emphasis="quiet")
     return TableCell(ruling.verdict.value, emphasis=_EMPHASIS.get(ruling.verdict, "caution"))
 
 

@@ -212,11 +212,13 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
     held = agreement_text(asked[0]) if len(asked) == 1 else "the agreements"
     if not ruled:
         return "Nothing was measured."
-    met = [ruling for ruling in ruled if ruling.verdict is LoadVerdict.MET]
-    told = [f"{held}: {len(met)} of {units.plural(len(ruled), 'capacity', 'capacities')} met"]
+    gating = [ruling for ruling in ruled if ruling.gates]
+    met = [ruling for ruling in gating if ruling.verdict is LoadVerdict.MET]
+    kind = "required " if report.required else ""
+    told = [f"{held}: {len(met)} of {units.plural(len(gating), f'{kind}capacity', f'{kind}capacities')} met"]
     several = len(report.targets) > 1
     for verdict in LoadVerdict:
-        names = [f"{one.target} {one.name}" if several else one.name for one in ruled if one.verdict is verdict]
+        names = [f"{one.target} {one.name}" if several else one.name for one in gating if one.verdict is verdict]
         if verdict is not LoadVerdict.MET and names:
             told.append(f"{verdict.value}: {_listed(names)}")
     interrupted = [target.name for target in report.targets if target.interrupted]

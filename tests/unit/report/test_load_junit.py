@@ -68,6 +68,17 @@ def test_failures_and_skips_follow_the_rulings_and_tell_why() -> None:
     assert "1000 clients required, but 64 clients failed clearly, missing p99" in failure.attrib["message"]
 
 
+def test_what_nobody_requires_is_no_failure_where_something_is_required() -> None:
+    """It is shown as skipped, with what was missed."""
+    nothing = bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
+    both = [endpoint("/block", 64, capacities=[bare()]), endpoint("/mempool", 64, capacities=[nothing])]
+    root = parsed(report(target(endpoints=both), required={"block.clients": 64.0}))
+    assert root[0].find("testcase/failure") is None
+    skipped = root[0].find("testcase[@name='/mempool (clients)']/skipped")
+    assert skipped is not None
+    assert skipped.attrib["message"].startswith("missed, not required: /mempool (clients): the lowest level")
+
+
 def test_properties_hold_the_figures() -> None:
     """A pipeline can keep them without reading a report."""
     root = parsed(report())

@@ -61,6 +61,22 @@ def test_a_requirement_above_the_end_of_a_test_is_not_missed(stopped_by: str, fo
     assert "600 clients required" in reasons[0]
 
 
+def test_only_what_is_required_gates_where_something_is() -> None:
+    """Who asks for blocks must not be stopped by an endpoint that nobody uses; it is shown all the same."""
+    nothing = bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
+    unused = endpoint("/mempool", 64, capacities=[nothing])
+    used = endpoint("/block", 64, capacities=[bare()])
+    assert verdict(report(target(endpoints=[used, unused])))[0] is MISSED
+    made = report(target(endpoints=[used, unused]), required={"block.clients": 64.0})
+    assert verdict(made) == (MET, [])
+    assert [(one.name, one.verdict, one.gates) for one in rulings(made)] == [
+        ("/block (clients)", MET, True),
+        ("/mempool (clients)", MISSED, False),
+    ]
+    made = report(target(endpoints=[used, unused]), required={"block.clients": 72.0})
+    assert verdict(made)[0] is MISSED
+
+
 def test_what_was_found_missing_outweighs_what_could_not_be_found() -> None:
     """An interrupted test that has shown a miss has shown it."""
     failed = endpoint("/block", 64, capacities=[bare("nothing passed", capacity=0.0, low=0.0, high=1.0)])
