@@ -142,6 +142,18 @@ def test_against_a_former_run(profile: Path, store: Store) -> None:
     assert {str(fixed_levels_of(run)) for run in runs} == {str(fixed_levels_of(former))}
 
 
+def test_a_server_that_does_not_tell_its_version(profile: Path, store: Store) -> None:
+    """Two releases measured one after the other would pass for one, and their difference for noise."""
+    once = ("--set", "search.kinds=[]", "--set", "fixed.times=1", "--set", "fixed.clients.work=[4]")
+    with serving(always(RIGHT)) as server:
+        result = _load(profile, server.url, *once)
+        assert "warning the server does not tell its version" in result.stderr
+        assert "`--as`" in result.stderr
+        (run,) = store.sealed()
+        assert any("does not tell its version" in warning for warning in run.manifest.warnings)
+        assert "version" not in _load(profile, server.url, *once, "--as", "1.0").stderr
+
+
 @contextmanager
 def _interrupted(lab: Lab, profile: Path, behaviour: Behaviour) -> Iterator[LoadServer]:
     """A command that meets Ctrl-C as soon as it asks more than once."""

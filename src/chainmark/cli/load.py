@@ -164,6 +164,8 @@ def _finish(made: Sequence[LoadTest], output: Output, junit: Path | None, former
     for test in made:
         for run in test.runs:
             err.print(f"run     {run.run_id}", markup=False)
+            for warning in run.manifest.warnings:
+                err.print(f"warning {warning}", markup=False)
     if interrupted:
         err.print("interrupted: what was measured is kept as a partial run, which is never compared")
         raise typer.Exit(INTERRUPTED)

@@ -27,6 +27,8 @@ from chainmark.core.progress import Progress
 from chainmark.store.runs import SealedRun, UnfinishedRun
 
 ENTRY_POINT_GROUP = "chainmark.systems"
+# The version of a server that does not tell its own, where nobody else did.
+UNVERSIONED = "unversioned"
 
 
 @dataclass

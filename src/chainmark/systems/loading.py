@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -27,12 +27,16 @@ from chainmark.network.host import host_facts
 from chainmark.stats.summarise import summarise
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
-from chainmark.systems.base import ServedSystem, Service, ServiceOrder
+from chainmark.systems.base import UNVERSIONED, ServedSystem, Service, ServiceOrder
 from chainmark.systems.hardware import server_hardware
 from chainmark.systems.runner import new_experiment_id, tool_version, utc_now
 
 REPORT = "load.json"
 CORPUS = "corpus.json"
+_NO_VERSION = (
+    "the server does not tell its version, so all its runs at one address count as repetitions of one build, whichever "
+    "releases they were; name what you measure with `--as`"
+)
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,8 @@ class Tester:
         if not service.endpoints:
             reasons = "; ".join(f"{name}: {why}" for name, why in service.skipped.items())
             raise UsageError(f"nothing of {order.target.url} can be measured ({reasons or 'no endpoint was chosen'})")
+        if service.subject.version == UNVERSIONED:
+            service = replace(service, warnings=(*service.warnings, _NO_VERSION))
         return service
 
     def _create(self, load: LoadProfile, service: Service, started_at: str) -> UnfinishedRun:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.errors import UsageError
+from chainmark.systems.base import UNVERSIONED
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 _ID = r"^[a-z][a-z0-9_]*$"
@@ -91,7 +92,7 @@ class HttpProfile(LoadProfile):
     """
 
     title: str = "HTTP API"
-    version: str = "unversioned"
+    version: str = UNVERSIONED
     error_pointers: tuple[Annotated[str, Field(pattern=r"^/")], ...] = ()
     request: Annotated[list[RequestEntry], Field(min_length=1)]
 

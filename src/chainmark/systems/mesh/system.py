@@ -17,7 +17,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder, Service, ServiceOrder
+from chainmark.systems.base import UNVERSIONED, Imported, ImportOrder, Service, ServiceOrder
 from chainmark.systems.corpora import KeptCorpus, WrongRequest
 from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
 from chainmark.systems.mesh.client import DEFAULT_TIMEOUT_S, MeshClient
@@ -170,7 +170,7 @@ def read_corpus(path: Path, server: Server) -> Corpus:
 def _subject(server: Server, version: str | None) -> Subject:
     versions = server.versions
     middleware = versions.get("middleware_version")
-    told = middleware or versions.get(NODE_VERSION) or "unversioned"
+    told = middleware or versions.get(NODE_VERSION) or UNVERSIONED
     name = f"{server.network['blockchain']} Mesh API"
     return Subject(system="mesh", name=name, version=version or told, build=f"node {versions.get(NODE_VERSION)}")
 
