@@ -211,9 +211,10 @@ class _Connection(asyncio.Protocol):
         self.buffer = rest[length:]
         method, path, _ = head.partition(b"\r\n")[0].decode().split(" ")
         reply, due = self.server.taken(method, path, rest[:length])
-        asyncio.get_running_loop().call_at(due, self._answer, reply)
+        asyncio.get_running_loop().call_at(due, self._answer, reply, due)
 
-    def _answer(self, reply: Reply) -> None:
+    def _answer(self, reply: Reply, due: float) -> None:
+        self.server.latest_s = max(self.server.latest_s, asyncio.get_running_loop().time() - due)
         if self.transport is None or self.transport.is_closing():
             return
         if reply.ends is Ends.RESET:
@@ -228,12 +229,18 @@ class _Connection(asyncio.Protocol):
 
 
 class LoadServer:
-    """A running server; ``asked`` counts its requests by path."""
+    """A running server.
+
+    Attributes:
+        asked: its requests by path.
+        latest_s: how long after its time the latest answer was sent, because the machine was busy.
+    """
 
     def __init__(self, behaviour: Behaviour, context: ssl.SSLContext | None = None) -> None:
         self.behaviour = behaviour
         self.context = context
         self.asked: Counter[str] = Counter()
+        self.latest_s = 0.0
         self.transports: set[asyncio.Transport] = set()
         self.port = 0
         self._loop = asyncio.new_event_loop()
