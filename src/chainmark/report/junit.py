@@ -7,6 +7,7 @@ belong to suites alone, so that each is named after its case.
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,8 @@ def junit_xml(report: LoadReport) -> str:
     """
     root = Xml.Element("testsuites")
     ruled = rulings(report)
-    for number, (target, name) in enumerate(zip(report.targets, text.names_of(report.targets), strict=True)):
+    names = _distinct([_token(name) for name in text.names_of(report.targets)])
+    for number, (target, name) in enumerate(zip(report.targets, names, strict=True)):
         root.append(_suite(report, target, number, name, [one for one in ruled if one.number == number]))
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
@@ -46,11 +48,13 @@ def _suite(report: LoadReport, target: TargetEntry, number: int, name: str, rule
     cases += [_not_measured(name, id_, reason) for id_, reason in target.skipped.items() if id_ not in told]
     if target.interrupted:
         cases.append(_not_measured(name, "whole test", "interrupted; what was measured until then is reported"))
+    for case, name_ in zip(cases, _distinct([case.get("name", "") for case in cases]), strict=True):
+        case.set("name", name_)
     suite.extend(cases)
     Xml.SubElement(suite, "system-out")
     Xml.SubElement(suite, "system-err").text = _clean("\n".join(target.warnings))
     attributes = {
-        "name": _token(name),
+        "name": name,
         "package": _token(report.system),
         "id": str(number),
         "timestamp": _timestamp(report.started_at),
@@ -69,7 +73,7 @@ def _case(suite: str, ruling: Ruling, endpoint: EndpointEntry | None) -> Xml.Ele
     steps = [step for step in endpoint.steps if step.kind == ruling.kind or ruling.kind is None] if endpoint else []
     case = Xml.Element(
         "testcase",
-        classname=_token(suite),
+        classname=suite,
         name=_token(ruling.name),
         time=_duration(steps),
     )
@@ -83,8 +87,8 @@ def _case(suite: str, ruling: Ruling, endpoint: EndpointEntry | None) -> Xml.Ele
 
 
 def _not_measured(suite: str, name: str, reason: str) -> Xml.Element:
-    case = Xml.Element("testcase", classname=_token(suite), name=_token(name), time="0")
-    Xml.SubElement(case, "skipped", message=_clean(reason))
+    case = Xml.Element("testcase", classname=suite, name=_token(name), time="0")
+    Xml.SubElement(case, "skipped", message=_clean(reason) or "not measured")
     return case
 
 
@@ -127,6 +131,17 @@ def _clean(words: str) -> str:
 def _token(words: str) -> str:
     """On one line, and not empty: a name."""
     return " ".join(_clean(words).split()) or "unnamed"
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Two cases or suites of one name are one to a pipeline: what makes them equal here gets a number."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        numbered = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
+        found.append(next(one for one in numbered if one not in taken))
+        taken.add(found[-1])
+    return found
 
 
 def _timestamp(started_at: str) -> str:
