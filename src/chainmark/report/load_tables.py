@@ -291,7 +291,7 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
     outcome = step.outcome if step.outcome == step.leaning else f"{step.outcome}, leans to {step.leaning}"
     because = f": {step.reason}" if step.reason else ""
     remarks = [
-        "lengthened" if step.lengthened else "",
+        "longer" if step.lengthened else "",
         "interrupted" if step.partial else "",
         step.ended if step.ended not in ("time", "stopped") else "",
     ]

@@ -118,7 +118,7 @@ class Tester:
             _target_entry(load, service, run.run_id, one, result.interrupted)
             for service, run, one in zip(services, unfinished, result.servers, strict=True)
         ]
-        names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in services)
+        names = " and ".join(dict.fromkeys(f"{one.subject.name} {one.subject.version}" for one in services))
         return LoadReport(
             title=f"Load test of {names}",
             system=self.system.name,

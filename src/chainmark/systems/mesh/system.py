@@ -210,8 +210,8 @@ def _facts(server: Server, corpus: Corpus, pruning: Pruning) -> tuple[Fact, ...]
 def _warnings(wrong: Sequence[Refusal]) -> list[str]:
     counts = Counter(one.endpoint for one in wrong)
     return [
-        f"{count} pinned requests to {endpoint} are not answered rightly by this server, "
-        f"and count as errors: {next(one.reason for one in wrong if one.endpoint == endpoint)}"
+        f"of the pinned requests to {READS_BY_ID[endpoint].label}, this server does not answer {count} rightly; "
+        f"they count as errors: {next(one.reason for one in wrong if one.endpoint == endpoint)}"
         for endpoint, count in sorted(counts.items())
     ]
 
