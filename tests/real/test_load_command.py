@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+from junitparser import JUnitXml
 from typer.testing import Result
 
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
@@ -17,6 +18,7 @@ from chainmark.store.runs import Store
 from chainmark.systems.loading import fixed_levels_of
 
 from tests.real.load_servers import Behaviour, LoadServer, Reply, always, nobody_listens, serving
+from tests.real.mesh_servers import MeshServer
 from tests.support import Lab, wait_until
 from tests.unit.cli.commands import chainmark as command
 
@@ -182,3 +184,45 @@ def test_ctrl_c_during_a_step(profile: Path, lab: Lab) -> None:
         lab.run("load", str(profile), "--target", server.url, "--as", "whole")
     compared = lab.run("compare", "whole", run.run_id, code=ExitCode.INVALID)
     assert "interrupted" in compared.stdout
+
+
+CHAIN_PROFILE = """
+system = "mesh"
+sla = { p99_s = 2.0 }
+steps = { duration_s = 1, longest_s = 10, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = ["clients"], clients_first = 4, clients_last = 4, times = 1 }
+fixed = { times = 1, duration_s = 1, shares = [0.5] }
+corpus = { settled_blocks = 1, blocks = 6, transactions = 4, accounts = 4, per_stratum = 2 }
+"""
+
+
+def test_a_live_chain_repeated_again_and_against(profile: Path, store: Store, simd: MeshServer, tmp_path: Path) -> None:
+    """Everything that is made to be compared with a run asks what that run asked, at its levels, of a growing chain."""
+    profile.write_text(CHAIN_PROFILE, encoding="utf-8")
+    chosen = ("--endpoint", "/block")
+    junit = tmp_path / "load.xml"
+    first = _load(profile, simd.url, *chosen, "--as", "1.0", "--repeat", "2", "--junit", str(junit))
+    assert first.exit_code == ExitCode.DONE, first.stdout
+    assert [_read_by_junitparser(path) for path in (junit, tmp_path / "load-2.xml")] == [(1, 0, 0), (1, 0, 0)]
+    again = _load(profile, simd.url, *chosen, "--as", "1.1", "--like", "1.0")
+    # A search on a machine that others use, too, may end undecided; worse or not comparable it must not be.
+    assert again.exit_code in {ExitCode.DONE, ExitCode.INCONCLUSIVE}, again.stdout
+    against = _load(profile, simd.url, *chosen, "--as", "1.2", "--against", "1.0")
+    assert "1.2 against 1.0" in against.stdout
+    # One test against two of the same server: nothing worse, or too little of it to say.
+    assert against.exit_code in {ExitCode.DONE, ExitCode.INCONCLUSIVE}, against.stdout
+    runs = store.sealed()
+    assert [run.manifest.subject.version for run in sorted(runs, key=lambda one: one.manifest.started_at)] == [
+        "1.0", "1.0", "1.1", "1.2",
+    ]  # fmt: skip
+    assert all(run.verify() == [] and run.manifest.status == "valid" for run in runs)
+    assert len({run.manifest.workload["corpus"] for run in runs}) == 1
+    levels = {"rates": {}, "clients": {"block": [2.0]}}
+    assert [fixed_levels_of(run) for run in runs] == [levels] * 4
+    assert {run.manifest.conditions["pruning"] for run in runs} == {"off"}
+
+
+def _read_by_junitparser(path: Path) -> tuple[int, int, int]:
+    """Tests, failures and errors, as somebody else's reader takes them."""
+    read = JUnitXml.fromfile(str(path))
+    return read.tests, read.failures, read.errors
