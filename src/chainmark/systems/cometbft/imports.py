@@ -13,6 +13,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder
+from chainmark.systems.cometbft import prometheus
 
 
 def _no_parts(_order: ImportOrder) -> list[str]:
@@ -37,7 +38,14 @@ class Reader:
 
 
 # In the order in which they are asked.
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    Reader(
+        "answers of a Prometheus server that an import kept (`raw/prometheus` of its run)",
+        prometheus.recognises,
+        prometheus.ingest_kept,
+    ),
+)
+SERVER = Reader("a Prometheus server", lambda _path: False, prometheus.ingest_server)
 
 
 def reader_of(order: ImportOrder) -> Reader:
@@ -46,6 +54,8 @@ def reader_of(order: ImportOrder) -> Reader:
     Raises:
         UsageError: nobody does.
     """
+    if isinstance(order.source, str):
+        return SERVER
     path = order.path
     if not path.exists():
         raise UsageError(f"there is no folder or file `{path}`", "give a file, a folder, or a Prometheus server's URL")
