@@ -31,7 +31,7 @@ _FOLDER = "usr/bin"
 
 @functools.cache
 def programs() -> dict[str, Path] | None:
-    """`prometheus` and `promtool`: those of the machine, else those of the package in the cache; None without either."""
+    """`prometheus` and `promtool`: those of the machine, else those in the cache; None without either."""
     for folder in (None, cache_directory() / "peers" / PACKAGE / _FOLDER):
         found = {name: shutil.which(name, path=folder) for name in (PACKAGE, "promtool")}
         paths = {name: Path(path) for name, path in found.items() if path}

@@ -83,6 +83,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass
 class Imported:
+    """A run, and how it was imported."""
+
     run: SealedRun
     lab: Lab
     arguments: tuple[str, ...]

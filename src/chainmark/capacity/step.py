@@ -15,7 +15,7 @@ from chainmark.capacity.model import Endpoint, Level, LevelKind, Step, StepOrder
 from chainmark.capacity.search import Ask, Interrupted
 from chainmark.capacity.sla import Sla, judge
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.progress import Progress, Silent
+from chainmark.core.progress import LiveFigures, Progress, Silent, live_figures
 
 _LOOK_EVERY_S = 0.1
 # Twice the clients, or a higher rate, at most double what is answered.
@@ -74,12 +74,21 @@ def run_step(
     except OSError as error:
         raise EnvironmentFailure.from_native(error) from error
     try:
-        _watch(engine, progress or Silent(), pause)
+        listener = progress or Silent()
+        with live_figures(listener, lambda: _figures(engine)):
+            _watch(engine, listener, pause)
         finished = engine.finish()
     except KeyboardInterrupt:
         engine.stop()
         finished = {**engine.finish(), "ended": "stopped"}
     return StepResult.of(order, finished)
+
+
+def _figures(engine: Engine) -> LiveFigures:
+    told = json.loads(engine.progress())
+    started, under_way, failed = told["started"], told["in_flight"], told["failed"]
+    offered = started + told["queued"]
+    return LiveFigures(offered=offered, sent=started, accepted=told["ok"], failed=failed, in_flight=under_way)
 
 
 def _watch(engine: Engine, progress: Progress, pause: Callable[[float], None]) -> None:
