@@ -56,7 +56,8 @@ def _scraped(url: str) -> dict[tuple[str, str], float]:
     response = httpx.get(url, headers=OPENMETRICS, trust_env=False)
     assert response.headers["content-type"].startswith("application/openmetrics-text")
     assert response.text.endswith("# EOF\n")
-    samples = [one for family in text_string_to_metric_families(response.text) for one in family.samples]
+    families = text_string_to_metric_families(response.text)  # type: ignore[no-untyped-call]
+    samples = [one for family in families for one in family.samples]
     return {(one.name, next(iter(one.labels.values()), "")): one.value for one in samples}
 
 

@@ -12,7 +12,11 @@ from chainmark.core.progress import LiveFigures
 if TYPE_CHECKING:
     from chainmark._native import TransactionLoad
 
-_HEIGHT, _MEMPOOL, _TOTAL = "cometbft_consensus_height", "cometbft_mempool_size", "cometbft_consensus_total_txs"
+_HEIGHT, _MEMPOOL, _TOTAL = (
+    "cometbft_consensus_latest_block_height",
+    "cometbft_mempool_size",
+    "cometbft_consensus_total_txs",
+)
 _FAMILIES = (_HEIGHT, _MEMPOOL, _TOTAL)
 
 

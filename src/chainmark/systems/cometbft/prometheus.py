@@ -38,7 +38,7 @@ from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.cometbft.analyse import Window, host_second_samples
-from chainmark.systems.cometbft.heights import block_samples
+from chainmark.systems.cometbft.heights import LAST_HEIGHT, block_samples
 from chainmark.systems.cometbft.prometheus_gates import Coverage, Judged, Limits, find_gates
 from chainmark.systems.profiles import apply_setting, check_profile
 
@@ -52,6 +52,7 @@ LOAD = "node_load1"
 # Families of the node, without their namespace and without `_total`.
 NODE_FAMILIES = (
     "consensus_height",
+    "consensus_latest_block_height",
     "consensus_total_txs",
     "consensus_num_txs",
     "consensus_block_size_bytes",
@@ -542,7 +543,7 @@ _FOUND = {
     "block_interval_s": (
         "Time between the scrapes in which a height and the one before it were first seen on any node; heights that "
         "came between two scrapes share their time evenly. The mean is exact to one scrape interval over the window.",
-        HEIGHT,
+        LAST_HEIGHT,
     ),
     "block_transactions": (
         "Transactions in a block, where a scrape came before the next one.",
