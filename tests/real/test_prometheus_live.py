@@ -17,6 +17,7 @@ from chainmark.network.prometheus_api import LiveServer, Prometheus
 from chainmark.store.runs import SealedRun
 
 from tests.real import prometheus_server
+from tests.real.load_servers import Reply, always, serving
 from tests.support import Lab, wait_until
 
 FIRST = "127.23.0"
@@ -80,6 +81,40 @@ def watched(shared_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         shared_lab.run("ingest", "cometbft", server, *arguments)
         imported = next(run for run in shared_lab.store.sealed() if run.run_id != own.run_id)
         yield Watched(own, imported, pages, server)
+
+
+LOAD_PROFILE = """
+system = "http"
+sla = { p99_s = 0.25 }
+steps = { duration_s = 2, longest_s = 2, warm_up_s = 0.1, cool_down_s = 0 }
+search = { kinds = ["clients"], clients_first = 2, clients_last = 2, times = 1 }
+fixed = { times = 0, duration_s = 1, shares = [0.5] }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+"""
+
+
+def test_a_load_test_can_be_scraped_too(lab: Lab, tmp_path: Path) -> None:
+    profile = tmp_path / "work.toml"
+    profile.write_text(LOAD_PROFILE, encoding="utf-8")
+    counts: list[float] = []
+
+    def answered() -> bool:
+        page = _page()
+        if page:
+            counts.append(_value(page, "chainmark_load_accepted_total"))
+        return any(counts) or started.process.poll() is not None
+
+    with serving(always(Reply(after_s=0.005))) as server:
+        started = lab.start("load", str(profile), "--target", server.url, "--expose", PLACE)
+        try:
+            wait_until(answered, "answers")
+        finally:
+            ended = started.finish()
+    assert ended.returncode == 0, ended.stderr
+    assert max(counts) > 0
 
 
 def _kept(pages: list[str]) -> bool:
