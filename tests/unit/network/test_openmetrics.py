@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -158,15 +159,19 @@ def test_names_and_help_are_as_prometheus_own_tool_wants_them(url: str, state: E
     assert "chainmark" not in told
 
 
-def _panels() -> list[dict[str, object]]:
+def _panels() -> list[dict[str, Any]]:
     dashboard = json.loads(files("chainmark").joinpath("dashboards/grafana.json").read_text(encoding="utf-8"))
     return list(dashboard["panels"])
+
+
+def _expressions() -> list[str]:
+    return [target["expr"] for panel in _panels() for target in panel.get("targets", [])]
 
 
 def test_every_expression_of_the_dashboard_names_what_is_exposed(url: str, state: ExperimentState) -> None:
     with state.live(lambda: FIGURES):
         exposed_names = {name for name, _ in _scraped(url)}
-    expressions = [target["expr"] for panel in _panels() for target in panel.get("targets", [])]  # type: ignore[attr-defined]
+    expressions = _expressions()
     named = {name for text in expressions for name in re.findall(r"\b(?:chainmark|process|node)_[a-z0-9_]+", text)}
     assert len(expressions) > 10
     assert named - exposed_names == set()
@@ -178,7 +183,7 @@ def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
     programs = prometheus_server.programs()
     if programs is None:
         pytest.skip("no `promtool` here: `make servers` fetches Debian's package")
-    expressions = [target["expr"] for panel in _panels() for target in panel.get("targets", [])]  # type: ignore[attr-defined]
+    expressions = _expressions()
     rules = [
         {"record": f"panel:{number}", "expr": text.replace("$__rate_interval", "1m").replace("$job", ".*")}
         for number, text in enumerate(expressions)
