@@ -308,7 +308,7 @@ def knee_of(cells: Sequence[Cell], seed: int) -> Knee:
     spread = resampled_knee(loads, [[pair for pairs in by_load[load] for pair in pairs] for load in loads], seed)
     repeated = all(len(pairs) > 1 for load in loads for pairs in by_load[load])
     if not repeated or spread is None:
-        spread, told = None, "one run a cell: no interval" if not repeated else "resamples agree on no knee"
+        spread, told = None, "a load has a single run: no interval" if not repeated else "resamples agree on no knee"
     else:
         told = f"interval from {spread.found} of {spread.resamples} resamples of the repetitions"
     return Knee(

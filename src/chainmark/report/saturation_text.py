@@ -66,6 +66,8 @@ def between(found: Saturation) -> str:
     """The bracket: "at least 200, below 800 tx/s"."""
     if found.high_per_s is None:
         return f"at least {per_s(found.low_per_s)}"
+    if not found.low_per_s:
+        return f"below {per_s(found.high_per_s)}"
     return f"at least {units.count(found.low_per_s)}, below {per_s(found.high_per_s)}"
 
 

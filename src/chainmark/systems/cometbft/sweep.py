@@ -177,5 +177,5 @@ def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[
     account = manifest.counts["transactions"]
     unsent = account["unsent"] / max(1, account["offered"])
     if unsent > UNSENT_SHARE:
-        found.append(f"{100.0 * unsent:.1f} % was never sent: the connections to the nodes were full")
+        found.append(f"the connections to the node were full: {100.0 * unsent:.1f} % was never sent")
     return found

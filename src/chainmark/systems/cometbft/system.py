@@ -29,6 +29,7 @@ from chainmark.systems.cometbft.ingest import balance, collect
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
+from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
 from chainmark.systems.profiles import check_profile
 from chainmark.systems.sweeping import CellLoad, SweepPlan
@@ -138,8 +139,8 @@ class CometBft:
         return sweep.metrics_of(self.catalogue())
 
     def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
-        """A published table, or the report tool's text."""
-        return published_version(path, label)
+        """A published table, the report tool's text, or its `raw.csv`."""
+        return raw_version(path, label) if recognises_raw(path) else published_version(path, label)
 
 
 def analysis_window(start_ns: int, load: Load) -> Window:
