@@ -247,6 +247,7 @@ def test_the_servers_own_errors_are_told(server: str) -> None:
     [
         (("--from", "2020-01-01T00:00:00Z", "--duration", "90s"), "has no consensus height of CometBFT"),
         ((), "nothing says which range"),
+        (("--exclude", "node2"), "`--exclude` means nothing"),
         (("--from", "2026-01-01T10:00:00Z"), "needs two of"),
         (("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "host_label=chain_id"), "does not tell"),
         (
