@@ -21,7 +21,7 @@ use crate::error::NetError;
 use crate::fabric::{Fabric, LineCut, Output};
 use crate::line::LineSettings;
 use crate::namespace::Namespace;
-use crate::system::become_realtime;
+use crate::system::{become_realtime, block_signals};
 
 /// Every network is a /24.
 const PREFIX_BITS: u8 = 24;
@@ -292,6 +292,7 @@ impl Worker {
     }
 
     fn run(mut self) -> Stats {
+        block_signals();
         // Nodes that take all processors must not make delays longer than they should be.
         self.realtime = become_realtime();
         let blank = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
@@ -300,7 +301,7 @@ impl Worker {
             let more = self.fabric.deliver_due(WRITE_BATCH, &mut self.wires);
             self.arm();
             let timeout = more.then(Timespec::default);
-            // Only an interruption by a signal can fail here, and a signal changes nothing.
+            // Nothing can fail here but an interruption, and the loop asks again.
             let count = epoll::wait(&self.epoll, &mut events, timeout.as_ref()).unwrap_or(0);
             for event in &events[..count] {
                 match event.data.u64() {

@@ -22,6 +22,16 @@ pub fn become_realtime() -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
+/// Keep every signal that can be kept from the calling thread: they are for the program, whose other threads take them.
+pub fn block_signals() {
+    // SAFETY: sigfillset makes `all` a whole set, and pthread_sigmask only reads it; the old mask is not asked for.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
 /// An order to the kernel about the device `name`.
 ///
 /// # Errors
