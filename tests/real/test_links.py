@@ -142,6 +142,8 @@ def test_a_node_keeps_its_process_id_is_reached_by_the_host_and_is_cut_for_the_o
         links.reconnect("a")
         assert all(one.answered == 2 for one in links.measure(2))
         stats = links.stats()
+    with pytest.raises(EnvironmentFailure, match="the delay switch has ended"):
+        links.stats()
     assert stats.dropped["cut"] > 0
     assert stats.resets >= 2
 
