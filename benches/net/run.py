@@ -83,7 +83,7 @@ def print_floods(program: Path, seconds: int) -> None:
         f"\nDatagrams among {NODES} namespaces, {ONE_WAY_MS} ms one way, {seconds} s each; errors in ms over the delay"
     )
     widths = (10, 6, 8, 10, 8, 8, 9, 8, 8, 10, 8, 14, 10)
-    titles = (
+    titles = [
         "offered/s",
         "bytes",
         "sent/s",
@@ -95,8 +95,8 @@ def print_floods(program: Path, seconds: int) -> None:
         "max",
         "reordered",
         "missing",
-    )
-    titles += ("CPU µs/packet", "of a core")
+    ]
+    titles += ["CPU µs/packet", "of a core"]
     print(" ".join(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True)))
     for payload in PAYLOADS:
         for rate_per_s in RATES_PER_S:

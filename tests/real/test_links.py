@@ -231,8 +231,8 @@ def test_nothing_is_left_however_the_owner_ends(tmp_path: Path, how: str) -> Non
         text=True,
         start_new_session=True,
     )
+    assert owner.stdout is not None
     try:
-        assert owner.stdout is not None
         pid, device = owner.stdout.readline().split()
         ticks = start_ticks(int(pid))
         if how.startswith("SIG"):
