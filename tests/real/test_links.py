@@ -207,8 +207,8 @@ def test_the_kernel_takes_packets_to_each_address_to_its_own_class() -> None:
             lacks_netem = "netem" in command and "kind is unknown" in done.stderr
             assert done.returncode == 0 or lacks_netem, f"{command}: {done.stderr}"
         measured_round_trips(["a", "c"], [space, bridge.namespaces[2]], [addresses[0], addresses[2]], lambda *_: 0.0, 7)
-        command = space.command(["tc", "-s", "class", "show", "dev", "wan0"])
-        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        show = space.command(["tc", "-s", "class", "show", "dev", "wan0"])
+        shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
         packets = dict(re.findall(r"class htb (\S+) .*\n Sent \d+ bytes (\d+) pkt", shown))
         # Seven pings and seven answers to the third node, nothing to the second; ARP and the like to none of both.
         assert (packets["1:10"], packets["1:11"]) == ("0", "14")
