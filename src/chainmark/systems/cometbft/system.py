@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+import psutil
 from pydantic import BaseModel
 
 from chainmark._native import check_transaction_size
@@ -26,6 +28,7 @@ from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.ingest import balance, collect
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
+from chainmark.systems.cometbft.shape import members_of, require_capacity
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
 from chainmark.systems.profiles import check_profile
 
@@ -72,10 +75,13 @@ class CometBft:
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
         comet = cast(Profile, profile)
+        require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = nodes.install(order.version)
+        others = [nodes.install(version) for version in comet.other_versions]
         _require_space(run.path, comet)
         homes = run.path / "homes"
-        plan = NetworkPlan(nodes.binary_path(order.version), order.version, comet, homes, order.seed)
+        binaries = {one.version: nodes.binary_path(one.version) for one in (subject, *others)}
+        plan = NetworkPlan(order.version, binaries, comet, homes, order.seed)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         with running_network(plan, progress) as network:
             load_order = LoadOrder(comet.load, order.seed, experiment_id)
@@ -96,7 +102,7 @@ class CometBft:
             subject=subject,
             samples=found,
             configuration=network.configuration,
-            conditions=conditions(network.configuration),
+            conditions={**conditions(network.configuration), **_versions(comet, order)},
             counts=books.counts,
             gates=run_gates(comet, measurement, events, books, found),
             incidents=measurement.incidents,
@@ -127,6 +133,15 @@ def conditions(configuration: Configuration) -> dict[str, str]:
     }
 
 
+def _versions(profile: Profile, order: Order) -> dict[str, str]:
+    """How many nodes run which version, where it is not one; the subject's first."""
+    if not profile.network.other_version:
+        return {}
+    running = [member.version for member in members_of(profile.network, order.version, order.seed) if member.starts]
+    found = {version: running.count(version) for version in (order.version, *sorted(set(running) - {order.version}))}
+    return {"versions": ", ".join(f"{count} × {version}" for version, count in found.items())}
+
+
 def _require_space(folder: Path, profile: Profile) -> None:
     load = profile.load
     offered_bytes = offered_transactions(load) * load.size_bytes
@@ -144,14 +159,14 @@ def _start_up(network: CometNetwork) -> dict[str, float]:
     """Seconds from each node's start until it was healthy."""
     return {
         node.name: (node.healthy_ns - node.process.started_ns) / NS
-        for node in network.nodes
+        for node in network.started
         if node.healthy_ns is not None
     }
 
 
 def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> None:
     """Keep every node's log and configuration; its home only on request."""
-    for node in network.nodes:
+    for node in network.started:
         compress_file(node.home / "node.log", run.raw / "logs" / f"{node.name}.log.zst")
         for name in ("config.toml", "genesis.json"):
             target = run.raw / "configuration" / node.name / name

@@ -69,9 +69,9 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         UsageError: the transaction size cannot be reached by the payload's encoding.
         EnvironmentFailure: the load's node cannot be reached, all nodes died, or the disk is full.
     """
-    targets = [network.nodes[index] for index in order.load.targets]
-    sampler = ResourceSampler({node.name: node.process.pid for node in network.nodes})
-    scraper = Scraper({node.name: node.metrics_url for node in network.nodes}, raw / "scrapes")
+    targets = [network.node(f"node{index}") for index in order.load.targets]
+    sampler = ResourceSampler({node.name: node.process.pid for node in network.started})
+    scraper = Scraper({node.name: node.metrics_url for node in network.started}, raw / "scrapes")
     load = _prepare(order, targets)
     observer = EventObserver(targets[0].websocket_url, COMMIT_QUERY)
     with _ticking(sampler, scraper) as tickers, _observing(observer) as observed:
@@ -88,7 +88,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         records=records,
         observed=observed,
         sampler=sampler,
-        scrape_files={node.name: raw / "scrapes" / f"{node.name}.prom.zst" for node in network.nodes},
+        scrape_files={node.name: raw / "scrapes" / f"{node.name}.prom.zst" for node in network.started},
         scrapes_missed=sum(scraper.missed.values()),
         first_height=first_height,
         last_height=last_height,
