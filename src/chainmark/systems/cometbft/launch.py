@@ -80,6 +80,7 @@ class CometNetwork:
     processes: ProcessGroup
     configuration: Configuration
     environment: dict[str, str]
+    binaries: Mapping[str, Path]
     killed: list[str] = field(default_factory=list)
 
     @property
@@ -118,7 +119,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
         UsageError: the profile changes a configuration key that this version does not have.
     """
     shape = plan.profile.network
-    members = members_of(shape, plan.version, plan.seed)
+    members = members_of(plan.profile, plan.version, plan.seed)
     addresses = loopback_addresses(shape.first_address, len(members))
     require_free_ports(addresses, (P2P_PORT, RPC_PORT, METRICS_PORT))
     progress.stage(f"generating {len(members)} nodes")
@@ -133,7 +134,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
             CometNode(member.name, member.role, address, homes[member.name], plan.binaries[member.version])
             for member, address in zip(members, addresses, strict=True)
         ]
-        network = CometNetwork(nodes, processes, configuration, environment)
+        network = CometNetwork(nodes, processes, configuration, environment, plan.binaries)
         starting = [network.node(member.name) for member in _start_order(members)]
         progress.stage(f"starting {len(starting)} nodes")
         for node in starting:

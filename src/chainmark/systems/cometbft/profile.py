@@ -140,6 +140,47 @@ class Node(BaseModel):
     genesis: dict[str, Any] = {}
 
 
+class Perturbation(BaseModel):
+    """One thing that is done to nodes while the load runs, and undone."""
+
+    model_config = _SECTION
+
+    kind: Literal["kill", "pause", "restart", "disconnect", "upgrade", "partition"]
+    # By number; of a partition, those of one half.
+    nodes: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    # Seconds into the window, which begins after the load's warm-up.
+    at_s: Seconds
+    # How long it lasts; a restart takes as long as the node takes to stop.
+    for_s: Seconds = 0.0
+    # Only of an upgrade: what the node runs afterwards.
+    version: str = ""
+
+    @property
+    def end_s(self) -> float:
+        """When it is undone, in seconds into the window."""
+        return self.at_s + self.for_s
+
+    @model_validator(mode="after")
+    def _a_version_belongs_to_an_upgrade(self) -> Perturbation:
+        if self.kind == "upgrade" and not self.version:
+            raise ValueError("a perturbation `upgrade` needs the `version` that its nodes run afterwards")
+        if self.kind != "upgrade" and self.version:
+            raise ValueError(f"a perturbation `{self.kind}` has no `version`; only an `upgrade` has")
+        return self
+
+
+class Rotating(BaseModel):
+    """Full nodes that join one after another under load, without any data, and leave when they have caught up."""
+
+    model_config = _SECTION
+
+    joiners: Annotated[int, Field(ge=0, le=100)] = 0
+    # The first joins when the network has this height: there must be something to catch up with.
+    min_height: Annotated[int, Field(ge=1)] = 20
+    # Who has not caught up by then counts as not joined.
+    catch_up_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
+
+
 class Gates(BaseModel):
     """What a run must meet before it may be compared."""
 
@@ -167,6 +208,10 @@ class Profile(BaseModel):
     load: Load = Load()
     node: Node = Node()
     gates: Gates = Gates()
+    perturbation: list[Perturbation] = []
+    # How long a node may take to recover from a perturbation.
+    recovery_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    rotating: Rotating = Rotating()
 
     @model_validator(mode="after")
     def _targets_exist(self) -> Profile:
@@ -179,10 +224,33 @@ class Profile(BaseModel):
             raise ValueError(f"`load.targets` names node {absent[0]}, but that validator is absent")
         return self
 
+    @model_validator(mode="after")
+    def _perturbations_are_possible(self) -> Profile:
+        for index, one in enumerate(self.perturbation):
+            name = f"perturbation {index + 1} ({one.kind})"
+            strangers = [node for node in one.nodes if node not in self.network.started_nodes]
+            if strangers:
+                raise ValueError(f"{name} names node {strangers[0]}, which is not started")
+            loaded = sorted(set(one.nodes) & set(self.load.targets))
+            if loaded and one.kind != "partition":
+                raise ValueError(f"{name} names node {loaded[0]}, which the load is sent to; perturb another one")
+            if one.end_s > self.load.duration_s:
+                raise ValueError(
+                    f"{name} ends {one.end_s:g} s into the window, but `load.duration_s` is {self.load.duration_s:g}"
+                )
+            if one.kind == "partition" and set(one.nodes) >= set(self.network.started_nodes):
+                raise ValueError(f"{name} names all nodes, but it takes two sides")
+            for other in self.perturbation[:index]:
+                shared = set(one.nodes) & set(other.nodes)
+                if shared and one.at_s < other.end_s and other.at_s < one.end_s:
+                    raise ValueError(f"{name} begins on node {min(shared)} while an earlier one lasts")
+        return self
+
     @property
     def other_versions(self) -> list[str]:
         """The versions that nodes run besides the subject's."""
-        return [self.network.other_version] if self.network.other_version else []
+        upgraded = [one.version for one in self.perturbation if one.version]
+        return list(dict.fromkeys(version for version in [self.network.other_version, *upgraded] if version))
 
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
         """What two runs must share: the load and the network, not the nodes' configuration (it is the subject's)."""
@@ -194,4 +262,8 @@ class Profile(BaseModel):
         }
         if self.node.processors:
             flat["node.processors"] = self.node.processors
+        for index, one in enumerate(self.perturbation):
+            flat |= {f"perturbation.{index + 1}.{key}": value for key, value in one.model_dump().items()}
+        if self.rotating.joiners:
+            flat |= {f"rotating.{key}": value for key, value in self.rotating.model_dump().items()}
         return {**flat, "node.app": self.node.app}

@@ -1,6 +1,7 @@
 """The shape of a network: who its nodes are, which version each runs, whom each dials, and what that needs.
 
-Validators and full nodes are called ``node0`` …, seeds ``seed0`` …; addresses are given in that order.
+Validators and full nodes are called ``node0`` …, seeds ``seed0`` …, nodes that join later ``joiner0`` …; addresses are
+given in that order.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ COUNTED_RATE_PER_S = 200
 NODE_BYTES = 150 << 20
 # With peer exchange, a node keeps 10 outbound peers, and is the peer of as many others.
 PEX_OUTBOUND = 10
+# A joining node dials so many nodes at most: each of them sends it the whole chain's blocks in turn.
+JOINERS_PEERS = 10
 
 
 class Role(StrEnum):
@@ -30,6 +33,7 @@ class Role(StrEnum):
     VALIDATOR = "validator"
     FULL = "full node"
     SEED = "seed"
+    JOINER = "joining node"
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,15 @@ class Member:
     starts: bool = True
 
 
-def members_of(network: Network, version: str, seed: int) -> list[Member]:
+def members_of(profile: Profile, version: str, seed: int) -> list[Member]:
     """All nodes of a network, in the order of their addresses.
 
     Args:
-        network: the profile's section.
+        profile: what network it is.
         version: of the subject.
         seed: random topologies are drawn from it.
     """
+    network = profile.network
     names = [f"node{index}" for index in range(network.nodes)]
     seeds = [f"seed{index}" for index in range(network.seeds)]
     dialled = peer_choice(network, seed)
@@ -86,6 +91,15 @@ def members_of(network: Network, version: str, seed: int) -> list[Member]:
     for index, name in enumerate(seeds):
         others = tuple(other for other in seeds if other != name)
         members.append(Member(name, Role.SEED, f"node{network.nodes + index}", version, others, (), pex=True))
+    first_joiner = network.nodes + len(seeds)
+    there = tuple(names[index] for index in network.started_nodes)
+    for index in range(profile.rotating.joiners):
+        # It knows everybody, as the published test's joining nodes know all seeds; nobody knows it.
+        peers = () if seeds else there[:JOINERS_PEERS]
+        name, generated = f"joiner{index}", f"node{first_joiner + index}"
+        members.append(
+            Member(name, Role.JOINER, generated, version, peers, tuple(seeds), pex=bool(seeds), starts=False)
+        )
     return members
 
 

@@ -24,6 +24,7 @@ from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Execution, Order
 from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
+from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.ingest import balance, collect
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
@@ -84,16 +85,17 @@ class CometBft:
         plan = NetworkPlan(order.version, binaries, comet, homes, order.seed)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         with running_network(plan, progress) as network:
-            load_order = LoadOrder(comet.load, order.seed, experiment_id)
+            load_order = LoadOrder(comet, order.seed, experiment_id)
             measurement = measure(network, load_order, run.raw, progress)
             events = collect(measurement, experiment_id, progress)
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
         for name in ("transactions", "blocks", "scrapes"):
             run.write_events(name, getattr(events, name))
-        sampled = Sampled(measurement.sampler.processes(), measurement.sampler.pressure())
-        run.write_events("processes", sampled.processes)
-        run.write_events("pressure", sampled.pressure)
+        sampled = _sampled(measurement)
+        for name, frame in vars(sampled).items():
+            if frame is not None:
+                run.write_events(name, frame)
         found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
         books = balance(
             events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
@@ -103,10 +105,10 @@ class CometBft:
             samples=found,
             configuration=network.configuration,
             conditions={**conditions(network.configuration), **_versions(comet, order)},
-            counts=books.counts,
+            counts=books.counts | _dropped_peers(measurement),
             gates=run_gates(comet, measurement, events, books, found),
             incidents=measurement.incidents,
-            warnings=_warnings(network, measurement),
+            warnings=_warnings(network, measurement, comet),
         )
 
 
@@ -137,7 +139,7 @@ def _versions(profile: Profile, order: Order) -> dict[str, str]:
     """How many nodes run which version, where it is not one; the subject's first."""
     if not profile.network.other_version:
         return {}
-    running = [member.version for member in members_of(profile.network, order.version, order.seed) if member.starts]
+    running = [member.version for member in members_of(profile, order.version, order.seed) if member.starts]
     found = {version: running.count(version) for version in (order.version, *sorted(set(running) - {order.version}))}
     return {"versions": ", ".join(f"{count} × {version}" for version, count in found.items())}
 
@@ -145,7 +147,9 @@ def _versions(profile: Profile, order: Order) -> dict[str, str]:
 def _require_space(folder: Path, profile: Profile) -> None:
     load = profile.load
     offered_bytes = offered_transactions(load) * load.size_bytes
-    needed_bytes = profile.network.nodes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)
+    network = profile.network
+    homes = network.nodes + network.seeds + profile.rotating.joiners
+    needed_bytes = homes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise EnvironmentFailure(
@@ -177,8 +181,27 @@ def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> No
         shutil.rmtree(run.path / "homes")
 
 
-def _warnings(network: CometNetwork, measurement: Measurement) -> list[str]:
+def _sampled(measurement: Measurement) -> Sampled:
+    disturber, rotation = measurement.disturber, measurement.rotation
+    return Sampled(
+        processes=measurement.sampler.processes(),
+        pressure=measurement.sampler.pressure(),
+        perturbations=disturber.frame() if disturber else None,
+        joiners=rotation.frame() if rotation else None,
+        heights=rotation.heights() if rotation else None,
+    )
+
+
+def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
+    """By node, how often it dropped a peer because of an error; nothing where none did."""
+    dropped = {name: reasons.total() for name, reasons in measurement.broken_connections.items()}
+    return {"dropped peers": dropped} if any(dropped.values()) else {}
+
+
+def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile) -> list[str]:
     found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
+    if not profile.perturbation and not profile.rotating.joiners:  # these are meant to break connections
+        found += told(measurement.broken_connections)
     if measurement.scrapes_missed:
         found.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
     if measurement.observer_reconnects:
