@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chainmark.compare import compare as compare_runs
     from chainmark.compare.joined import compare_published
+    from chainmark.compare.saturation import saturation_report
     from chainmark.compare.side_by_side import compare_side_by_side
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.comparison import Comparison, Outcome, Verdict
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from chainmark.core.manifest import Manifest
     from chainmark.core.prediction import Evidence, Explanation, Prediction
     from chainmark.core.published import PublishedReport, ReportStyle
+    from chainmark.core.saturation import SaturationReport
     from chainmark.core.side_by_side import SideBySide
     from chainmark.report import junit_xml, render_html, render_markdown, render_pdf, render_terminal, worded
     from chainmark.stats.summarise import summarise
@@ -43,6 +45,7 @@ __all__ = [
     "Prediction",
     "PublishedReport",
     "ReportStyle",
+    "SaturationReport",
     "SealedRun",
     "SideBySide",
     "Store",
@@ -56,12 +59,14 @@ __all__ = [
     "render_markdown",
     "render_pdf",
     "render_terminal",
+    "saturation_report",
     "summarise",
     "worded",
 ]
 
 _HOMES = {
     "chainmark.compare.joined": ["compare_published"],
+    "chainmark.compare.saturation": ["saturation_report"],
     "chainmark.compare.side_by_side": ["compare_side_by_side"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.comparison": ["Comparison", "Outcome", "Verdict"],
@@ -70,6 +75,7 @@ _HOMES = {
     "chainmark.core.manifest": ["Manifest"],
     "chainmark.core.prediction": ["Evidence", "Explanation", "Prediction"],
     "chainmark.core.published": ["PublishedReport", "ReportStyle"],
+    "chainmark.core.saturation": ["SaturationReport"],
     "chainmark.core.side_by_side": ["SideBySide"],
     "chainmark.report": ["junit_xml", "render_html", "render_markdown", "render_pdf", "render_terminal", "worded"],
     "chainmark.stats.summarise": ["summarise"],

@@ -26,6 +26,7 @@ from chainmark.cli import (
     profiles,
     run,
     runs,
+    saturation,
     synth,
 )
 from chainmark.cli.console import err, print_error
@@ -48,6 +49,7 @@ app.command("run")(run.run)
 app.command("experiment")(experiment.experiment)
 app.command("ingest")(ingest.ingest)
 app.command("load")(load.load)
+app.command("saturation")(saturation.saturation)
 app.command("compare")(compare.compare_command)
 app.command("block")(block.block)
 app.command("trail")(block.trail)

@@ -165,6 +165,8 @@ class Scraper:
         self._files = {name: zstandard.open(folder / f"{name}.prom.zst", "wb") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
         self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)
+        # For whoever wants to know how things stand while they last; a page is some tens of kilobytes.
+        self.last_pages: dict[str, bytes] = {}
         self._silent: set[str] = set()
 
     def expect_silence(self, name: str) -> None:
@@ -193,6 +195,7 @@ class Scraper:
         with storage_errors(self._folder / f"{name}.prom.zst"):
             self._files[name].write(SCRAPE_MARK + str(now_ns).encode() + b"\n" + response.content + b"\n")
         self.kept[name] += 1
+        self.last_pages[name] = response.content
 
     def close(self) -> None:
         """Finish the files."""

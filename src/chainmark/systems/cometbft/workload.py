@@ -16,11 +16,12 @@ import zstandard
 from chainmark._native import EventObserver, TransactionLoad
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Incident
-from chainmark.core.progress import Progress
+from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
 from chainmark.network.links import LinkStats
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.connections import broken_connections
+from chainmark.systems.cometbft.current import current_figures
 from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
 from chainmark.systems.cometbft.instruments import Companion, Instruments
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode
@@ -97,10 +98,11 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         instruments = Instruments(network, sampler, scraper)
         disturber, rotation = _companions(instruments, order, start_ns)
         watch = _Watch(network, tickers, raw, [one for one in (disturber, rotation) if one is not None])
-        progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
-        records = _run_load(load, watch, progress)
-        progress.stage("draining the mempools")
-        drained, pending, last_height = _drain(watch, order.load.drain_timeout_s, progress)
+        with live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)):
+            progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
+            records = _run_load(load, watch, progress)
+            progress.stage("draining the mempools")
+            drained, pending, last_height = _drain(watch, order.load.drain_timeout_s, progress)
         broken = broken_connections({node.name: node.home / "node.log" for node in network.nodes})
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(

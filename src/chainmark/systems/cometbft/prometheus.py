@@ -1,0 +1,254 @@
+"""A range of a Prometheus server's data about a CometBFT network, as a run.
+
+What our own scrapes and samplers give is taken from the same families; what no metrics page tells (the transactions'
+latencies, missing votes, disk use) has no data. A node is a target (job and instance) that exposes the consensus height
+under `cometbft_` or, as Tendermint did, `tendermint_`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from chainmark.core.catalogue import Catalogue, load_catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Configuration, Fact, HostFacts, Scalar, Subject
+from chainmark.core.progress import Progress
+from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, Source
+from chainmark.store.files import json_bytes, write_bytes
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder
+from chainmark.systems.cometbft.analyse import Window
+from chainmark.systems.cometbft.heights import LAST_HEIGHT
+from chainmark.systems.cometbft.prometheus_gates import Coverage, Judged, Limits, find_gates
+from chainmark.systems.cometbft.prometheus_nodes import (
+    LOAD,
+    NAMESPACES,
+    NODE_FAMILIES,
+    NOT_STATED,
+    PROCESS_FAMILIES,
+    TOTAL,
+    Fetched,
+    Range,
+    Settings,
+    fetch,
+)
+from chainmark.systems.cometbft.prometheus_samples import rates, samples_of
+from chainmark.systems.profiles import apply_setting, check_profile
+
+ANSWERS = "prometheus"
+ORDERED = "import.json"
+
+
+def recognises(path: Path) -> bool:
+    """Whether a folder holds the answers that an import kept, as `raw/prometheus` of its run does."""
+    return (path / ORDERED).is_file()
+
+
+def ingest_server(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    """A range of a server's data into a run.
+
+    Raises:
+        UsageError: there is no version or range, or nothing of CometBFT in it.
+        EnvironmentFailure: the server cannot be asked, or does not answer.
+    """
+    _refuse_what_means_nothing(order)
+    if order.begin_ns is None or order.end_ns is None:
+        raise UsageError(
+            "nothing says which range of time to import", "for example `--from 2026-01-01T10:00:00Z --duration 90s`"
+        )
+    asked = Range(order.begin_ns, order.end_ns, _settings(order.settings))
+    return _ingest(order.version, asked, LiveServer(str(order.source)), run, progress)
+
+
+def ingest_kept(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    """The same from the answers that such an import kept.
+
+    Raises:
+        UsageError: they were changed, or other ones are needed.
+    """
+    _refuse_what_means_nothing(order)
+    folder = order.path
+    content = _read_order(folder / ORDERED)
+    settings = _settings(order.settings, content["settings"])
+    asked = Range(content["begin_ns"], content["end_ns"], settings)
+    source = KeptAnswers(folder, content["server"])
+    return _ingest(order.version or content["version"], asked, source, run, progress)
+
+
+def _refuse_what_means_nothing(order: ImportOrder) -> None:
+    """Options of other imports: whoever gives one wants something that would not happen."""
+    given = {
+        "--genesis": order.genesis,
+        "--meta": order.meta,
+        "--topology": order.topology,
+        "--filter": order.filters,
+        "--exclude": order.exclude,
+        "--published-rules": order.published_rules,
+        "--keep-events": order.keep_events,
+    }
+    for option, value in given.items():
+        if value:
+            raise UsageError(
+                f"`{option}` means nothing for measurements of a Prometheus server",
+                "`--set 'select=job!=\"node3\"'` leaves out a node; what was read is kept in any case",
+            )
+
+
+def _settings(changes: Iterable[str], content: Mapping[str, Any] | None = None) -> Settings:
+    told = dict(content or {})
+    for change in changes:
+        told = apply_setting(told, change)
+    return check_profile(Settings, told)
+
+
+def _read_order(path: Path) -> dict[str, Any]:
+    content = _json_of(path)
+    missing = {"server", "version", "begin_ns", "end_ns", "settings"} - content.keys()
+    if missing:
+        raise UsageError(f"{path} is not as an import wrote it: `{min(missing)}` is missing")
+    return content
+
+
+def _json_of(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read ({error})") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} is not as an import wrote it")
+    return content
+
+
+def _ingest(version: str | None, asked: Range, source: Source, run: UnfinishedRun, progress: Progress) -> Imported:
+    if version is None:
+        raise UsageError("a Prometheus server does not say which version of CometBFT ran", "say it: `--as v1.0.1`")
+    kept = run.raw / ANSWERS
+    content = {
+        "server": source.place,
+        "version": version,
+        "begin_ns": asked.begin_ns,
+        "end_ns": asked.end_ns,
+        "settings": asked.settings.model_dump(mode="json"),
+    }
+    write_bytes(kept / ORDERED, json_bytes(content))
+    with Prometheus(source, kept) as prometheus:
+        fetched = fetch(prometheus, asked, progress)
+        warnings = list(prometheus.warnings)
+    progress.stage("analysing")
+    window = Window(asked.begin_ns, asked.end_ns)
+    samples = samples_of(fetched, window)
+    for name, frame in samples.items():
+        run.write_samples(name, frame)
+    run.write_events("scrapes", fetched.scrapes)
+    run.write_events("rates", rates(fetched.scrapes, window))
+    return _imported(fetched, asked, content, Found(samples, warnings), run)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an import found: its samples, and what the server said beside them."""
+
+    samples: Mapping[str, pl.DataFrame]
+    warnings: Sequence[str]
+
+
+def _imported(fetched: Fetched, asked: Range, content: dict[str, object], found: Found, run: UnfinishedRun) -> Imported:
+    window = Window(asked.begin_ns, asked.end_ns)
+    coverage = Coverage.of(fetched.scrapes, window, fetched.interval_s)
+    settings = asked.settings
+    limits = Limits(settings.complete_min, settings.blocks_min)
+    judged = Judged(coverage, limits, found.samples["block"].height, tuple(found.warnings))
+    version = str(content["version"])
+    workload: dict[str, Scalar | list[Scalar]] = {
+        "source": "Prometheus",
+        "network.nodes": len(fetched.hosts),
+        "scrape_interval_s": round(fetched.interval_s, 1),
+        "window.seconds": window.seconds,
+        **settings.workload,
+    }
+    told = [Fact(label="Nodes", value=f"{len(fetched.hosts)}, chain {fetched.chain_id}")]
+    told.append(Fact(label="Read from", value=f"{content['server']}, one sample every {fetched.interval_s:g} s"))
+    return Imported(
+        subject=Subject(system="cometbft", name="CometBFT", version=version),
+        profile_name="cometbft/prometheus",
+        profile={**content, "hosts": {host: list(target) for host, target in sorted(fetched.hosts.items())}},
+        workload=workload,
+        conditions={},
+        configuration=Configuration(),
+        counts={"samples of the nodes": _counts(fetched)},
+        facts=told,
+        gates=find_gates(judged),
+        sources=run.sources(),
+        host=HostFacts(cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED),
+        first_ns=asked.begin_ns,
+        last_ns=asked.end_ns,
+        options={},
+        catalogue=catalogue_of_import(),
+        incidents=coverage.incidents(),
+        warnings=[*found.warnings, *_missing(fetched)],
+    )
+
+
+def _counts(fetched: Fetched) -> dict[str, int]:
+    by_host = fetched.scrapes.group_by("host").len().sort("host")
+    return dict(zip(by_host["host"], by_host["len"], strict=True))
+
+
+def _missing(fetched: Fetched) -> list[str]:
+    """Families that some node does not tell, which leaves metrics without data."""
+    wanted = [f"{NAMESPACES[0]}_{name}" for name in NODE_FAMILIES if not name.startswith("blocksync")]
+    found = []
+    for family in [*wanted, *PROCESS_FAMILIES]:
+        having = fetched.scrapes.filter(pl.col("metric") == family)["host"].n_unique()
+        if having < len(fetched.hosts):
+            found.append(f"{len(fetched.hosts) - having} of {len(fetched.hosts)} nodes do not tell {family}")
+    if fetched.load.is_empty():
+        found.append(f"no machine tells {LOAD}: the load average has no data")
+    return found
+
+
+def catalogue_of_import() -> Catalogue:
+    """The metrics, saying how those are found that our own runs read from blocks."""
+    own = load_catalogue(Path(__file__).with_name("catalogue.toml"))
+    changed = [
+        metric.model_copy(update={"description": _FOUND[metric.id][0], "source": [_FOUND[metric.id][1]]})
+        if metric.id in _FOUND
+        else metric
+        for metric in own.metrics
+    ]
+    return own.model_copy(update={"metrics": changed})
+
+
+_FOUND = {
+    "block_interval_s": (
+        "Time between the scrapes in which a height and the one before it were first seen on any node; heights that "
+        "came between two scrapes share their time evenly. The mean is exact to one scrape interval over the window.",
+        LAST_HEIGHT,
+    ),
+    "block_transactions": (
+        "Transactions in a block, where a scrape came before the next one.",
+        "cometbft_consensus_num_txs",
+    ),
+    "block_size_bytes": (
+        "Size of a block, where a scrape came before the next one.",
+        "cometbft_consensus_block_size_bytes",
+    ),
+    "block_extra_rounds": (
+        "The last round that a node had finished, in the last scrape before the next block was seen.",
+        "cometbft_consensus_rounds",
+    ),
+    "committed_per_s": (
+        "Growth of the nodes' count of transactions per second, even between two scrapes, averaged over the nodes.",
+        TOTAL,
+    ),
+    "machine_load1": ("The load average over one minute of the nodes' machines, averaged over the nodes.", LOAD),
+    "node_cpu_cores": ("Processor time used by a node's process per second.", "process_cpu_seconds_total"),
+    "node_rss_bytes": ("Resident memory of a node's process.", "process_resident_memory_bytes"),
+    "node_open_files": ("File descriptors that a node's process holds.", "process_open_fds"),
+}
