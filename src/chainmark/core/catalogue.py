@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -76,6 +77,15 @@ class Catalogue(BaseModel):
                 raise ValueError(f"the published reports name the unknown table `{stranger}`")
         return self
 
+    @model_validator(mode="after")
+    def _conditions_name_metrics(self) -> Catalogue:
+        known = {metric.id for metric in self.metrics}
+        for condition in self.conditions:
+            stranger = next((name for name in condition.makes_incomparable if name not in known), None)
+            if stranger is not None:
+                raise ValueError(f"condition `{condition.id}` names the unknown metric `{stranger}`")
+        return self
+
     def metric(self, metric_id: str) -> Metric:
         """The metric of that id.
 
@@ -96,6 +106,32 @@ class Catalogue(BaseModel):
     def metrics_of(self, population_id: str) -> list[Metric]:
         """The metrics sampled over one population, in the catalogue's order."""
         return [metric for metric in self.metrics if metric.population == population_id]
+
+    def sampled(self, columns: Mapping[str, Collection[str]]) -> Catalogue:
+        """The part that a run has samples of: what it never set out to measure is not "no data" of it.
+
+        Args:
+            columns: of the samples, by population. A metric that could not be measured has a column without values.
+        """
+        metrics = [metric for metric in self.metrics if metric.id in columns.get(metric.population, ())]
+        published = [] if self.published is None else self.published.tables
+        tables = {*(metric.table for metric in metrics), *published}
+        kept = {metric.id for metric in metrics}
+        conditions = [
+            condition.model_copy(
+                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in kept]}
+            )
+            for condition in self.conditions
+        ]
+        return self.model_copy(
+            update={
+                "metrics": metrics,
+                "populations": [population for population in self.populations if population.id in columns],
+                "tables": [table for table in self.tables if table.id in tables],
+                "conditions": conditions,
+                "trails": [trail for trail in self.trails if set(trail.populations) <= columns.keys()],
+            }
+        )
 
     def ordered(self) -> list[Metric]:
         """All metrics in the order of the report: by table, then by ``order``, then by id."""

@@ -165,13 +165,19 @@ class Table(BaseModel):
 
 
 class Condition(BaseModel):
-    """A fact about a run that two sides should share; when they differ the report warns with this text."""
+    """A fact about a run that two sides should share; when they differ the report warns with this text.
+
+    Attributes:
+        makes_incomparable: ids of the metrics whose very definition depends on the fact: where it differs they are
+            shown, but neither judged nor called a change.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     label: str
     explanation: str
+    makes_incomparable: list[str] = []
 
 
 class TrailStage(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+import psutil
 from pydantic import BaseModel
 
 from chainmark._native import check_transaction_size
@@ -18,11 +20,14 @@ from chainmark.core.manifest import Configuration, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
 from chainmark.core.storage import storage_errors
+from chainmark.network.round_trips import round_trip_frame, round_trip_gate
+from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.base import Execution, Imported, ImportOrder, Order
-from chainmark.systems.cometbft import nodes, sweep
+from chainmark.systems.cometbft import extensions, nodes, sweep
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
+from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
 from chainmark.systems.cometbft.ingest import balance, collect
@@ -30,6 +35,7 @@ from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
+from chainmark.systems.cometbft.shape import members_of, require_capacity
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
 from chainmark.systems.profiles import check_profile
 from chainmark.systems.sweeping import CellLoad, SweepPlan
@@ -38,6 +44,8 @@ from chainmark.systems.sweeping import CellLoad, SweepPlan
 COPIES_PER_NODE = 4
 # Empty databases and logs of a node, measured: 20 MiB; and what the run itself keeps.
 BASE_BYTES = 64 << 20
+# Of all packets between nodes, 99 % must be no later than this beyond their emulated delay, or it is told.
+ADDED_DELAY_MAX_S = 0.005
 
 
 class CometBft:
@@ -58,8 +66,10 @@ class CometBft:
         try:
             check_transaction_size(load.total_connections, load.rate, load.size_bytes)
         except ValueError as error:
-            told = UsageError.from_native(error)
-            raise UsageError(f"`load.size_bytes` cannot be used: {told.message}", told.hint) from error
+            reason = UsageError.from_native(error)
+            raise UsageError(f"`load.size_bytes` cannot be used: {reason.message}", reason.hint) from error
+        if profile.network.zones:
+            load_zone_table(profile.network.zones)
         return profile
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
@@ -77,22 +87,31 @@ class CometBft:
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
         comet = cast(Profile, profile)
+        require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = nodes.install(order.version)
+        others = [nodes.install(version) for version in comet.other_versions]
+        size_bytes = comet.application.vote_extension_size_bytes
+        application = None if size_bytes is None else extensions.install(order.version, size_bytes)
         _require_space(run.path, comet)
         homes = run.path / "homes"
-        plan = NetworkPlan(nodes.binary_path(order.version), order.version, comet, homes, order.seed)
+        binaries = {one.version: nodes.binary_path(one.version) for one in (subject, *others)}
+        links_folder = run.raw / "links"
+        plan = NetworkPlan(order.version, binaries, comet, homes, links_folder, order.seed, application)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         with running_network(plan, progress) as network:
-            load_order = LoadOrder(comet.load, order.seed, experiment_id)
+            load_order = LoadOrder(comet, order.seed, experiment_id, network.links)
             measurement = measure(network, load_order, run.raw, progress)
             events = collect(measurement, experiment_id, progress)
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
         for name in ("transactions", "blocks", "scrapes"):
             run.write_events(name, getattr(events, name))
-        sampled = Sampled(measurement.sampler.processes(), measurement.sampler.pressure())
-        run.write_events("processes", sampled.processes)
-        run.write_events("pressure", sampled.pressure)
+        if network.round_trips:
+            run.write_events("round_trips", round_trip_frame(network.round_trips))
+        sampled = _sampled(measurement)
+        for name, frame in vars(sampled).items():
+            if frame is not None:
+                run.write_events(name, frame)
         found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
         books = balance(
             events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
@@ -101,11 +120,14 @@ class CometBft:
             subject=subject,
             samples=found,
             configuration=network.configuration,
-            conditions=conditions(network.configuration),
-            counts=books.counts,
-            gates=run_gates(comet, measurement, events, books, found),
+            conditions=conditions(network.configuration) | _run_conditions(comet, order, network),
+            counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
+            gates=[
+                *run_gates(comet, measurement, events, books, found),
+                *([round_trip_gate(network.round_trips)] if network.round_trips else []),
+            ],
             incidents=measurement.incidents,
-            warnings=_warnings(network, measurement),
+            warnings=_warnings(network, measurement, comet),
         )
 
     def parts(self, order: ImportOrder) -> list[str]:
@@ -166,10 +188,27 @@ def conditions(configuration: Configuration) -> dict[str, str]:
     }
 
 
+def _run_conditions(profile: Profile, order: Order, network: CometNetwork) -> dict[str, str]:
+    """Conditions that do not stand in the nodes' configuration."""
+    application = {} if network.application is None else {"application": str(network.application)}
+    return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
+
+
+def _versions(profile: Profile, order: Order) -> dict[str, str]:
+    """How many nodes run which version, where it is not one; the subject's first."""
+    if not profile.network.other_version:
+        return {}
+    running = [member.version for member in members_of(profile, order.version, order.seed) if member.starts]
+    found = {version: running.count(version) for version in (order.version, *sorted(set(running) - {order.version}))}
+    return {"versions": ", ".join(f"{count} × {version}" for version, count in found.items())}
+
+
 def _require_space(folder: Path, profile: Profile) -> None:
     load = profile.load
     offered_bytes = offered_transactions(load) * load.size_bytes
-    needed_bytes = profile.network.nodes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)
+    network = profile.network
+    homes = network.nodes + network.seeds + profile.rotating.joiners
+    needed_bytes = homes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise EnvironmentFailure(
@@ -190,7 +229,7 @@ def _start_up(network: CometNetwork) -> dict[str, float]:
 
 def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> None:
     """Keep every node's log and configuration; its home only on request."""
-    for node in network.nodes:
+    for node in network.started:
         compress_file(node.home / "node.log", run.raw / "logs" / f"{node.name}.log.zst")
         for name in ("config.toml", "genesis.json"):
             target = run.raw / "configuration" / node.name / name
@@ -201,8 +240,64 @@ def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> No
         shutil.rmtree(run.path / "homes")
 
 
-def _warnings(network: CometNetwork, measurement: Measurement) -> list[str]:
+def _sampled(measurement: Measurement) -> Sampled:
+    disturber, rotation = measurement.disturber, measurement.rotation
+    return Sampled(
+        processes=measurement.sampler.processes(),
+        pressure=measurement.sampler.pressure(),
+        perturbations=disturber.frame() if disturber else None,
+        joiners=rotation.frame() if rotation else None,
+        heights=rotation.heights() if rotation else None,
+    )
+
+
+def _link_warnings(measurement: Measurement) -> list[str]:
+    stats = measurement.links
+    if stats is None:
+        return []
+    found = []
+    if stats.error_p99_s is not None and stats.error_p99_s > ADDED_DELAY_MAX_S:
+        found.append(
+            f"packets between nodes came up to {1000 * stats.error_p99_s:.1f} ms (p99, n = {stats.delayed:,}) later "
+            "than the emulated delay says: the machine was too busy"
+        )
+    if not stats.balanced:
+        found.append(f"of {stats.packets:,} packets between nodes not all are accounted for")
+    return found
+
+
+def _packets(measurement: Measurement) -> dict[str, dict[str, int]]:
+    """Where every packet between the nodes ended, until the load was over; nothing where no links were emulated."""
+    stats = measurement.links
+    if stats is None:
+        return {}
+    ends = {"delivered": stats.delivered, **dict(stats.dropped), "under way": stats.under_way}
+    return {"packets": {"read": stats.packets, **ends, "unread": stats.unread}}
+
+
+def _emulation(profile: Profile, network: CometNetwork) -> str:
+    """How the nodes were linked, as a condition."""
+    if network.links is None:
+        return "none"
+    shape = profile.network
+    parts = [f"zones {Path(shape.zones).stem}"] if shape.zones else ["no delay"]
+    parts += [f"{100 * shape.loss:g} % loss"] if shape.loss else []
+    parts += [f"{shape.bandwidth_bps:,} bit/s a pair"] if shape.bandwidth_bps else []
+    return f"{', '.join(parts)} ({network.links.backend})"
+
+
+def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
+    """By node, how often it dropped a peer because of an error; nothing where none did."""
+    dropped = {name: reasons.total() for name, reasons in measurement.broken_connections.items()}
+    return {"dropped peers": dropped} if any(dropped.values()) else {}
+
+
+def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile) -> list[str]:
     found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
+    meant_to_break = bool(profile.perturbation or profile.rotating.joiners)
+    if profile.other_versions or not meant_to_break:
+        found += told(measurement.broken_connections)
+    found += _link_warnings(measurement)
     if measurement.scrapes_missed:
         found.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
     if measurement.observer_reconnects:
