@@ -13,6 +13,7 @@ from chainmark.cli.common import AsJson, open_store
 from chainmark.cli.console import err, out, print_json, progress
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
+from chainmark.core.times import nanoseconds_of_duration, nanoseconds_of_time
 from chainmark.systems.base import ImportOrder, importable, load_system
 from chainmark.systems.importing import ImportedRun, Importer
 from chainmark.systems.runner import failed_gates
@@ -20,11 +21,14 @@ from chainmark.systems.runner import failed_gates
 NOTES_SHOWN = 12
 CLASSES_SHOWN = 10
 LINES = "lines"
+_RANGE_HINT = "for example `--from 2026-01-01T10:00:00Z --duration 90s`"
 
 
 def ingest(
     system: Annotated[str, typer.Argument(help="The system whose logs these are, e.g. `cardano`.")],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the logs, or one log file.")],
+    source: Annotated[
+        str, typer.Argument(metavar="DIR|URL", help="The folder of the logs, one file, or a Prometheus server.")
+    ],
     version: Annotated[
         str | None,
         typer.Option("--as", metavar="V", help="What was measured.", show_default="as the logs and documents say"),
@@ -58,19 +62,29 @@ def ingest(
     ] = None,
     threads: Annotated[int, typer.Option(min=0, help="0 means all cores. The run does not depend on it.")] = 0,
     keep_events: Annotated[bool, typer.Option("--keep-events", help="Keep every decoded event as Parquet.")] = False,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Of a server: from when, e.g. `2026-01-01T10:00:00Z`.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Of a server: until when.")] = None,
+    duration: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Of a server: how long, e.g. `90s`, instead of one of the two.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the logs of a cluster into a sealed run.
+    """Read the logs of a cluster, or what a Prometheus server keeps of it, into a sealed run.
 
     Example: `chainmark ingest cardano cluster-logs --as 10.6.2 --filter value`
+
+    Example: `chainmark ingest cometbft http://localhost:9090 --from 2026-01-01T10:00:00Z --duration 90s --as v1.0.1`
 
     Every line is read once and counted in one class. What is missing (a host that ended early, a gap, a message that a
     host never emits) is named, and the rest is measured. The same logs give the same run, to the byte.
     """
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")
+    begin_ns, end_ns = time_range(begin, end, duration)
     order = ImportOrder(
-        source=folder,
+        source=source if is_url(source) else Path(source),
         version=version,
         settings=tuple(settings or ()),
         filters=() if no_filters else tuple(filters) if filters else None,
@@ -81,6 +95,8 @@ def ingest(
         threads=threads,
         keep_events=keep_events,
         published_rules=published_rules,
+        begin_ns=begin_ns,
+        end_ns=end_ns,
     )
     importer = Importer(open_store(), importable(load_system(system)))
     with progress() as listener:
@@ -102,6 +118,30 @@ def ingest(
     if invalid:
         err.print("hint: an invalid run is never compared; other filters may leave something to analyse")
         raise typer.Exit(ExitCode.INVALID)
+
+
+def is_url(source: str) -> bool:
+    """Whether a source is a server's address rather than a path."""
+    return source.startswith(("http://", "https://"))
+
+
+def time_range(begin: str | None, end: str | None, duration: str | None) -> tuple[int | None, int | None]:
+    """The two ends of a range in ns since 1970-01-01 UTC, from two of its three measures; two None if none is given.
+
+    Raises:
+        UsageError: one or all three are given, one is no time, or the range is empty.
+    """
+    given = [begin, end, duration]
+    if not any(given):
+        return None, None
+    if given.count(None) != 1:
+        raise UsageError("a range of time needs two of `--from`, `--to` and `--duration`", _RANGE_HINT)
+    length_ns = nanoseconds_of_duration(duration) if duration else 0
+    first_ns = nanoseconds_of_time(begin) if begin else nanoseconds_of_time(end or "") - length_ns
+    last_ns = nanoseconds_of_time(end) if end else first_ns + length_ns
+    if last_ns <= first_ns:
+        raise UsageError("the range of time is empty: `--to` is not after `--from`", _RANGE_HINT)
+    return first_ns, last_ns
 
 
 def print_list(made: Sequence[ImportedRun]) -> None:

@@ -57,7 +57,7 @@ class ImportOrder:
     """Which logs are to be taken in, and how.
 
     Attributes:
-        source: a folder of logs, or one log.
+        source: a folder of logs, or one log; or the URL of a server that has the measurements, as text.
         version: what was measured, where the logs do not say or say it otherwise.
         settings: of the analysis and of what the logs' documents would say, as `--set` takes them.
         filters: names and expressions of filters; None leaves them to the logs' documents, an empty tuple is none.
@@ -67,9 +67,10 @@ class ImportOrder:
         keep_events: store every decoded event too.
         published_rules: analyse as the incumbent's published reports do, its quirks included.
         part: which run of a source that holds several, as the system calls it.
+        begin_ns, end_ns: what to take of a server's measurements, ns since 1970-01-01 UTC; the end is not part of it.
     """
 
-    source: Path
+    source: Path | str
     version: str | None = None
     settings: tuple[str, ...] = ()
     filters: tuple[str, ...] | None = None
@@ -81,6 +82,22 @@ class ImportOrder:
     keep_events: bool = False
     published_rules: bool = False
     part: str | None = None
+    begin_ns: int | None = None
+    end_ns: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The source as a folder or file.
+
+        Raises:
+            UsageError: it is a server.
+        """
+        if isinstance(self.source, Path):
+            return self.source
+        raise UsageError(
+            f"`{self.source}` is a server, and only files can be read here",
+            "give a folder of logs, or one file; `chainmark ingest --help` shows what is read",
+        )
 
 
 @dataclass

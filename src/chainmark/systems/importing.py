@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 import blake3
@@ -43,7 +44,7 @@ class Importer:
         """Make every run that the source holds, as :meth:`make` does one."""
         parts: list[str | None] = [order.part]
         if isinstance(self.system, PartedSystem):
-            parts = list(self.system.parts(order))
+            parts = list(self.system.parts(order)) or parts
         return [self.make(replace(order, part=part), progress) for part in parts]
 
     def make(self, order: ImportOrder, progress: Progress) -> ImportedRun:
@@ -74,9 +75,13 @@ class Importer:
 def _order_name(system: str, order: ImportOrder) -> str:
     """A name that equal orders share; the number of threads changes nothing that is made."""
     paths = {"source": order.source, "genesis": order.genesis, "meta": order.meta, "topology": order.topology}
-    content = {**asdict(order), **{name: str(path.resolve()) if path else None for name, path in paths.items()}}
+    content = {**asdict(order), **{name: _place(path) for name, path in paths.items()}}
     del content["threads"]
     return _digest({"system": system, **content})[:ORDER_DIGITS]
+
+
+def _place(path: Path | str | None) -> str | None:
+    return str(path.resolve()) if isinstance(path, Path) else path
 
 
 def _digest(content: object) -> str:

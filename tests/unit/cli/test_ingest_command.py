@@ -47,7 +47,10 @@ def test_a_run_without_blocks_is_told_and_exits_4(lab: Lab, cluster: Path) -> No
     ("arguments", "part"),
     [
         (("cardano", "nowhere"), "there is no folder or file `nowhere`"),
-        (("cometbft", "logs"), "chainmark cannot read logs of `cometbft`"),
+        (("http", "logs"), "chainmark cannot read logs of `http`"),
+        (("cometbft", "logs"), "`logs` is nothing that can be read as measurements of CometBFT"),
+        (("cometbft", "nowhere"), "there is no folder or file `nowhere`"),
+        (("cardano", "http://localhost:9090"), "`http://localhost:9090` is a server, and only files can be read"),
         (("cardano", "logs", "--filter", "value", "--no-filters"), "contradict each other"),
         (("cardano", "logs", "--filter", "valu"), "`valu` is neither a set of filters nor a condition"),
         (("cardano", "logs", "--set", "analysis.filter=1"), "did you mean `analysis.filters`"),

@@ -84,7 +84,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     """
     settings = read_settings(order.settings)
     progress.stage("looking for logs")
-    cluster = find_logs(order.source).without(order.exclude)
+    cluster = find_logs(order.path).without(order.exclude)
     documents = read_documents(order, settings, cluster)
     check_heads(cluster, documents.genesis)
     # A node says its version first of all: who must say it instead should not wait for the whole logs to be read.

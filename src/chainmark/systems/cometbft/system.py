@@ -19,10 +19,11 @@ from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.store.files import compress_file
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Execution, Order
+from chainmark.systems.base import Execution, Imported, ImportOrder, Order
 from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
 from chainmark.systems.cometbft.gates import run_gates
+from chainmark.systems.cometbft.imports import ingest_any, parts_of
 from chainmark.systems.cometbft.ingest import balance, collect
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
@@ -102,6 +103,14 @@ class CometBft:
             incidents=measurement.incidents,
             warnings=_warnings(network, measurement),
         )
+
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The runs that a source holds, where it holds several."""
+        return parts_of(order)
+
+    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+        """Measurements of a network that others ran: a Prometheus server's, or files that :mod:`.imports` knows."""
+        return ingest_any(order, run, progress)
 
 
 def analysis_window(start_ns: int, load: Load) -> Window:

@@ -61,7 +61,7 @@ def ingest_published(order: ImportOrder, run: UnfinishedRun, progress: Progress)
 
 def _tables(order: ImportOrder) -> Iterator[tuple[PublishedRelease, PublishedScenario, str]]:
     seen: dict[str, int] = {}
-    for release in read_published_page(order.source).releases:
+    for release in read_published_page(order.path).releases:
         for scenario in release.scenarios:
             name = "/".join([release.version, *scenario_words(scenario)])
             seen[name] = seen.get(name, 0) + 1
@@ -173,9 +173,7 @@ def _imported(order: ImportOrder, release: PublishedRelease, scenario: Published
                 limit="all",
             )
         ],
-        sources=[
-            Source(path=order.source.name, size_bytes=order.source.stat().st_size, blake3=hash_file(order.source))
-        ],
+        sources=[Source(path=order.path.name, size_bytes=order.path.stat().st_size, blake3=hash_file(order.path))],
         host=HostFacts(
             cpu_model=scenario.machine or NOT_STATED,
             cores=0,

@@ -1,0 +1,43 @@
+"""Times and durations as people type them, to whole nanoseconds."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from chainmark.core.errors import UsageError
+
+NS = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS_NS = {"d": 86_400 * NS, "h": 3_600 * NS, "m": 60 * NS, "s": NS, "ms": 1_000_000}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+
+
+def nanoseconds_of_time(text: str) -> int:
+    """Any ISO 8601 time with its zone, such as "2026-01-01T10:00:00Z", as ns since 1970-01-01 UTC, to the microsecond.
+
+    Raises:
+        UsageError: it is no such time, or has no zone.
+    """
+    hint = "write it as `2026-01-01T10:00:00Z`"
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"`{text}` is not a time", hint) from None
+    if time.tzinfo is None:
+        raise UsageError(f"the time `{text}` has no zone", f"{hint}; `Z` is UTC")
+    since = time - _EPOCH
+    return (since.days * 86_400 + since.seconds) * NS + since.microseconds * 1_000
+
+
+def nanoseconds_of_duration(text: str) -> int:
+    """A duration such as "90s", "1h30m" or "1.5m" in ns.
+
+    Raises:
+        UsageError: it is no such duration, or none at all.
+    """
+    parts = _PART.findall(text)
+    total = sum(round(float(number) * _UNITS_NS[unit]) for number, unit in parts)
+    if total == 0 or "".join(number + unit for number, unit in parts) != text:
+        raise UsageError(f"`{text}` is not a duration", "write it as `90s`, `5m` or `1h30m`")
+    return total

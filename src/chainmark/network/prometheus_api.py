@@ -1,0 +1,311 @@
+"""What a Prometheus server keeps, asked by its HTTP API; every answer is kept, and can be read again instead of asking.
+
+Written against Prometheus' documented API (`/api/v1/query`, `/api/v1/query_range`, `/api/v1/label/…/values`), which
+Thanos, Mimir and VictoriaMetrics answer too. Nothing partial passes silently: an error of the server is raised, and its
+warnings (that a store did not answer, that results were cut off) stand in :attr:`Prometheus.warnings`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import httpx
+import zstandard
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.storage import storage_errors
+from chainmark.core.times import NS
+
+TIMEOUT_S = 120.0
+# A server refuses to answer with more points than that for one series, so longer ranges are asked for in parts. Raw
+# samples have no such limit, but the same size of a part keeps answers small: at one scrape a second it is three hours.
+POINTS_MAX = 11_000
+PART_NS_MIN = 60 * NS
+_MS = 1_000_000
+_HINT = "give the server's address, as you would open it in a browser, e.g. `http://localhost:9090`"
+_TOO_MUCH = "too many samples"
+
+Parameters = Mapping[str, str]
+
+
+class ServerError(EnvironmentFailure):
+    """The server answered that it cannot answer; ``kind`` is its own name for that."""
+
+    def __init__(self, kind: str, told: str, place: str) -> None:
+        super().__init__(f"the Prometheus server {place} could not answer ({kind}): {told}")
+        self.kind = kind
+        self.told = told
+
+
+class Source(Protocol):
+    """Who answers: a server, or answers that were kept."""
+
+    place: str
+
+    def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
+        """The whole answer, as the API's envelope of `status`, `data`, `warnings`."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One time series: samples in the order of time.
+
+    Attributes:
+        times_ns: shape (n,), when each was taken, ns since 1970-01-01 UTC, exact to the millisecond.
+        values: shape (n,), in the metric's own unit.
+    """
+
+    labels: Mapping[str, str]
+    times_ns: list[int]
+    values: list[float]
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.labels.get("__name__", "")
+
+
+class LiveServer:
+    """A server, asked over HTTP; ``user:password@`` in the address is used, and kept nowhere."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            address = httpx.URL(url.rstrip("/") + "/")
+            self._client = httpx.Client(base_url=address, timeout=TIMEOUT_S, follow_redirects=True)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise UsageError(f"`{url}` is no address of a server ({error})", _HINT) from error
+        self.place = str(address.copy_with(username=None, password=None)).rstrip("/")
+
+    def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
+        """One request; answers that say that the question failed are answers."""
+        try:
+            response = self._client.get(path.lstrip("/"), params=dict(parameters))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            told = str(error) or type(error).__name__
+            raise EnvironmentFailure(f"the Prometheus server {self.place} cannot be asked ({told})", _HINT) from error
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or "status" not in answer:
+            raise EnvironmentFailure(
+                f"{self.place} answered {path} with status {response.status_code} and not as a Prometheus server does",
+                _HINT,
+            )
+        return answer
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+@dataclass
+class KeptAnswers:
+    """Answers that :class:`Prometheus` kept in a folder, asked in the same words."""
+
+    folder: Path
+    place: str = ""
+    _answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.place = self.place or str(self.folder)
+        for path in sorted(self.folder.glob("*.json.zst")):
+            content = read_kept(path)
+            self._answers[_key(content["path"], content["parameters"])] = content["answer"]
+
+    def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
+        """The answer that was given then."""
+        try:
+            return self._answers[_key(path, parameters)]
+        except KeyError:
+            question = parameters.get("query", path)
+            raise UsageError(
+                f"the answers in {self.folder} hold none to `{question}`", "ask the server itself, or ask as before"
+            ) from None
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """One question with its answer, as they were kept.
+
+    Raises:
+        UsageError: it is no such file.
+    """
+    try:
+        with zstandard.open(path, "rb") as file:
+            content = json.loads(file.read())
+    except (OSError, zstandard.ZstdError, ValueError) as error:
+        raise UsageError(f"{path} holds no answer of a Prometheus server ({error})") from error
+    if not isinstance(content, dict) or not {"path", "parameters", "answer"} <= content.keys():
+        raise UsageError(f"{path} holds no answer of a Prometheus server (keys are missing)")
+    return content
+
+
+def _key(path: str, parameters: Parameters) -> str:
+    return json.dumps([path, dict(parameters)], sort_keys=True)
+
+
+@dataclass
+class Prometheus:
+    """A reader of what a server keeps.
+
+    Args:
+        source: who answers.
+        keep: a folder in which every answer is kept, with its question; None keeps none.
+
+    Attributes:
+        warnings: what the server said beside its answers, once each.
+    """
+
+    source: Source
+    keep: Path | None = None
+    warnings: list[str] = field(default_factory=list)
+    _kept: int = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if isinstance(self.source, LiveServer):
+            self.source.close()
+
+    def label_values(self, label: str, begin_ns: int, end_ns: int) -> list[str]:
+        """Every value that a label had in the range."""
+        data = self._data(f"/api/v1/label/{label}/values", {"start": _seconds(begin_ns), "end": _seconds(end_ns)})
+        if not isinstance(data, list):
+            raise self._odd("the values of a label are no list")
+        return sorted(str(value) for value in data)
+
+    def samples(self, selector: str, begin_ns: int, end_ns: int) -> list[Series]:
+        """The samples of every series that a selector names, as they were scraped, at the times of their scrapes.
+
+        Args:
+            selector: of PromQL, e.g. ``{__name__="up",job="node0"}``.
+            begin_ns: the range begins here, in ns since 1970-01-01 UTC.
+            end_ns: the range ends before this.
+
+        Raises:
+            ServerError: the server cannot answer, as for a selector that is none.
+        """
+        found: dict[tuple[tuple[str, str], ...], Series] = {}
+        for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * NS):
+            for series in self._raw(selector, part_begin, part_end):
+                _append(found, series)
+        return [found[key] for key in sorted(found)]
+
+    def query_range(self, expression: str, begin_ns: int, end_ns: int, step_ns: int) -> list[Series]:
+        """The values of an expression at ``begin_ns``, and every ``step_ns`` after it before ``end_ns``.
+
+        As the server's graphs show it: a value stands until the next scrape, so a gap in the scrapes may go unseen.
+        """
+        found: dict[tuple[tuple[str, str], ...], Series] = {}
+        for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * step_ns):
+            last_ns = part_begin + (part_end - 1 - part_begin) // step_ns * step_ns
+            parameters = {
+                "query": expression,
+                "start": _seconds(part_begin),
+                "end": _seconds(last_ns),
+                "step": _seconds(step_ns),
+            }
+            for series in self._matrix("/api/v1/query_range", parameters):
+                _append(found, series)
+        return [found[key] for key in sorted(found)]
+
+    def _raw(self, selector: str, begin_ns: int, end_ns: int) -> Iterator[Series]:
+        # Whether a sample at the very beginning of a range belongs to it depends on the server's version.
+        length_ms = (end_ns - begin_ns) // _MS + 1
+        parameters = {"query": f"{selector}[{length_ms}ms]", "time": _seconds(end_ns)}
+        try:
+            answered = list(self._matrix("/api/v1/query", parameters))
+        except ServerError as error:
+            if _TOO_MUCH not in error.told or end_ns - begin_ns < 2 * PART_NS_MIN:
+                raise
+            middle_ns = begin_ns + (end_ns - begin_ns) // 2 // NS * NS
+            answered = [*self._raw(selector, begin_ns, middle_ns), *self._raw(selector, middle_ns, end_ns)]
+        for series in answered:
+            inside = [begin_ns <= time_ns < end_ns for time_ns in series.times_ns]
+            if any(inside):
+                yield Series(
+                    series.labels,
+                    [time_ns for time_ns, kept in zip(series.times_ns, inside, strict=True) if kept],
+                    [value for value, kept in zip(series.values, inside, strict=True) if kept],
+                )
+
+    def _matrix(self, path: str, parameters: Parameters) -> Iterator[Series]:
+        data = self._data(path, parameters)
+        if not isinstance(data, dict) or data.get("resultType") != "matrix":
+            raise self._odd("the answer to a range is no matrix")
+        try:
+            for result in data["result"]:
+                values = result.get("values", [])
+                yield Series(
+                    {str(name): str(value) for name, value in result["metric"].items()},
+                    [round(float(time_s) * 1_000) * _MS for time_s, _ in values],
+                    [float(value) for _, value in values],
+                )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._odd(f"a series cannot be read: {error}") from error
+
+    def _data(self, path: str, parameters: Parameters) -> Any:
+        answer = self.source.ask(path, parameters)
+        if self.keep is not None:
+            self._kept += 1
+            _write(self.keep / f"{self._kept:04d}.json.zst", path, parameters, answer)
+        for told in answer.get("warnings") or []:
+            if told not in self.warnings:
+                self.warnings.append(str(told))
+        if answer["status"] != "success":
+            raise ServerError(str(answer.get("errorType")), str(answer.get("error")), self.source.place)
+        return answer.get("data")
+
+    def _odd(self, what: str) -> EnvironmentFailure:
+        return EnvironmentFailure(f"{self.source.place} does not answer as a Prometheus server does: {what}", _HINT)
+
+
+def _append(found: dict[tuple[tuple[str, str], ...], Series], series: Series) -> None:
+    known = found.setdefault(tuple(sorted(series.labels.items())), Series(series.labels, [], []))
+    known.times_ns.extend(series.times_ns)
+    known.values.extend(series.values)
+
+
+def _write(path: Path, asked: str, parameters: Parameters, answer: Mapping[str, Any]) -> None:
+    """Series in the order of their labels: servers give them in any, and equal answers should be equal bytes."""
+    kept = dict(answer)
+    data = kept.get("data")
+    if isinstance(data, dict) and isinstance(data.get("result"), list):
+        ordered = sorted(data["result"], key=lambda one: json.dumps(one, sort_keys=True))
+        kept["data"] = {**data, "result": ordered}
+    content = {"path": asked, "parameters": dict(parameters), "answer": kept}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(zstandard.ZstdCompressor(level=3).compress(text))
+
+
+def _parts(begin_ns: int, end_ns: int, length_ns: int) -> Iterator[tuple[int, int]]:
+    for start_ns in range(begin_ns, end_ns, length_ns):
+        yield start_ns, min(start_ns + length_ns, end_ns)
+
+
+def _seconds(time_ns: int) -> str:
+    """As the API takes times and steps: seconds, here with all digits that they have."""
+    text = f"{time_ns // NS}.{time_ns % NS:09d}".rstrip("0")
+    return text.removesuffix(".")
+
+
+def matchers(conditions: Iterable[str]) -> str:
+    """A selector of PromQL with all of the conditions that are not empty."""
+    return "{" + ",".join(condition.strip(", ") for condition in conditions if condition.strip(", ")) + "}"
+
+
+def any_of(names: Iterable[str]) -> str:
+    """A quoted regular expression that matches exactly these texts, for ``=~``."""
+    escaped = "|".join("".join(f"\\{char}" if char in _SPECIAL else char for char in name) for name in names)
+    return json.dumps(escaped, ensure_ascii=False)
+
+
+_SPECIAL = frozenset("\\.+*?()|[]{}^$")

@@ -1,0 +1,78 @@
+"""What measurements of CometBFT networks that others ran can be taken in, and which reader is for which source.
+
+A server is asked as a Prometheus; a file or folder is given to the first reader that recognises its content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder
+from chainmark.systems.cometbft import prometheus
+
+
+def _no_parts(_order: ImportOrder) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One kind of source.
+
+    Attributes:
+        title: what it reads, as it is told to somebody whose source nobody recognises.
+        recognises: whether a file or folder is of this kind, by its content; false also for what cannot be read.
+        ingest: see :meth:`chainmark.systems.base.ImportableSystem.ingest`.
+        parts: see :meth:`chainmark.systems.base.PartedSystem.parts`.
+    """
+
+    title: str
+    recognises: Callable[[Path], bool]
+    ingest: Callable[[ImportOrder, UnfinishedRun, Progress], Imported]
+    parts: Callable[[ImportOrder], list[str]] = _no_parts
+
+
+# In the order in which they are asked.
+READERS: tuple[Reader, ...] = (
+    Reader(
+        "answers of a Prometheus server that an import kept (`raw/prometheus` of its run)",
+        prometheus.recognises,
+        prometheus.ingest_kept,
+    ),
+)
+SERVER = Reader("a Prometheus server", lambda _path: False, prometheus.ingest_server)
+
+
+def reader_of(order: ImportOrder) -> Reader:
+    """Who reads this source.
+
+    Raises:
+        UsageError: nobody does.
+    """
+    if isinstance(order.source, str):
+        return SERVER
+    path = order.path
+    if not path.exists():
+        raise UsageError(f"there is no folder or file `{path}`", "give a file, a folder, or a Prometheus server's URL")
+    for reader in READERS:
+        if reader.recognises(path):
+            return reader
+    known = "; ".join(reader.title for reader in READERS)
+    raise UsageError(
+        f"`{path}` is nothing that can be read as measurements of CometBFT", f"there are readers of {known}"
+    )
+
+
+def parts_of(order: ImportOrder) -> list[str]:
+    """The runs that the source holds; none: it is one."""
+    return reader_of(order).parts(order)
+
+
+def ingest_any(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    """Read the source into a run."""
+    return reader_of(order).ingest(order, run, progress)

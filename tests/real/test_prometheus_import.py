@@ -1,0 +1,270 @@
+"""Imports from a real Prometheus server: samples of known values exactly, and what went wrong told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import polars as pl
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Status
+from chainmark.core.times import NS
+from chainmark.network.prometheus_api import LiveServer, Prometheus, ServerError
+from chainmark.stats.extrapolated_rate import extrapolated_rate
+from chainmark.store.runs import SealedRun
+
+from tests.real import prometheus_server
+from tests.support import Lab
+
+BEGIN_S = 1_767_261_600  # 2026-01-01T10:00:00Z
+SECONDS = 120
+NODES = ("node0", "node1", "node2")
+BLOCK_S, BLOCK_TXS, TX_BYTES = 1.25, 50, 1_024
+MIB = 1 << 20
+# A counter of a long time, for ranges of more points than a server answers at once.
+LONG_S = 25_000
+LONG_STEP_S = 2
+
+
+def _height(time_s: float) -> int:
+    return 100 + math.floor(time_s / BLOCK_S)
+
+
+def _lines() -> Iterator[str]:
+    """Three nodes for four minutes, scraped every second at phases of their own; node 2 starts anew after 90 s."""
+    samples: dict[str, list[str]] = {}
+    for index, node in enumerate(NODES):
+        labels = f'job="{node}",instance="10.0.0.{index}:26660",chain_id="known"'
+        plain = f'job="{node}",instance="10.0.0.{index}:26660"'
+        namespace = "tendermint" if index == 1 else "cometbft"
+        for second in range(-120, SECONDS + 30):
+            time_s = second + 0.2 * index
+            height = _height(time_s)
+            restarted = index == 2 and time_s >= 90
+            values = {
+                f"{namespace}_consensus_height{{{labels}}}": height,
+                f"{namespace}_consensus_total_txs{{{labels}}}": BLOCK_TXS * (height - (172 if restarted else 0)),
+                f"{namespace}_consensus_num_txs{{{labels}}}": BLOCK_TXS,
+                f"{namespace}_consensus_block_size_bytes{{{labels}}}": BLOCK_TXS * TX_BYTES + height,
+                f"{namespace}_consensus_rounds{{{labels}}}": 1 if height % 20 == 0 else 0,
+                f"{namespace}_mempool_size{{{labels}}}": 10 * index + second % 7,
+                f"{namespace}_p2p_peers{{{labels}}}": 2,
+                f'{namespace}_p2p_message_send_bytes_total{{{labels},message_type="a"}}': 1_000 * (second + 200),
+                f'{namespace}_p2p_message_send_bytes_total{{{labels},message_type="b"}}': 500 * (second + 200),
+                f"process_resident_memory_bytes{{{plain}}}": (100 + index) * MIB,
+                f"process_cpu_seconds_total{{{plain}}}": 0.25 * (second + 200),
+                f"process_start_time_seconds{{{plain}}}": 5_000 if restarted else 1_000,
+                f'node_load1{{job="{node}",instance="10.0.0.{index}:9100"}}': 0.5 * index,
+            }
+            for name, value in values.items():
+                samples.setdefault(name, []).append(f"{name} {value} {BEGIN_S + time_s:.1f}")
+    for second in range(0, LONG_S, LONG_STEP_S):
+        samples.setdefault("long", []).append(f"long_seconds {second} {BEGIN_S + second}")
+    # The format wants all samples of a family together.
+    for _, lines in sorted(samples.items()):
+        yield from lines
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if prometheus_server.programs() is None:
+        pytest.skip("no `prometheus` and `promtool` here: `make servers` fetches Debian's package")
+    folder = tmp_path_factory.mktemp("prometheus") / "data"
+    prometheus_server.fill(folder, _lines())
+    with prometheus_server.running(folder) as url:
+        yield url
+
+
+@dataclass
+class Imported:
+    run: SealedRun
+    lab: Lab
+    arguments: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def imported(server: str, shared_lab: Lab) -> Imported:
+    """The first 80 s, in which nothing went wrong."""
+    arguments = ("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
+    told = shared_lab.run(*arguments).stdout
+    assert "3, chain known" in told or "scraped all the time" in told
+    return Imported(shared_lab.store.sealed()[0], shared_lab, arguments)
+
+
+def test_every_metric_is_exactly_what_was_written(imported: Imported) -> None:
+    run = imported.run
+    assert run.manifest.status is Status.VALID
+    assert run.verify() == []
+    hosts = run.samples("host_second")
+    assert hosts["host"].unique().sort().to_list() == list(NODES)
+    assert hosts.height == 3 * 80
+    for index, node in enumerate(NODES):
+        own = hosts.filter(pl.col("host") == node)
+        assert own["node_mempool_transactions"].to_list() == [10 * index + second % 7 for second in range(80)]
+        assert own["node_rss_bytes"].unique().to_list() == [(100 + index) * MIB]
+        assert own["node_peers"].unique().to_list() == [2]
+        assert np.allclose(own["node_cpu_cores"].to_numpy(), 0.25, rtol=1e-9)
+        assert np.allclose(own["node_sent_bytes_per_s"].to_numpy(), 1_500, rtol=1e-9)
+        assert own["node_disk_written_bytes_per_s"].null_count() == 80
+    seconds = run.samples("second")
+    assert seconds["mempool_mean_transactions"].to_list() == [10 + second % 7 for second in range(80)]
+    assert seconds["mempool_max_transactions"].to_list() == [20 + second % 7 for second in range(80)]
+    assert seconds["machine_load1"].to_list() == [0.5] * 80
+    assert seconds["committed_per_s"].mean() == pytest.approx(BLOCK_TXS / BLOCK_S, rel=0.02)
+
+
+def test_blocks_are_those_that_were_made(imported: Imported) -> None:
+    blocks = imported.run.samples("block")
+    first, last = _height(0), _height(80)
+    assert blocks["height"].to_list() == list(range(first + 1, last + 1)) or blocks["height"][0] in {first, first + 1}
+    assert blocks["block_interval_s"].mean() == pytest.approx(BLOCK_S, abs=0.2 / blocks.height * 2)
+    assert blocks["block_transactions"].drop_nulls().unique().to_list() == [BLOCK_TXS]
+    sizes = blocks.drop_nulls("block_size_bytes")
+    assert sizes.height == blocks.height, "with three phases a scrape comes before every next block"
+    assert (sizes["block_size_bytes"] - sizes["height"]).unique().to_list() == [BLOCK_TXS * TX_BYTES]
+    rounds = blocks.filter(pl.col("height") % 20 == 0)["block_extra_rounds"].unique().to_list()
+    assert rounds == [1.0]
+    assert blocks["block_extra_rounds"].sum() == sum(height % 20 == 0 for height in blocks["height"])
+
+
+def test_what_no_metrics_page_tells_has_no_data(imported: Imported) -> None:
+    summaries = imported.run.summaries()
+    for metric in ("tx_latency_s", "tx_committed_share", "start_up_s", "block_missing_votes"):
+        assert metric not in summaries or summaries[metric].distribution is None
+    assert summaries["node_rss_bytes"].distribution is not None
+
+
+def test_the_same_range_is_the_same_run(imported: Imported) -> None:
+    assert "imported before" in imported.lab.run(*imported.arguments).stdout
+    assert len(imported.lab.store.sealed()) == 1
+
+
+def test_a_run_is_reproduced_from_the_answers_that_it_keeps(imported: Imported, lab: Lab) -> None:
+    lab.run("ingest", "cometbft", str(imported.run.path / "raw" / "prometheus"))
+    again = lab.store.sealed()[0]
+    assert again.run_id == imported.run.run_id
+    assert (again.path / "SEALED").read_bytes() == (imported.run.path / "SEALED").read_bytes()
+
+
+def test_other_answers_than_those_kept_are_not_invented(imported: Imported, lab: Lab) -> None:
+    kept = str(imported.run.path / "raw" / "prometheus")
+    told = lab.run("ingest", "cometbft", kept, "--set", 'select=chain_id="other"', code=2).stderr
+    assert "hold none" in told.replace("\n", " ")
+
+
+def test_rates_over_20_s_equal_the_servers(server: str, imported: Imported) -> None:
+    """The QA's plots are `rate(…[20s])*60`; over the restart of node 2, too."""
+    begin_ns, end_ns = BEGIN_S * NS, (BEGIN_S + SECONDS) * NS
+    for expression in ("cometbft_consensus_height", "cometbft_consensus_total_txs"):
+        with Prometheus(LiveServer(server)) as reader:
+            theirs = reader.query_range(f"rate({expression}[20s])", begin_ns, end_ns, NS)
+            raw = reader.samples(expression, begin_ns - 20 * NS, end_ns)
+        assert len(theirs) == len(raw) == 2
+        for one, samples in zip(theirs, raw, strict=True):
+            ours = extrapolated_rate(
+                np.array(samples.times_ns), np.array(samples.values), np.array(one.times_ns), 20 * NS
+            )
+            assert np.allclose(ours, one.values, rtol=1e-12)
+    rates = imported.run.events("rates")
+    assert rates["host"].n_unique() == 3
+    assert rates["blocks_per_minute"].mean() == pytest.approx(60 / BLOCK_S, rel=0.02)
+
+
+def test_a_node_that_started_anew_makes_the_run_invalid(server: str, lab: Lab) -> None:
+    told = lab.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--to", "2026-01-01T10:02:00Z",
+                   "--as", "v1.0.1", code=4)  # fmt: skip
+    assert "no node started anew: node2" in told.stderr.replace("\n", " ")
+    run = lab.store.sealed()[0]
+    assert [incident.what for incident in run.manifest.incidents] == ["node2 started anew"]
+    # The count of transactions that began at zero again is no negative rate.
+    assert run.samples("second")["committed_per_s"].drop_nulls().to_numpy().min() >= 0
+
+
+def test_a_range_without_all_scrapes_is_invalid_and_says_where(server: str, lab: Lab) -> None:
+    told = lab.run("ingest", "cometbft", server, "--from", "2026-01-01T09:57:00Z", "--duration", "90s", "--as", "v1",
+                   code=4)  # fmt: skip
+    assert "every node was scraped all the time" in told.stderr.replace("\n", " ")
+    assert "node0 was not scraped for 60.0 s" in told.stdout
+
+
+def test_long_ranges_are_asked_for_in_parts(server: str) -> None:
+    """Prometheus refuses more than 11,000 points at once; nothing may be lost or doubled at the seams."""
+    begin_ns, end_ns = BEGIN_S * NS, (BEGIN_S + LONG_S) * NS
+    whole = {"query": "long_seconds", "start": str(BEGIN_S), "end": str(BEGIN_S + LONG_S), "step": "1"}
+    refused = httpx.get(f"{server}/api/v1/query_range", params=whole, trust_env=False).json()
+    assert "11,000" in refused["error"], "the test tests nothing"
+    with Prometheus(LiveServer(server)) as reader:
+        (raw,) = reader.samples("long_seconds", begin_ns, end_ns)
+        (stepped,) = reader.query_range("long_seconds", begin_ns, end_ns, NS)
+    assert raw.values == [float(second) for second in range(0, LONG_S, LONG_STEP_S)]
+    assert raw.times_ns == [begin_ns + int(value) * NS for value in raw.values]
+    assert stepped.values == [float(second // LONG_STEP_S * LONG_STEP_S) for second in range(LONG_S)]
+
+
+def test_the_servers_own_errors_are_told(server: str) -> None:
+    with Prometheus(LiveServer(server)) as reader, pytest.raises(ServerError, match="bad_data") as caught:
+        reader.samples("no{selector", BEGIN_S * NS, (BEGIN_S + 1) * NS)
+    assert server in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--from", "2020-01-01T00:00:00Z", "--duration", "90s"), "has no consensus height of CometBFT"),
+        ((), "nothing says which range"),
+        (("--from", "2026-01-01T10:00:00Z"), "needs two of"),
+        (("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "host_label=chain_id"), "does not tell"),
+        (
+            ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "hostlabel=job"),
+            "did you mean `host_label`",
+        ),
+    ],
+)
+def test_mistakes_are_told(server: str, lab: Lab, arguments: tuple[str, ...], told: str) -> None:
+    ended = lab.run("ingest", "cometbft", server, *arguments, "--as", "v1.0.1", code=2)
+    assert told in ended.stderr.replace("\n", " ")
+
+
+def test_a_server_that_is_none_is_told(lab: Lab) -> None:
+    one = ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
+    ended = lab.run("ingest", "cometbft", "http://127.21.250.1:9", *one, code=5)
+    assert "cannot be asked" in ended.stderr.replace("\n", " ")
+
+
+def test_the_version_must_be_said(server: str, lab: Lab) -> None:
+    ended = lab.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--duration", "80s", code=2)
+    assert "--as v1.0.1" in ended.stderr
+
+
+def test_the_servers_grid_can_be_taken_instead(server: str, lab: Lab, imported: Imported) -> None:
+    """At a step of 1 s the values are the scrapes', moved to the grid: the same means but for the edges."""
+    lab.run(*imported.arguments, "--set", "step_s=1")
+    stepped, own = lab.store.sealed()[0].summaries(), imported.run.summaries()
+    for metric in ("mempool_mean_transactions", "node_rss_bytes", "committed_per_s"):
+        left, right = stepped[metric].distribution, own[metric].distribution
+        assert left is not None
+        assert right is not None
+        assert left.mean == pytest.approx(right.mean, rel=0.02)
+
+
+def test_two_imports_can_be_compared(server: str, lab: Lab, imported: Imported) -> None:
+    """What has no data on either side is said to have none, and is no pass."""
+    for begin, version in (("2026-01-01T10:00:00Z", "v0.38.17"), ("2026-01-01T10:00:05Z", "v1.0.1")):
+        lab.run("ingest", "cometbft", server, "--from", begin, "--duration", "60s", "--as", version)
+    told = lab.run("compare", "v0.38.17", "v1.0.1", code=None)
+    assert told.returncode in {0, 1, 3}, told.stderr
+    assert "no data" in told.stdout
+
+
+def test_a_reader_of_kept_answers_refuses_what_is_none(tmp_path: Path) -> None:
+    from chainmark.network.prometheus_api import KeptAnswers  # noqa: PLC0415
+
+    (tmp_path / "0001.json.zst").write_bytes(b"nothing")
+    with pytest.raises(UsageError, match="holds no answer"):
+        KeptAnswers(tmp_path)
