@@ -18,6 +18,7 @@ from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.load_report import LoadReport
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
+from chainmark.core.qa_report import QaReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.store.files import json_bytes, write_bytes
@@ -27,7 +28,9 @@ from chainmark.systems.base import LaunchableSystem, System, launchable, load_sy
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
-Document = Comparison | Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide | LoadReport
+Document = (
+    Comparison | Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide | LoadReport | QaReport
+)
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.FAIL: ExitCode.FAIL,

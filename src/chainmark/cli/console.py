@@ -50,9 +50,17 @@ class TerminalProgress:
         """Announce a run."""
         arm = repetition.arm
         side = "" if arm.side == LONE_SIDE else f" ({arm.side})"
-        self._heading = f"run {repetition.position + 1} of {repetition.total} · {arm.version}{side}"
+        self.announce(f"run {repetition.position + 1} of {repetition.total} · {arm.version}{side}")
+
+    def announce(self, heading: str) -> None:
+        """Announce what the next stages belong to."""
+        self._heading = heading
         if self._bars is None:
-            err.print(self._heading)
+            err.print(self._heading, markup=False)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        (self._bars.console if self._bars else err).print(text, markup=False, highlight=False)
 
     def end(self, run: SealedRun) -> None:
         """Say how a run ended."""

@@ -165,13 +165,18 @@ class Table(BaseModel):
 
 
 class Condition(BaseModel):
-    """A fact about a run that two sides should share; when they differ the report warns with this text."""
+    """A fact about a run that two sides should share; when they differ the report warns with this text.
+
+    Attributes:
+        incomparable: ids of the metrics whose values must not be held against each other where it differs.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     label: str
     explanation: str
+    incomparable: list[str] = []
 
 
 class TrailStage(BaseModel):

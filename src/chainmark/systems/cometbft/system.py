@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -20,7 +20,7 @@ from chainmark.core.storage import storage_errors
 from chainmark.store.files import compress_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Execution, Imported, ImportOrder, Order
-from chainmark.systems.cometbft import nodes
+from chainmark.systems.cometbft import nodes, qa
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
@@ -61,6 +61,26 @@ class CometBft:
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """The load and the network."""
         return cast(Profile, profile).workload()
+
+    def qa_plans(self) -> list[str]:
+        """The plans of ``qa_plans``."""
+        return list(qa.PLANS)
+
+    def qa_plan(self, name: str) -> Mapping[str, object]:
+        """One of them."""
+        return qa.plan(name)
+
+    def qa_plots(self) -> Sequence[Mapping[str, object]]:
+        """The published reports' plots."""
+        return qa.plots()
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """Whether this machine has namespaces and both versions their applications."""
+        return qa.lacking(need, versions)
+
+    def expected_seconds(self, profile: BaseModel) -> float:
+        """The load and what is around it."""
+        return qa.expected_seconds(cast(Profile, profile))
 
     def install(self, version: str) -> Subject:
         """Build or find the node's binary."""
