@@ -36,8 +36,9 @@ nodes: $(VENV)/.built
 	@$(BIN)/chainmark nodes install cometbft $(NODE_VERSIONS)
 
 servers: $(VENV)/.built
-	@echo "building the Mesh servers that the tests ask …"
+	@echo "building the Mesh servers that the tests ask, fetching Prometheus …"
 	@$(BIN)/python -m tests.real.mesh_servers build
+	@$(BIN)/python -m tests.real.prometheus_server install
 
 example-server: setup ## run Coinbase's example of a Mesh server until Ctrl-C
 	@$(BIN)/python -m tests.real.mesh_servers rosetta-example

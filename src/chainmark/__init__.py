@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chainmark.compare import compare as compare_runs
     from chainmark.compare.joined import compare_published
     from chainmark.compare.qa import qa_report
+    from chainmark.compare.saturation import saturation_report
     from chainmark.compare.side_by_side import compare_side_by_side
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.comparison import Comparison, Outcome, Verdict
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from chainmark.core.prediction import Evidence, Explanation, Prediction
     from chainmark.core.published import PublishedReport, ReportStyle
     from chainmark.core.qa_report import QaReport
+    from chainmark.core.saturation import SaturationReport
     from chainmark.core.side_by_side import SideBySide
     from chainmark.report import junit_xml, render_html, render_markdown, render_pdf, render_terminal, worded
     from chainmark.stats.summarise import summarise
@@ -46,6 +48,7 @@ __all__ = [
     "PublishedReport",
     "QaReport",
     "ReportStyle",
+    "SaturationReport",
     "SealedRun",
     "SideBySide",
     "Store",
@@ -60,6 +63,7 @@ __all__ = [
     "render_markdown",
     "render_pdf",
     "render_terminal",
+    "saturation_report",
     "summarise",
     "worded",
 ]
@@ -67,6 +71,7 @@ __all__ = [
 _HOMES = {
     "chainmark.compare.joined": ["compare_published"],
     "chainmark.compare.qa": ["qa_report"],
+    "chainmark.compare.saturation": ["saturation_report"],
     "chainmark.compare.side_by_side": ["compare_side_by_side"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.comparison": ["Comparison", "Outcome", "Verdict"],
@@ -76,6 +81,7 @@ _HOMES = {
     "chainmark.core.prediction": ["Evidence", "Explanation", "Prediction"],
     "chainmark.core.published": ["PublishedReport", "ReportStyle"],
     "chainmark.core.qa_report": ["QaReport"],
+    "chainmark.core.saturation": ["SaturationReport"],
     "chainmark.core.side_by_side": ["SideBySide"],
     "chainmark.report": ["junit_xml", "render_html", "render_markdown", "render_pdf", "render_terminal", "worded"],
     "chainmark.stats.summarise": ["summarise"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ _FOLDER = "usr/bin"
 
 @functools.cache
 def programs() -> dict[str, Path] | None:
-    """`prometheus` and `promtool`: those of the machine, else those of the package in the cache; None without either."""
+    """`prometheus` and `promtool`: those of the machine, else those in the cache; None without either."""
     for folder in (None, cache_directory() / "peers" / PACKAGE / _FOLDER):
         found = {name: shutil.which(name, path=folder) for name in (PACKAGE, "promtool")}
         paths = {name: Path(path) for name, path in found.items() if path}
@@ -48,7 +49,7 @@ def install() -> str | None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetching-") as folder:
         try:
-            _call(["apt-get", "download", PACKAGE], folder)
+            _download(folder)
             package = next(Path(folder).glob("*.deb"))
             _call(["dpkg", "-x", str(package), "content"], folder)
         except (OSError, subprocess.SubprocessError, StopIteration) as error:
@@ -58,6 +59,17 @@ def install() -> str | None:
         (Path(folder) / "content").rename(target)
     programs.cache_clear()
     return None
+
+
+def _download(folder: str) -> None:
+    try:
+        _call(["apt-get", "download", PACKAGE], folder)
+    except subprocess.CalledProcessError:
+        if os.geteuid() != 0:
+            raise
+        # A machine that never looked knows no package, or one that is gone.
+        _call(["apt-get", "update"], folder)
+        _call(["apt-get", "download", PACKAGE], folder)
 
 
 def _call(command: list[str], folder: str) -> None:

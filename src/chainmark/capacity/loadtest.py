@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from chainmark.capacity.fixed import fixed_asks, fixed_levels
@@ -12,7 +13,7 @@ from chainmark.capacity.recovery import Looks, Recovery
 from chainmark.capacity.search import Answer, Interrupted, StoppedBy, search
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
-from chainmark.core.progress import Progress, Silent
+from chainmark.core.progress import LiveSource, Progress, Silent, live_figures
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,9 @@ class _Whole:
 
     def update(self, fraction: float, detail: str = "") -> None:
         self.progress.update(fraction, detail)
+
+    def live(self, source: LiveSource) -> AbstractContextManager[None]:
+        return live_figures(self.progress, source)
 
 
 class _EndpointTest:

@@ -17,7 +17,7 @@ from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, 
 from chainmark.capacity.search import Ask, Interrupted
 from chainmark.capacity.sla import Sla, judge
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.progress import Progress, Silent
+from chainmark.core.progress import LiveFigures, Progress, Silent, live_figures
 
 _LOOK_EVERY_S = 0.1
 # A look is over in some milliseconds.
@@ -74,7 +74,9 @@ def run_step(
     """
     engine = _started(order, make_engine)
     try:
-        _watch(engine, progress or Silent(), pause)
+        listener = progress or Silent()
+        with live_figures(listener, lambda: _figures(engine)):
+            _watch(engine, listener, pause)
         finished = engine.finish()
     except KeyboardInterrupt:
         engine.stop()
@@ -91,6 +93,13 @@ def _started(order: StepOrder, make_engine: MakeEngine) -> Engine:
     except OSError as error:
         raise EnvironmentFailure.from_native(error) from error
     return engine
+
+
+def _figures(engine: Engine) -> LiveFigures:
+    told = json.loads(engine.progress())
+    started, under_way, failed = told["started"], told["in_flight"], told["failed"]
+    offered = started + told["queued"]
+    return LiveFigures(offered=offered, sent=started, accepted=told["ok"], failed=failed, in_flight=under_way)
 
 
 def _watch(engine: Engine, progress: Progress, pause: Callable[[float], None]) -> None:

@@ -27,6 +27,7 @@ from chainmark.cli import (
     qa,
     run,
     runs,
+    saturation,
     synth,
 )
 from chainmark.cli.console import err, print_error
@@ -50,6 +51,7 @@ app.command("experiment")(experiment.experiment)
 app.command("qa")(qa.qa)
 app.command("ingest")(ingest.ingest)
 app.command("load")(load.load)
+app.command("saturation")(saturation.saturation)
 app.command("compare")(compare.compare_command)
 app.command("block")(block.block)
 app.command("trail")(block.trail)

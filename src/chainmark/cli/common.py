@@ -19,6 +19,7 @@ from chainmark.core.load_report import LoadReport
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
 from chainmark.core.qa_report import QaReport
+from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.store.files import json_bytes, write_bytes
@@ -29,7 +30,16 @@ from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
 Document = (
-    Comparison | Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide | LoadReport | QaReport
+    Comparison
+    | Prediction
+    | Explanation
+    | Evidence
+    | Story
+    | PublishedReport
+    | SideBySide
+    | LoadReport
+    | SaturationReport
+    | QaReport
 )
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,

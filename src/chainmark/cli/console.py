@@ -5,22 +5,34 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Annotated, Any
 
+import typer
 from pydantic import BaseModel
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from chainmark.core.errors import ChainmarkError
+from chainmark.core.progress import LiveSource
+from chainmark.network.openmetrics import ExperimentState, exposed
 from chainmark.store.runs import SealedRun
-from chainmark.systems.runner import LONE_SIDE, Repetition, failed_gates
+from chainmark.systems.runner import LONE_SIDE, Repetition, failed_gates, tool_version
 
 # Where nobody looks at a screen, nothing need be cut to its width: ids and paths must stay whole in a pipe.
 PIPE_WIDTH = 200
 _width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+Expose = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[HOST:]PORT",
+        help="Let Prometheus scrape the experiment's state while it runs, e.g. `127.0.0.1:9464`.",
+        show_default="nobody can",
+    ),
+]
 out = Console(highlight=False, soft_wrap=True, width=_width)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -84,9 +96,58 @@ class TerminalProgress:
             self._bars.update(self._task, completed=min(1.0, fraction), detail=detail)
 
 
+class ExposedProgress:
+    """Tells a listener everything, and the state that is scraped."""
+
+    def __init__(self, shown: TerminalProgress, state: ExperimentState) -> None:
+        self._shown = shown
+        self._state = state
+
+    def begin(self, repetition: Repetition) -> None:
+        """Announce a run."""
+        self._state.begin(repetition.arm.version, repetition.arm.side, repetition.position + 1, repetition.total)
+        self._shown.begin(repetition)
+
+    def end(self, run: SealedRun) -> None:
+        """Count a run and its gates."""
+        manifest = run.manifest
+        self._state.end(manifest.status.value, Counter(gate.status.value for gate in manifest.gates))
+        self._shown.end(run)
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        self._state.stage(name)
+        self._shown.stage(name)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Move on."""
+        self._state.update(fraction)
+        self._shown.update(fraction, detail)
+
+    def live(self, source: LiveSource) -> AbstractContextManager[None]:
+        """Whoever scrapes sees these figures."""
+        return self._state.live(source)
+
+
 @contextmanager
-def progress() -> Iterator[TerminalProgress]:
-    """A progress listener for as long as the context lasts."""
+def progress(expose: str | None = None) -> Iterator[TerminalProgress | ExposedProgress]:
+    """A progress listener for as long as the context lasts.
+
+    Args:
+        expose: where the state can be scraped meanwhile, as ``--expose`` takes it; None: nowhere.
+    """
+    with _shown() as shown:
+        if expose is None:
+            yield shown
+            return
+        state = ExperimentState(tool_version())
+        with exposed(state, expose) as url:
+            err.print(f"exposed at {url}", markup=False)
+            yield ExposedProgress(shown, state)
+
+
+@contextmanager
+def _shown() -> Iterator[TerminalProgress]:
     if not err.is_terminal:
         yield TerminalProgress(None)
         return

@@ -16,7 +16,7 @@ from chainmark.cli.common import (
     resolve_launchable,
     shows_result,
 )
-from chainmark.cli.console import err, progress
+from chainmark.cli.console import Expose, err, progress
 from chainmark.core.manifest import Scalar
 from chainmark.systems.runner import Arm, ExperimentPlan, Lab
 
@@ -34,6 +34,7 @@ def experiment(
     set_candidate: SideSettings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    expose: Expose = None,
     *,
     output: Output,
 ) -> None:
@@ -52,7 +53,7 @@ def experiment(
         with err.status(f"installing {system.title} {version}"):
             system.install(version)
     arms = [Arm("baseline", baseline, baseline_profile), Arm("candidate", candidate, candidate_profile)]
-    with progress() as listener:
+    with progress(expose) as listener:
         runs = Lab(open_store(), system).experiment(ExperimentPlan(arms, repeat, seed, keep_homes), listener)
     sides = [[run for run in runs if (place := run.manifest.experiment) and place.side == arm.side] for arm in arms]
     raise typer.Exit(compare_and_report(sides[0], sides[1], output))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +23,11 @@ from chainmark.cli.common import (
     resolve_profile,
     shows_result,
 )
-from chainmark.cli.console import err, progress
+from chainmark.cli.console import Expose, err, progress
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.load_verdict import exit_code, verdict
+from chainmark.core.progress import Progress
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import ServedSystem, ServiceOrder, served
@@ -69,6 +70,7 @@ def load(
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML.")] = None,
     settings: Settings = None,
     seed: Seed = 1,
+    expose: Expose = None,
     *,
     output: Output,
 ) -> None:
@@ -102,7 +104,8 @@ def load(
             )
             for index, target in enumerate(chosen)
         ]
-        made = _repeated(tester, resolved, orders, repeat, seed)
+        with progress(expose) as listener:
+            made = _repeated(tester, resolved, orders, _Times(repeat, seed, listener))
     _finish(made, output, junit, former if against else [])
 
 
@@ -134,22 +137,28 @@ def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> Ba
     return system.profile(content)
 
 
-def _repeated(
-    tester: Tester, profile: BaseModel, orders: Sequence[ServiceOrder], repeat: int, seed: int
-) -> list[LoadTest]:
+@dataclass(frozen=True)
+class _Times:
+    """How often the test is made, from which seed on, and who follows it."""
+
+    repeat: int
+    seed: int
+    listener: Progress
+
+
+def _repeated(tester: Tester, profile: BaseModel, orders: Sequence[ServiceOrder], times: _Times) -> list[LoadTest]:
     made: list[LoadTest] = []
-    with progress() as listener:
-        for repetition in range(repeat):
-            asked = list(orders)
-            if made:
-                # Every repetition asks the same, at the same levels.
-                first = made[0].runs[0]
-                profile = at_levels_of(tester.system, profile, first)
-                kept = kept_corpus(first)
-                asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
-            made.append(tester.make(profile, asked, seed + repetition, listener, repetition + 1))
-            if made[-1].interrupted:
-                break
+    for repetition in range(times.repeat):
+        asked = list(orders)
+        if made:
+            # Every repetition asks the same, at the same levels.
+            first = made[0].runs[0]
+            profile = at_levels_of(tester.system, profile, first)
+            kept = kept_corpus(first)
+            asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
+        made.append(tester.make(profile, asked, times.seed + repetition, times.listener, repetition + 1))
+        if made[-1].interrupted:
+            break
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from chainmark.cli.common import AsJson, KeepHomes, Seed, Settings, open_store, resolve_launchable
-from chainmark.cli.console import err, out, print_json, progress
+from chainmark.cli.console import Expose, err, out, print_json, progress
 from chainmark.core.errors import ExitCode
 from chainmark.core.manifest import Status
 from chainmark.systems.runner import LONE_SIDE, Arm, ExperimentPlan, Lab, failed_gates
@@ -20,6 +20,7 @@ def run(
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    expose: Expose = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a profile on a real network of one version, and keep what was measured.
@@ -30,7 +31,7 @@ def run(
     with err.status(f"installing {system.title} {version}"):
         system.install(version)
     plan = ExperimentPlan([Arm(LONE_SIDE, version, resolved)], repeat, seed, keep_homes)
-    with progress() as listener:
+    with progress(expose) as listener:
         made = Lab(open_store(), system).experiment(plan, listener)
     if as_json:
         print_json([run.manifest.model_dump(mode="json") for run in made])

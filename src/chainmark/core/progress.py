@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 
 class Progress(Protocol):
@@ -23,3 +26,43 @@ class Silent:
 
     def update(self, fraction: float, detail: str = "") -> None:
         """Ignore the update."""
+
+
+@dataclass(frozen=True)
+class LiveFigures:
+    """Figures of a load and of the nodes under it, as they stand now; None and no entry: not known.
+
+    Attributes:
+        offered: transactions or requests that are due by now.
+        sent, accepted, failed: what became of them so far.
+        in_flight: sent, and not answered yet.
+        schedule_lag_s: how long the load would need for what is due and not sent yet.
+        committed: transactions in blocks.
+        heights, mempools: by node, its last block and the transactions that wait in it.
+    """
+
+    offered: int | None = None
+    sent: int | None = None
+    accepted: int | None = None
+    failed: int | None = None
+    in_flight: int | None = None
+    schedule_lag_s: float | None = None
+    committed: int | None = None
+    heights: Mapping[str, int] = field(default_factory=dict)
+    mempools: Mapping[str, int] = field(default_factory=dict)
+
+
+LiveSource = Callable[[], LiveFigures]
+
+
+@runtime_checkable
+class LiveListener(Protocol):
+    """Who may want figures while work lasts, at moments of its own choice: looking costs nothing unless it looks."""
+
+    def live(self, source: LiveSource) -> AbstractContextManager[None]:
+        """Figures can be had from ``source``, from any thread, as long as the context lasts."""
+
+
+def live_figures(progress: Progress, source: LiveSource) -> AbstractContextManager[None]:
+    """Offer figures to a listener that may want them."""
+    return progress.live(source) if isinstance(progress, LiveListener) else nullcontext()

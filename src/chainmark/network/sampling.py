@@ -161,6 +161,8 @@ class Scraper:
         self._files = {name: zstandard.open(folder / f"{name}.prom.zst", "wb") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
         self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)
+        # For whoever wants to know how things stand while they last; a page is some tens of kilobytes.
+        self.last_pages: dict[str, bytes] = {}
 
     def scrape(self) -> None:
         """Fetch every node's page once, in parallel; a page that does not come is counted as missed."""
@@ -177,6 +179,7 @@ class Scraper:
         with storage_errors(self._folder / f"{name}.prom.zst"):
             self._files[name].write(SCRAPE_MARK + str(now_ns).encode() + b"\n" + response.content + b"\n")
         self.kept[name] += 1
+        self.last_pages[name] = response.content
 
     def close(self) -> None:
         """Finish the files."""

@@ -13,6 +13,7 @@ from chainmark.core.load_report import LoadReport
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
 from chainmark.core.qa_report import QaReport
+from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report import html, markdown, pdf, terminal
@@ -22,6 +23,7 @@ from chainmark.report.load_sheet import load_sheet
 from chainmark.report.prediction_sheet import prediction_sheet
 from chainmark.report.published_sheet import published_sheet
 from chainmark.report.qa_sheet import qa_sheet
+from chainmark.report.saturation_sheet import saturation_sheet
 from chainmark.report.sheet import Sheet
 from chainmark.report.sheet_html import render_sheet_html
 from chainmark.report.sheet_markdown import render_sheet_markdown
@@ -30,7 +32,17 @@ from chainmark.report.sheet_terminal import render_sheet_terminal
 from chainmark.report.side_by_side_sheet import side_by_side_sheet
 from chainmark.report.trail_sheet import trail_sheet
 
-ModelDocument = Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide | LoadReport | QaReport
+ModelDocument = (
+    Prediction
+    | Explanation
+    | Evidence
+    | Story
+    | PublishedReport
+    | SideBySide
+    | LoadReport
+    | SaturationReport
+    | QaReport
+)
 Document = Comparison | ModelDocument
 
 
@@ -43,6 +55,7 @@ _SHEETS: dict[type[BaseModel], Callable[[Any], Sheet]] = {
     SideBySide: side_by_side_sheet,
     LoadReport: load_sheet,
     QaReport: qa_sheet,
+    SaturationReport: saturation_sheet,
 }
 
 

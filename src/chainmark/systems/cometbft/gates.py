@@ -11,6 +11,10 @@ from chainmark.systems.cometbft.ingest import Books, Events
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.workload import Measurement
 
+# Sent so late, a transaction was held up; answered so long after it was sent, by a node that reads slowly. An idle
+# node answers within a millisecond, one that is held up takes seconds.
+LATE_NS, HELD_UP_NS = 500_000_000, 100_000_000
+
 
 def run_gates(
     profile: Profile, measurement: Measurement, events: Events, books: Books, samples: dict[str, pl.DataFrame]
@@ -54,6 +58,29 @@ def run_gates(
             "{:.2f} cores".format,
         ),
         _pressure_gate(_mean(seconds["machine_cpu_pressure"]), limits.cpu_pressure_max),
+        *unsent_gate(events.transactions, limits.unsent_by_generator_max),
+    ]
+
+
+def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
+    """Where saturation is the point: what was not sent must have been held up by the nodes, not by the generator.
+
+    A node that does not keep up refuses transactions, or reads its connections slowly: then what waits in them is
+    answered late. A generator that is late itself finds its transactions answered at once.
+
+    Args:
+        transactions: one row each, with due_ns, sent_ns, answered_ns and answer.
+        limit: of the share that the generator may owe; 1 asks for nothing.
+    """
+    if limit >= 1.0:
+        return []
+    late = transactions.filter(pl.col("sent_ns") - pl.col("due_ns") > LATE_NS)
+    answered_s = (late["answered_ns"] - late["sent_ns"]).median()
+    refused = transactions.filter(pl.col("answer") == "mempool full").height
+    held_up = refused > 0 or (isinstance(answered_s, int | float) and answered_s >= HELD_UP_NS)
+    unsent = transactions.filter(pl.col("sent_ns").is_null()).height / max(1, transactions.height)
+    return [
+        _at_most("unsent", "the generator sent all that no node held up", 0.0 if held_up else unsent, limit, _percent)
     ]
 
 

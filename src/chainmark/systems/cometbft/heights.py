@@ -8,13 +8,23 @@ import polars as pl
 from chainmark.core.times import NS
 from chainmark.systems.cometbft.analyse import Window
 
+# The height that a node works on, and the last one that it committed, which is told together with that block's figures.
 HEIGHT = "cometbft_consensus_height"
+LAST_HEIGHT = "cometbft_consensus_latest_block_height"
 # Gauges of a node that speak of the block that it committed last, by the metric's id.
 LAST_BLOCK = {
     "block_transactions": "cometbft_consensus_num_txs",
     "block_size_bytes": "cometbft_consensus_block_size_bytes",
     "block_extra_rounds": "cometbft_consensus_rounds",
 }
+
+
+def last_heights(scrapes: pl.DataFrame) -> pl.DataFrame:
+    """The last block that each scrape told: time_ns, host, height; where it is not told, the one below the next."""
+    told = scrapes.filter(pl.col("metric").is_in([HEIGHT, LAST_HEIGHT]))
+    last = pl.col("value") - (pl.col("metric") == HEIGHT).cast(pl.Float64)
+    rows = told.with_columns(height=last.cast(pl.Int64)).sort("metric", descending=True)
+    return rows.unique(["time_ns", "host"], keep="first", maintain_order=True).select("time_ns", "host", "height")
 
 
 def first_sights(scrapes: pl.DataFrame) -> pl.DataFrame:
@@ -29,8 +39,8 @@ def first_sights(scrapes: pl.DataFrame) -> pl.DataFrame:
     Returns:
         height, seen_ns, block_interval_s, one row per height, ascending; the first has no interval.
     """
-    heights = scrapes.filter(pl.col("metric") == HEIGHT).group_by("time_ns").agg(pl.col("value").max()).sort("time_ns")
-    times, values = heights["time_ns"].to_numpy(), heights["value"].to_numpy()
+    heights = last_heights(scrapes).group_by("time_ns").agg(pl.col("height").max()).sort("time_ns")
+    times, values = heights["time_ns"].to_numpy(), heights["height"].to_numpy()
     tops = np.maximum.accumulate(values) if len(values) else values
     grown = np.flatnonzero(np.diff(tops) > 0) + 1
     schema = {"height": pl.Int64, "seen_ns": pl.Int64, "block_interval_s": pl.Float64}
@@ -64,15 +74,11 @@ def last_block_values(scrapes: pl.DataFrame) -> dict[str, pl.DataFrame]:
     A page is not written in one moment, so a node may show the new height beside the old block's figures: the last
     scrape of a height is surely whole, unless it is the only one, and then the other nodes outvote it.
     """
-    wide = scrapes.filter(pl.col("metric").is_in([HEIGHT, *LAST_BLOCK.values()])).pivot(
-        on="metric", index=["time_ns", "host"], values="value"
-    )
+    heights = last_heights(scrapes)
     found = {}
     for name, family in LAST_BLOCK.items():
-        if family not in wide.columns or HEIGHT not in wide.columns:
-            found[name] = pl.DataFrame(schema={"height": pl.Int64, "value": pl.Float64})
-            continue
-        told = wide.select("time_ns", "host", pl.col(HEIGHT).cast(pl.Int64).alias("height"), value=family).drop_nulls()
+        values = scrapes.filter(pl.col("metric") == family).select("time_ns", "host", "value")
+        told = heights.join(values, on=["time_ns", "host"])
         last = told.sort("time_ns").group_by("height", "host", maintain_order=True).last()
         middle = pl.col("value").sort().get(pl.len() // 2)
         found[name] = last.group_by("height").agg(value=middle).sort("height")

@@ -14,6 +14,9 @@ from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.cometbft import prometheus
+from chainmark.systems.cometbft.published import recognises_report
+from chainmark.systems.cometbft.published_import import ingest_report, report_parts
+from chainmark.systems.cometbft.raw_csv import ingest_raw, raw_parts, recognises_raw
 
 
 def _no_parts(_order: ImportOrder) -> list[str]:
@@ -44,6 +47,13 @@ READERS: tuple[Reader, ...] = (
         prometheus.recognises,
         prometheus.ingest_kept,
     ),
+    Reader(
+        "reports of the load test, as the report tool's text or as the table of a release (`*_report_tabbed.txt`)",
+        recognises_report,
+        ingest_report,
+        report_parts,
+    ),
+    Reader("the report tool's `raw.csv`", recognises_raw, ingest_raw, raw_parts),
 )
 SERVER = Reader("a Prometheus server", lambda _path: False, prometheus.ingest_server)
 

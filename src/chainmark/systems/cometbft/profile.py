@@ -93,7 +93,7 @@ class Gates(BaseModel):
 
     model_config = _SECTION
 
-    achieved_rate_min: Annotated[float, Field(gt=0, le=1)] = 0.98
+    achieved_rate_min: Annotated[float, Field(ge=0, le=1)] = 0.98
     # Below this share of committed transactions the network is saturated, and latency is that of a full mempool.
     committed_share_min: Annotated[float, Field(ge=0, le=1)] = 0.98
     schedule_lag_p99_max_s: Annotated[float, Field(gt=0)] = 0.05
@@ -101,6 +101,24 @@ class Gates(BaseModel):
     # Share of the time in which some task waited for a processor.
     cpu_pressure_max: Annotated[float, Field(gt=0, le=1)] = 0.6
     blocks_min: Annotated[int, Field(ge=1)] = 10
+    # Of what is offered, what was not sent although no node refused anything or answered late. 1 asks for nothing.
+    unsent_by_generator_max: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
+class Saturation(BaseModel):
+    """How `chainmark saturation` finds the load at which the network stops keeping up."""
+
+    model_config = _SECTION
+
+    # The grid of the published tests: connections c, and transactions per second r of each.
+    connections: Annotated[list[Annotated[int, Field(ge=1, le=256)]], Field(min_length=1)] = [1, 2, 4]
+    rates: Annotated[list[Annotated[int, Field(ge=1, le=MAX_RATE)]], Field(min_length=1)] = [200, 400, 800, 1600]
+    # A load is kept up if at least one minus this share of what was offered is committed.
+    tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    # With --adaptive: where to begin, where to end, and how near the two loads around the edge must come.
+    first_load: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second)")] = 100
+    most_load: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second)")] = 12_800
+    relative_gap: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
 
 class Profile(BaseModel):
@@ -115,6 +133,7 @@ class Profile(BaseModel):
     load: Load = Load()
     node: Node = Node()
     gates: Gates = Gates()
+    saturation: Saturation = Saturation()
 
     @model_validator(mode="after")
     def _targets_exist(self) -> Profile:

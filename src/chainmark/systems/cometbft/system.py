@@ -16,19 +16,23 @@ from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Configuration, Scalar, Subject
 from chainmark.core.progress import Progress
+from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
 from chainmark.core.storage import storage_errors
 from chainmark.store.files import compress_file
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.base import Execution, Imported, ImportOrder, Order
-from chainmark.systems.cometbft import nodes, qa
+from chainmark.systems.cometbft import nodes, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
 from chainmark.systems.cometbft.ingest import balance, collect
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
+from chainmark.systems.cometbft.published import published_version
+from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
 from chainmark.systems.profiles import check_profile
+from chainmark.systems.sweeping import CellLoad, SweepPlan
 
 # A transaction stands in the block store, the state's events, the consensus log and the mempool's log of each node.
 COPIES_PER_NODE = 4
@@ -131,6 +135,32 @@ class CometBft:
     def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
         """Measurements of a network that others ran: a Prometheus server's, or files that :mod:`.imports` knows."""
         return ingest_any(order, run, progress)
+
+    def sweep_plan(self, profile: BaseModel) -> SweepPlan:
+        """The loads of a profile's section `saturation`."""
+        return sweep.plan_of(cast(Profile, profile))
+
+    def at_load(self, profile: BaseModel, load: CellLoad) -> Profile:
+        """The same profile at one load."""
+        content = profile.model_dump(mode="json")
+        content["load"] |= {"connections": load.connections, "rate": load.rate_per_s}
+        return self.profile(content)
+
+    def cell_run(self, run: SealedRun) -> CellRun:
+        """What one run says of its load."""
+        return sweep.cell_of(run)
+
+    def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
+        """All runs of one version."""
+        return sweep.version_of(label, runs)
+
+    def sweep_metrics(self) -> SaturationMetrics:
+        """What versions are compared by."""
+        return sweep.metrics_of(self.catalogue())
+
+    def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
+        """A published table, the report tool's text, or its `raw.csv`."""
+        return raw_version(path, label) if recognises_raw(path) else published_version(path, label)
 
 
 def analysis_window(start_ns: int, load: Load) -> Window:

@@ -15,9 +15,10 @@ import zstandard
 from chainmark._native import EventObserver, TransactionLoad
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Incident
-from chainmark.core.progress import Progress
+from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
+from chainmark.systems.cometbft.current import current_figures
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode
 from chainmark.systems.cometbft.profile import Load
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
@@ -78,10 +79,11 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         first_height = _reader_height(network)
         start_ns = _start(load)
         watch = _Watch(network, tickers, raw)
-        progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
-        records = _run_load(load, watch, progress)
-        progress.stage("draining the mempools")
-        drained, pending, last_height = _drain(watch, order.load.drain_timeout_s, progress)
+        with live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)):
+            progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
+            records = _run_load(load, watch, progress)
+            progress.stage("draining the mempools")
+            drained, pending, last_height = _drain(watch, order.load.drain_timeout_s, progress)
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
         start_ns=start_ns,

@@ -1,0 +1,469 @@
+"""From the runs of a saturation test to its document: cells, the saturation load, the knee, versions at equal loads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from chainmark.compare.estimates import SideEstimates
+from chainmark.compare.judge import LEAST_ASSUMED_NOISE, judge, unjudged
+from chainmark.compare.noise import Archive
+from chainmark.core import units
+from chainmark.core.comparison import Judgement, Outcome
+from chainmark.core.metric import Metric
+from chainmark.core.saturation import (
+    Cell,
+    CellComparison,
+    CellRun,
+    Figure,
+    Knee,
+    Measure,
+    RunFigure,
+    Saturation,
+    SaturationMetrics,
+    SaturationReport,
+    SaturationTest,
+    SaturationVersion,
+    Standing,
+    State,
+    VersionComparison,
+    VersionRuns,
+)
+from chainmark.stats.intervals import CONFIDENCE, mean_and_variance, t_quantile, wilson_limits
+from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
+
+_ONE_SIDED = (1.0 + CONFIDENCE) / 2.0
+_KEPT: tuple[Standing, ...] = ("kept up", "leans to kept up")
+
+
+class _NoArchive(Archive):
+    """No archived runs: a single run's noise is assumed, and said to be."""
+
+    def __init__(self) -> None:
+        self._groups = []
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------
+
+
+def cells_of(runs: Iterable[CellRun], tolerance: float) -> list[Cell]:
+    """The runs by their loads, in the order of connections and rate.
+
+    Args:
+        runs: of one version, in any order.
+        tolerance: a load is kept up if the share is at least one minus this.
+    """
+    by_load: dict[tuple[int, int], list[CellRun]] = {}
+    for run in sorted(runs, key=lambda one: (one.connections, one.rate_per_s, one.position or 0, one.origin)):
+        by_load.setdefault((run.connections, run.rate_per_s), []).append(run)
+    return [_cell(found, 1.0 - tolerance) for found in by_load.values()]
+
+
+def _cell(runs: list[CellRun], threshold: float) -> Cell:
+    used = [run for run in runs if not run.excluded]
+    efficiency = _share_figure(used)
+    pace = _positive_figure([run.pace for run in used])
+    return Cell(
+        connections=runs[0].connections,
+        rate_per_s=runs[0].rate_per_s,
+        runs=runs,
+        used=len(used),
+        efficiency=efficiency,
+        pace=pace,
+        throughput_per_s=_positive_figure([run.throughput_per_s for run in used]),
+        latency_mean_s=_positive_figure([run.latency.mean for run in used if run.latency]),
+        latency_p50_s=_positive_figure([run.latency.p50 for run in used if run.latency]),
+        latency_p99_s=_positive_figure([run.latency.p99 for run in used if run.latency]),
+        standing=_standing(efficiency, threshold),
+        pace_standing=_standing(pace, threshold),
+    )
+
+
+def _standing(figure: Figure | None, threshold: float) -> Standing:
+    if figure is None:
+        return "no data"
+    if figure.value >= threshold:
+        return "kept up" if figure.low is not None and figure.low >= threshold else "leans to kept up"
+    return "saturated" if figure.high is not None and figure.high < threshold else "leans to saturated"
+
+
+def _share_figure(runs: Sequence[CellRun]) -> Figure | None:
+    """The mean efficiency: the wider of the interval between runs and that of the pooled counts (Wilson)."""
+    if not runs:
+        return None
+    between = _between([run.efficiency for run in runs])
+    committed, offered = sum(run.committed for run in runs), sum(run.offered for run in runs)
+    low, high = between.low, between.high
+    basis = between.basis
+    # More may be processed than was offered only where a source counts wrongly; then counts have no such interval.
+    if offered > 0 and committed <= offered:
+        wilson_low, wilson_high = wilson_limits(committed, offered, t_quantile(_ONE_SIDED, None))
+        if low is None or high is None or wilson_high - wilson_low > high - low:
+            low, high, basis = wilson_low, wilson_high, "binomial (Wilson) on the pooled counts"
+    if between.value <= 1.0:
+        high = None if high is None else min(1.0, high)
+    low = None if low is None else max(0.0, low)
+    return Figure(value=between.value, low=low, high=high, runs=len(runs), basis=basis)
+
+
+def _positive_figure(figures: Iterable[RunFigure | None]) -> Figure | None:
+    """The mean of a figure that is never negative."""
+    known = [one for one in figures if one is not None and math.isfinite(one.value)]
+    if not known:
+        return None
+    error = max((one.standard_error or 0.0 for one in known), default=0.0)
+    found = _between([one.value for one in known], error)
+    return found if found.low is None else found.model_copy(update={"low": max(0.0, found.low)})
+
+
+def _between(values: Sequence[float], within: float = 0.0) -> Figure:
+    """Mean and 90 % interval: Student's t over the runs, or, of one run, an assumed noise between runs.
+
+    Args:
+        values: one a run.
+        within: a run's own standard error: the interval of a single run rests on no less.
+    """
+    mean, variance = mean_and_variance(values)
+    if len(values) > 1:
+        half = t_quantile(_ONE_SIDED, len(values) - 1.0) * math.sqrt(variance / len(values))
+        basis = f"between {len(values)} runs (Student's t)"
+    else:
+        error = max(LEAST_ASSUMED_NOISE * abs(mean), within)
+        half = t_quantile(_ONE_SIDED, None) * error
+        basis = (
+            "one run: the error within it"
+            if error > LEAST_ASSUMED_NOISE * abs(mean)
+            else f"one run: assumed noise of {100.0 * LEAST_ASSUMED_NOISE:.0f} % between runs"
+        )
+    return Figure(value=mean, low=mean - half, high=mean + half, runs=len(values), basis=basis)
+
+
+# --- the saturation load ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Diagonal:
+    """The cells of one load, which count as the same load."""
+
+    load: int
+    cells: list[Cell]
+    standings: list[Standing]
+
+    @property
+    def kept(self) -> bool:
+        """By the values alone, whether every cell keeps up."""
+        return all(one in _KEPT for one in self.standings)
+
+    @property
+    def saturated(self) -> bool:
+        """By the values alone, whether no cell keeps up."""
+        return not any(one in _KEPT for one in self.standings)
+
+    @property
+    def clearly_kept(self) -> bool:
+        return all(one == "kept up" for one in self.standings)
+
+    @property
+    def clearly_saturated(self) -> bool:
+        return all(one == "saturated" for one in self.standings)
+
+
+def _diagonals(cells: Sequence[Cell], standing: Callable[[Cell], Standing]) -> list[_Diagonal]:
+    by_load: dict[int, list[Cell]] = {}
+    for cell in cells:
+        if standing(cell) != "no data":
+            by_load.setdefault(cell.load_per_s, []).append(cell)
+    return [_Diagonal(load, found, [standing(cell) for cell in found]) for load, found in sorted(by_load.items())]
+
+
+def _run_up(diagonals: Sequence[_Diagonal], meets: Callable[[_Diagonal], bool]) -> int:
+    """How many of them, from the first on, meet a condition without a gap."""
+    return next((place for place, one in enumerate(diagonals) if not meets(one)), len(diagonals))
+
+
+def saturation_of(cells: Sequence[Cell], tolerance: float, measure: Measure) -> Saturation:
+    """The saturation load by a numeric rule, and what the intervals and contradictions leave open.
+
+    The saturation load is the largest tested load which, like every smaller one, is processed by at least one minus
+    the tolerance in each of its cells, while every cell of every larger load is below. Cells of equal connections ×
+    rate are one load.
+
+    Args:
+        cells: of one version.
+        tolerance: as above.
+        measure: by which share.
+    """
+    diagonals = _diagonals(
+        cells, (lambda one: one.standing) if measure == "committed" else lambda one: one.pace_standing
+    )
+    kept = _run_up(diagonals, lambda one: one.kept)
+    lost = _run_up(diagonals[::-1], lambda one: one.saturated)
+    clear_kept = _run_up(diagonals, lambda one: one.clearly_kept)
+    clear_lost = _run_up(diagonals[::-1], lambda one: one.clearly_saturated)
+    rest = diagonals[kept : len(diagonals) - lost] if kept + lost < len(diagonals) else []
+    found = diagonals[kept - 1] if kept and not rest and lost else None
+    low = diagonals[clear_kept - 1].load if clear_kept else 0
+    high = diagonals[len(diagonals) - clear_lost].load if clear_lost else None
+    is_clear = found is not None and found.load == low and clear_lost == lost
+    state: State
+    if not diagonals:
+        state, reason = "no data", "no run counts"
+    elif rest:
+        state, reason = "contradictory", _contradiction(rest, diagonals[kept:], 1.0 - tolerance, measure)
+    elif not kept:
+        state, reason = "nothing kept up", f"even the smallest load, {_per_s(diagonals[0].load)}, is not kept up"
+    elif not lost:
+        state, reason = "lower bound", f"every tested load, up to {_per_s(diagonals[-1].load)}, is kept up"
+    elif is_clear:
+        state, reason = "found", "every interval is clear of the threshold"
+    else:
+        state, reason = "leaning", _leaning(diagonals, 1.0 - tolerance, measure)
+    best = diagonals[kept - 1] if kept else None
+    chosen = min(best.cells, key=lambda one: one.connections) if best else None
+    return Saturation(
+        measure=measure,
+        threshold=1.0 - tolerance,
+        state=state,
+        load_per_s=found.load if found else None,
+        low_per_s=low,
+        high_per_s=high,
+        connections=chosen.connections if chosen else None,
+        rate_per_s=chosen.rate_per_s if chosen else None,
+        reason=reason,
+    )
+
+
+def _per_s(load: float) -> str:
+    return f"{units.count(round(load))} tx/s"
+
+
+def _share(cell: Cell, measure: Measure) -> Figure | None:
+    return cell.efficiency if measure == "committed" else cell.pace
+
+
+def _told(cell: Cell, measure: Measure) -> str:
+    figure = _share(cell, measure)
+    return f"{cell.name} {100.0 * figure.value:.1f} %" if figure else cell.name
+
+
+def _contradiction(rest: Sequence[_Diagonal], beyond: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
+    mixed = next((one for one in rest if not one.kept and not one.saturated), None)
+    limit = f"{100.0 * threshold:.0f} %"
+    if mixed is not None:
+        told = " and ".join(_told(cell, measure) for cell in mixed.cells)
+        return f"the cells of one load, {_per_s(mixed.load)}, lie on both sides of {limit}: {told}"
+    first = beyond[0]
+    again = next(one for one in beyond if one.kept)
+    return (
+        f"{_per_s(first.load)} is below {limit} ({_told(first.cells[0], measure)}), but the larger load "
+        f"{_per_s(again.load)} is not ({_told(again.cells[0], measure)})"
+    )
+
+
+def _leaning(diagonals: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
+    unclear = [
+        cell
+        for one in diagonals
+        for cell, standing in zip(one.cells, one.standings, strict=True)
+        if standing not in {"kept up", "saturated"}
+    ]
+    parts = []
+    for cell in unclear:
+        figure = _share(cell, measure)
+        if figure is not None and figure.low is not None and figure.high is not None:
+            parts.append(f"{_told(cell, measure)} ({100.0 * figure.low:.1f} … {100.0 * figure.high:.1f} %)")
+    return f"by the values alone, for these intervals include {100.0 * threshold:.0f} %: {', '.join(parts)}"
+
+
+# --- the knee ---------------------------------------------------------------------------------------------------------
+
+
+def knee_of(cells: Sequence[Cell], seed: int) -> Knee:
+    """The knee of mean latency over throughput; cells of equal load are one point, their mean.
+
+    Args:
+        cells: of one version.
+        seed: decides the resamples.
+    """
+    by_load: dict[int, list[list[tuple[float, float]]]] = {}
+    for cell in cells:
+        pairs = [
+            (run.throughput_per_s.value, run.latency.mean.value)
+            for run in cell.runs
+            if not run.excluded and run.latency is not None and run.latency.mean is not None
+        ]
+        if pairs:
+            by_load.setdefault(cell.load_per_s, []).append(pairs)
+    loads = sorted(by_load)
+    points = [_centre([_centre(pairs) for pairs in by_load[load]]) for load in loads]
+    place = convex_knee(points)
+    if place is None:
+        few = len(points) < LEAST_POINTS
+        why = f"{len(points)} loads are too few for a knee" if few else "latency does not turn up anywhere"
+        return Knee(
+            load_per_s=None, low_per_s=None, high_per_s=None, throughput_per_s=None, latency_s=None,
+            basis=f"{DETECTOR}: {why}",
+        )  # fmt: skip
+    spread = resampled_knee(loads, [[pair for pairs in by_load[load] for pair in pairs] for load in loads], seed)
+    repeated = all(len(pairs) > 1 for load in loads for pairs in by_load[load])
+    if not repeated or spread is None:
+        spread, told = None, "a load has a single run: no interval" if not repeated else "resamples agree on no knee"
+    else:
+        told = f"interval from {spread.found} of {spread.resamples} resamples of the repetitions"
+    return Knee(
+        load_per_s=loads[place],
+        low_per_s=round(spread.low) if spread else None,
+        high_per_s=round(spread.high) if spread else None,
+        throughput_per_s=points[place][0],
+        latency_s=points[place][1],
+        basis=f"{DETECTOR}; {told}",
+    )
+
+
+def _centre(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return math.fsum(x for x, _ in pairs) / len(pairs), math.fsum(y for _, y in pairs) / len(pairs)
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+def evaluated(version: VersionRuns, tolerance: float, seed: int) -> SaturationVersion:
+    """A version's cells with their figures, its saturation load and its knee.
+
+    Args:
+        version: its runs.
+        tolerance: a load is kept up if the share is at least one minus this.
+        seed: decides the resamples.
+    """
+    cells = cells_of(version.runs, tolerance)
+    measures: list[Measure] = ["committed"]
+    if any(cell.pace is not None for cell in cells):
+        measures.append("pace")
+    return SaturationVersion(
+        label=version.label,
+        subject=version.subject,
+        published=version.published,
+        source=version.source,
+        expected=version.expected,
+        latency_is=version.latency_is,
+        latency_kind=version.latency_kind,
+        throughput_is=version.throughput_is,
+        conditions=version.conditions,
+        facts=list(version.facts),
+        cells=cells,
+        saturations=[saturation_of(cells, tolerance, measure) for measure in measures],
+        knee=knee_of(cells, seed),
+        notes=list(version.notes),
+    )
+
+
+_Read = Callable[[CellRun], RunFigure | None]
+
+
+def _mean_latency(run: CellRun) -> RunFigure | None:
+    return run.latency.mean if run.latency else None
+
+
+def _p50_latency(run: CellRun) -> RunFigure | None:
+    return run.latency.p50 if run.latency else None
+
+
+def _p99_latency(run: CellRun) -> RunFigure | None:
+    return run.latency.p99 if run.latency else None
+
+
+def _questions(metrics: SaturationMetrics) -> list[tuple[Metric, str, _Read]]:
+    return [
+        (metrics.committed, "mean", lambda run: RunFigure(value=run.efficiency)),
+        (metrics.throughput, "mean", lambda run: run.throughput_per_s),
+        (metrics.latency, "mean", _mean_latency),
+        (metrics.latency, "p50", _p50_latency),
+        (metrics.latency, "p99", _p99_latency),
+    ]
+
+
+def compare_versions(
+    baseline: SaturationVersion, candidate: SaturationVersion, metrics: SaturationMetrics
+) -> VersionComparison:
+    """Two versions at the loads that both were given, each figure with its interval and outcome."""
+    left = {(cell.connections, cell.rate_per_s): cell for cell in baseline.cells}
+    right = {(cell.connections, cell.rate_per_s): cell for cell in candidate.cells}
+    same = bool(baseline.latency_kind) and baseline.latency_kind == candidate.latency_kind
+    compared, left_out = [], []
+    for key in sorted(left.keys() | right.keys()):
+        first, second = left.get(key), right.get(key)
+        if first is None or second is None:
+            absent = baseline.label if first is None else candidate.label
+            left_out.append(f"c={key[0]}, r={key[1]}: {absent} was not given this load")
+        elif not first.used or not second.used:
+            absent = baseline.label if not first.used else candidate.label
+            left_out.append(f"{first.name}: no run of {absent} counts")
+        else:
+            judged = _judged(first, second, metrics, same_latency=same)
+            compared.append(CellComparison(connections=key[0], rate_per_s=key[1], judgements=judged))
+    return VersionComparison(baseline=baseline.label, candidate=candidate.label, cells=compared, left_out=left_out)
+
+
+def _judged(baseline: Cell, candidate: Cell, metrics: SaturationMetrics, *, same_latency: bool) -> list[Judgement]:
+    found = []
+    for metric, statistic, read in _questions(metrics):
+        left, right = (_estimates(cell, read) for cell in (baseline, candidate))
+        if not left.values and not right.values:
+            continue
+        if metric is metrics.latency and not same_latency:
+            note = "not judged: it is not known that both are latencies of one kind"
+            found.append(unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note))
+        else:
+            found.append(judge(metric, statistic, left, right, _NoArchive()).judgement)
+    return found
+
+
+def _estimates(cell: Cell, read: _Read) -> SideEstimates:
+    used = [run for run in cell.runs if not run.excluded]
+    figures = [read(run) for run in used]
+    known = [figure for figure in figures if figure is not None]
+    return SideEstimates(
+        per_run=[None if figure is None else figure.value for figure in figures],
+        values=[figure.value for figure in known],
+        standard_errors=[figure.standard_error or 0.0 for figure in known],
+        log_standard_errors=[figure.log_standard_error or 0.0 for figure in known],
+        # No share is above 1, whatever a source counts.
+        total=float(sum(min(run.committed, run.offered) for run in used)),
+        exposure=sum(run.offered for run in used),
+        absence="" if known else "not told",
+    )
+
+
+def saturation_report(
+    test: SaturationTest, versions: Sequence[VersionRuns], metrics: SaturationMetrics
+) -> SaturationReport:
+    """The document.
+
+    Args:
+        test: as a whole.
+        versions: in the order of the report; the first measured one is the baseline of the others, and the first
+            published one of the other published ones. What was published is not compared with what was measured:
+            the machines differ.
+        metrics: of the comparisons.
+    """
+    found = [evaluated(version, test.tolerance, test.seed) for version in versions]
+    sides = [[one for one in found if one.published is published] for published in (False, True)]
+    comparisons = [compare_versions(side[0], other, metrics) for side in sides for other in side[1:]]
+    return SaturationReport(
+        title=test.title,
+        system=test.system,
+        profile_name=test.profile_name,
+        experiment=test.experiment,
+        started_at=test.started_at,
+        tool_version=test.tool_version,
+        seed=test.seed,
+        tolerance=test.tolerance,
+        order=test.order,
+        machine=list(test.machine),
+        versions=found,
+        comparisons=comparisons,
+        metrics=metrics.all(),
+        notes=list(test.notes),
+        interrupted=test.interrupted,
+    )

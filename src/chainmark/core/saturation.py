@@ -1,0 +1,339 @@
+"""What a saturation test found: how much of each offered load a version processes, and where it stops keeping up.
+
+The document of one test over one or more versions, made from its runs and from published tables. It is the only source
+of every rendering of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.comparison import Judgement
+from chainmark.core.manifest import Fact, Subject
+from chainmark.core.metric import Metric
+
+SATURATION_SCHEMA = 1
+Measure = Literal["committed", "pace"]
+# "kept up" and "saturated" are clear of the threshold with their whole interval.
+Standing = Literal["kept up", "leans to kept up", "leans to saturated", "saturated", "no data"]
+State = Literal["found", "leaning", "contradictory", "lower bound", "nothing kept up", "no data"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunFigure(_Part):
+    """One figure of one run with its error within the run; None where that is not known."""
+
+    value: float
+    standard_error: float | None = None
+    log_standard_error: float | None = None
+
+
+class LatencyEntry(_Part):
+    """Latencies of one run's committed transactions, in seconds.
+
+    Attributes:
+        n: how many transactions.
+        p99: None where it is not told, or not estimable from n.
+    """
+
+    n: int
+    mean: RunFigure | None
+    p50: RunFigure | None = None
+    p99: RunFigure | None = None
+    min_s: float | None = None
+    max_s: float | None = None
+    sd_s: float | None = None
+
+
+class CellRun(_Part):
+    """One run at one load: its books.
+
+    Attributes:
+        origin: the run's id, or where the source has it.
+        repetition, position: its place in the test; None of what was published.
+        connections, rate_per_s: the load; the rate is that of each connection.
+        load_s: seconds for which the load was offered.
+        offered: transactions that the load's schedule holds.
+        unsent: of them never sent; None, here and below, where the source does not tell.
+        rejected: by class.
+        committed: transactions processed, whenever.
+        throughput_per_s: committed per second.
+        pace: committed in the window for each that was due in it.
+        latency: of the committed ones.
+        excluded: why the run does not count; empty: it does.
+        limits: what else than the network may have limited it.
+    """
+
+    origin: str
+    repetition: int | None = None
+    position: int | None = None
+    connections: int
+    rate_per_s: int
+    load_s: float
+    offered: int
+    unsent: int | None = None
+    rejected: dict[str, int] | None = None
+    accepted: int | None = None
+    pending: int | None = None
+    lost: int | None = None
+    committed: int
+    throughput_per_s: RunFigure
+    pace: RunFigure | None = None
+    latency: LatencyEntry | None = None
+    excluded: str = ""
+    limits: list[str] = []
+
+    @property
+    def efficiency(self) -> float:
+        """Committed for each that was offered."""
+        return self.committed / self.offered if self.offered else 0.0
+
+
+@dataclass(frozen=True)
+class VersionRuns:
+    """All that one version did, before anything is concluded from it.
+
+    Attributes:
+        label: what it is called, unique in the document.
+        published: whether it is from a published table.
+        source: where it is from.
+        expected: how the offered transactions were counted.
+        latency_is: from when to when latencies run.
+        latency_kind: latencies of equal kinds can be compared; "": with none, for it is not known what they are.
+        throughput_is: what is divided by what.
+        conditions, facts, notes: what a reader must know beside the figures.
+    """
+
+    label: str
+    subject: Subject
+    published: bool
+    source: str
+    expected: str
+    latency_is: str
+    latency_kind: str
+    throughput_is: str
+    runs: Sequence[CellRun]
+    conditions: dict[str, str] = field(default_factory=dict)
+    facts: Sequence[Fact] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class SaturationMetrics:
+    """What versions are compared by: a catalogue's own metrics, so that margins and directions are theirs.
+
+    Attributes:
+        committed: a proportion of the offered transactions.
+        throughput: committed per second.
+        latency: of a transaction.
+    """
+
+    committed: Metric
+    throughput: Metric
+    latency: Metric
+
+    def all(self) -> list[Metric]:
+        """In the order of the report."""
+        return [self.committed, self.throughput, self.latency]
+
+
+@dataclass(frozen=True)
+class SaturationTest:
+    """What a document says of its test as a whole.
+
+    Attributes:
+        order: in which order the runs were made, and why.
+        machine: of the runs.
+    """
+
+    title: str
+    system: str
+    profile_name: str
+    experiment: str
+    started_at: str
+    tool_version: str
+    seed: int
+    tolerance: float
+    order: str
+    machine: Sequence[Fact] = ()
+    notes: Sequence[str] = ()
+    interrupted: bool = False
+
+
+class Figure(_Part):
+    """A figure over the runs of a cell with its 90 % interval; ``basis`` says where that comes from."""
+
+    value: float
+    low: float | None
+    high: float | None
+    runs: int
+    basis: str
+
+
+class Cell(_Part):
+    """All runs at one load.
+
+    Attributes:
+        used: how many of the runs count.
+        efficiency: committed for each that was offered; pace: the same within the window.
+        standing: on which side of the threshold, by efficiency; pace_standing by pace.
+    """
+
+    connections: int
+    rate_per_s: int
+    runs: list[CellRun]
+    used: int
+    efficiency: Figure | None
+    pace: Figure | None
+    throughput_per_s: Figure | None
+    latency_mean_s: Figure | None
+    latency_p50_s: Figure | None
+    latency_p99_s: Figure | None
+    standing: Standing
+    pace_standing: Standing
+
+    @property
+    def load_per_s(self) -> int:
+        """Transactions offered per second over all connections."""
+        return self.connections * self.rate_per_s
+
+    @property
+    def name(self) -> str:
+        """As reports write it: c=2, r=200."""
+        return f"c={self.connections}, r={self.rate_per_s}"
+
+
+class Saturation(_Part):
+    """Where one version stops keeping up.
+
+    Attributes:
+        measure: by what share: of all that was offered, or of what was due in the window.
+        load_per_s: the largest load that is kept up, like all smaller ones, while no larger one is; by values alone.
+        low_per_s: all loads up to it are clearly kept up; 0 if none is.
+        high_per_s: all loads from it on are clearly saturated; None if none is.
+        connections, rate_per_s: of the cells at that load the one with the fewest connections; where no load is
+            found, of the largest load up to which all are kept up.
+        reason: what decides, in a sentence.
+    """
+
+    measure: Measure
+    threshold: float
+    state: State
+    load_per_s: int | None
+    low_per_s: int
+    high_per_s: int | None
+    connections: int | None
+    rate_per_s: int | None
+    reason: str
+
+
+class Knee(_Part):
+    """The knee of the curve of mean latency over throughput, loads in their order.
+
+    Attributes:
+        load_per_s: None where the curve has none.
+        low_per_s, high_per_s: the 90 % interval from the repetitions; None where there is none.
+        basis: how it was found, and what the interval rests on.
+    """
+
+    load_per_s: int | None
+    low_per_s: int | None
+    high_per_s: int | None
+    throughput_per_s: float | None
+    latency_s: float | None
+    basis: str
+
+
+class SaturationVersion(_Part):
+    """One version.
+
+    Attributes:
+        label: unique in the document.
+        published: whether its figures are from a published table.
+        source: where they are from.
+        expected: how the offered transactions were counted.
+        latency_is: from when to when latencies run.
+        latency_kind: latencies of equal kinds can be compared; "": with none, for it is not known what they are.
+        throughput_is: what is divided by what.
+        saturations: by each measure that is known; the first one chooses the load.
+        conditions, facts: what a reader must know beside the figures.
+    """
+
+    label: str
+    subject: Subject
+    published: bool
+    source: str
+    expected: str
+    latency_is: str
+    latency_kind: str
+    throughput_is: str
+    conditions: dict[str, str] = {}
+    facts: list[Fact] = []
+    cells: list[Cell]
+    saturations: list[Saturation]
+    knee: Knee
+    notes: list[str] = []
+
+    @property
+    def chosen(self) -> Saturation:
+        """The finding that chooses the load."""
+        return self.saturations[0]
+
+
+class CellComparison(_Part):
+    """Two versions at one load; the judgements are of the report's metrics."""
+
+    connections: int
+    rate_per_s: int
+    judgements: list[Judgement]
+
+    @property
+    def name(self) -> str:
+        """As reports write it: c=2, r=200."""
+        return f"c={self.connections}, r={self.rate_per_s}"
+
+
+class VersionComparison(_Part):
+    """A version against another one, load by load; ``left_out`` says which loads cannot be compared, and why."""
+
+    baseline: str
+    candidate: str
+    cells: list[CellComparison]
+    left_out: list[str] = []
+
+
+class SaturationReport(_Part):
+    """One saturation test.
+
+    Attributes:
+        experiment: of its runs; "" where only published tables are shown.
+        tolerance: a load is kept up if the share is at least one minus this.
+        order: in which order the runs were made, and why.
+        machine: of the runs.
+        metrics: those of the comparisons.
+        interrupted: whether runs are missing.
+    """
+
+    schema_version: int = SATURATION_SCHEMA
+    title: str
+    system: str
+    profile_name: str
+    experiment: str
+    started_at: str
+    tool_version: str
+    seed: int
+    tolerance: float
+    order: str
+    machine: list[Fact] = []
+    versions: list[SaturationVersion]
+    comparisons: list[VersionComparison] = []
+    metrics: list[Metric] = []
+    notes: list[str] = []
+    interrupted: bool = False

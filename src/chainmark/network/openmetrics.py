@@ -1,0 +1,199 @@
+"""The state of a running experiment as OpenMetrics, for a Prometheus server to scrape and a dashboard to show.
+
+Nothing is computed until somebody scrapes. Names follow the conventions of Prometheus: a prefix, the unit last,
+`_total` on what only grows; counts begin anew with each run, as counters of a process that was restarted do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.progress import LiveFigures, LiveSource
+from chainmark.network.host import pressure_total_us
+
+DEFAULT_HOST = "127.0.0.1"
+PORT_MAX = 65_535
+PREFIX = "chainmark_"
+_PLACE = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):)?(?P<port>\d+)")
+_STATUSES = ("valid", "invalid")
+_GATES = ("pass", "warn", "fail")
+
+
+def parse_place(text: str) -> tuple[str, int]:
+    """`127.0.0.1:9464`, `[::1]:9464`, or a port on this machine alone: `9464`.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None or int(found["port"]) > PORT_MAX:
+        raise UsageError(f"`--expose {text}` is no address to listen on", "for example `--expose 127.0.0.1:9464`")
+    return (found["host"] or DEFAULT_HOST).strip("[]"), int(found["port"])
+
+
+@dataclass(eq=False)
+class ExperimentState(Collector):
+    """Where an experiment stands; told by those who make it, read by those who scrape it, from any thread."""
+
+    version: str
+    stage_name: str = ""
+    progress: float = 0.0
+    run: dict[str, str] = field(default_factory=dict)
+    position: int = 0
+    total: int = 0
+    finished: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_STATUSES, 0))
+    gates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_GATES, 0))
+    _sources: list[LiveSource] = field(default_factory=list)
+    _last: LiveFigures = field(default_factory=LiveFigures)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def begin(self, version: str, side: str, position: int, total: int) -> None:
+        """A run begins: the ``position``-th of ``total``, counted from 1."""
+        with self._lock:
+            self.run = {"version": version, "side": side}
+            self.position, self.total = position, total
+            self._last = LiveFigures()
+
+    def end(self, status: str, gates: Mapping[str, int]) -> None:
+        """A run was sealed: valid or not, and how many of its gates passed, warned and failed."""
+        with self._lock:
+            self.finished[status] = self.finished.get(status, 0) + 1
+            for name, amount in gates.items():
+                self.gates[name] = self.gates.get(name, 0) + amount
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        with self._lock:
+            self.stage_name, self.progress = name, 0.0
+
+    def update(self, fraction: float) -> None:
+        """The stage stands at ``fraction``."""
+        with self._lock:
+            self.progress = min(1.0, max(0.0, fraction))
+
+    @contextmanager
+    def live(self, source: LiveSource) -> Iterator[None]:
+        """Figures can be asked for as long as the context lasts; afterwards the last ones stand."""
+        with self._lock:
+            self._sources.append(source)
+        try:
+            yield
+        finally:
+            # Nobody may ask the load while it is taken down.
+            with self._lock:
+                self._last = source()
+                self._sources.remove(source)
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, as it stands now."""
+        with self._lock:
+            yield from self._where()
+            figures = self._sources[-1]() if self._sources else self._last
+        yield from _load(figures)
+        yield from _host()
+
+    def describe(self) -> list[Metric]:
+        """Nothing: so that the registry does not scrape in order to register."""
+        return []
+
+    def _where(self) -> Iterator[Metric]:
+        yield InfoMetricFamily(PREFIX + "build", "The chainmark that runs.", {"version": self.version})
+        yield InfoMetricFamily(PREFIX + "stage", "What is being done now.", {"stage": self.stage_name})
+        if self.run:
+            yield InfoMetricFamily(PREFIX + "run", "The run that is being made.", self.run)
+        yield _gauge("stage_progress_ratio", "How much of the stage is done.", self.progress)
+        yield _gauge("run_position", "Which of the planned runs is being made, counted from 1.", self.position)
+        yield _gauge("runs_planned", "Runs that the experiment has.", self.total)
+        yield _labelled(CounterMetricFamily, "runs_finished", "Runs that were sealed.", "status", self.finished)
+        yield _labelled(CounterMetricFamily, "gates", "Gates of the runs that were sealed.", "status", self.gates)
+
+
+def _gauge(name: str, told: str, value: float) -> Metric:
+    return GaugeMetricFamily(PREFIX + name, told, value=value)
+
+
+def _labelled(
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    told: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    metric = family(PREFIX + name, told, labels=[label])
+    for key, value in values.items():
+        metric.add_metric([key], value)
+    return metric
+
+
+def _load(figures: LiveFigures) -> Iterator[Metric]:
+    """What is not known is not told: a zero would be a claim."""
+    counters = {
+        "load_offered": ("Transactions or requests that were due so far in this run or step.", figures.offered),
+        "load_sent": ("Those that were sent.", figures.sent),
+        "load_accepted": ("Those that were answered rightly.", figures.accepted),
+        "load_failed": ("Those that were refused or answered wrongly.", figures.failed),
+        "committed_transactions": ("Transactions in the chain's blocks.", figures.committed),
+    }
+    gauges = {
+        "load_in_flight": ("Sent and not answered yet.", figures.in_flight),
+        "load_schedule_lag_seconds": ("How long what is due and not sent would take.", figures.schedule_lag_s),
+    }
+    for name, (told, value) in counters.items():
+        if value is not None:
+            yield CounterMetricFamily(PREFIX + name, told, value=value)
+    for name, (told, amount) in gauges.items():
+        if amount is not None:
+            yield _gauge(name, told, amount)
+    for name, told, values in (
+        ("node_height_blocks", "A node's last block.", figures.heights),
+        ("node_mempool_transactions", "Transactions that wait in a node's mempool.", figures.mempools),
+    ):
+        if values:
+            yield _labelled(GaugeMetricFamily, name, told, "node", values)
+
+
+def _host() -> Iterator[Metric]:
+    pressure = {one: total / 1e6 for one in ("cpu", "io", "memory") if (total := pressure_total_us(one)) is not None}
+    if pressure:
+        told = "Time in which some task of the machine waited for a resource, since it started."
+        yield _labelled(CounterMetricFamily, "host_pressure_seconds", told, "resource", pressure)
+    yield _gauge("host_load1", "The machine's load average over one minute.", os.getloadavg()[0])
+
+
+@contextmanager
+def exposed(state: ExperimentState, place: str) -> Iterator[str]:
+    """Serve a state, and what this process uses, as long as the context lasts; the URL of the page.
+
+    Scrapers that ask for OpenMetrics get it, others the older text format.
+
+    Raises:
+        UsageError: ``place`` is no address.
+        EnvironmentFailure: nobody can listen there, as where somebody does already.
+    """
+    host, port = parse_place(place)
+    registry = CollectorRegistry()
+    registry.register(state)
+    ProcessCollector(registry=registry)
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"the state cannot be exposed on {host}:{port} ({error.strerror or error})",
+            "another program may listen there: choose another port, e.g. `--expose 127.0.0.1:9465`",
+        ) from error
+    try:
+        yield f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

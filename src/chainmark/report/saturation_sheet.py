@@ -1,0 +1,109 @@
+"""A saturation test as a sheet: the load that is kept up, the tables and the plot of the published reports, and why."""
+
+from __future__ import annotations
+
+from chainmark.core import units
+from chainmark.core.manifest import Fact
+from chainmark.core.saturation import SaturationReport, SaturationVersion
+from chainmark.report import saturation_text as text
+from chainmark.report.saturation_figures import saturation_figures
+from chainmark.report.saturation_tables import (
+    cell_tables,
+    comparison_tables,
+    diagonal_table,
+    found_table,
+    processed_tables,
+    run_table,
+)
+from chainmark.report.sheet import Block, Remarks, Section, Sheet, Table, TableCell, TableRow, one_line, words
+
+
+def saturation_sheet(report: SaturationReport) -> Sheet:
+    """Lay out a saturation test."""
+    state = text.state_of(report)
+    figures = saturation_figures(report)
+    sections = [
+        Section("saturation", "Up to which load", [found_table(report), Remarks("why", "Why", text.reasons(report))]),
+        Section("plots", "Processed against offered", figures[:2]),
+        Section(
+            "processed", "The tables of the published reports", [*processed_tables(report), diagonal_table(report)]
+        ),
+        Section("latency", "Latency against throughput", figures[2:]),
+        Section("comparison", "Versions at equal loads", comparison_tables(report)),
+        Section("cells", "Every load", cell_tables(report)),
+        Section("conditions", "Under which conditions", _conditions(report)),
+    ]
+    profile = f"profile {report.profile_name}" if report.profile_name else "published tables"
+    versions = units.plural(len(report.versions), "version")
+    return Sheet(
+        kind="saturation",
+        title=report.title,
+        subtitle=one_line([versions, profile, report.experiment, units.utc(report.started_at)]),
+        status=text.STATUS[state],
+        word=text.WORDS[state],
+        sentence=text.sentence(report),
+        sections=[section for section in sections if section.blocks],
+        notes=["The test was interrupted: runs are missing."] if report.interrupted else [],
+        source_json=report.model_dump_json(),
+    ).noted_once()
+
+
+def _conditions(report: SaturationReport) -> list[Block]:
+    blocks: list[Block] = []
+    runs = run_table(report)
+    if runs is not None:
+        blocks.append(runs)
+    how = [report.order, *report.notes]
+    if any(how):
+        blocks.append(Remarks("how", "How it was done", [one for one in how if one]))
+    if report.machine:
+        rows = [TableRow([TableCell(fact.label), TableCell(fact.value)]) for fact in report.machine]
+        blocks.append(Table("machine", "The machine", words("", ""), rows))
+    blocks.append(_versions(report))
+    for number, version in enumerate(report.versions):
+        remarks = [*version.notes, *_excluded(version)]
+        if remarks:
+            blocks.append(Remarks(f"notes-{number}", f"{version.label}: what to know before believing it", remarks))
+    return blocks
+
+
+def _versions(report: SaturationReport) -> Table:
+    """What the versions' figures are of, beside each other."""
+    columns = [_facts(version) for version in report.versions]
+    labels = list(dict.fromkeys(fact.label for facts in columns for fact in facts))
+    rows = []
+    for label in labels:
+        cells = [TableCell(label)]
+        for facts in columns:
+            value = next((fact.value for fact in facts if fact.label == label), "")
+            cells.append(TableCell(value) if value else text.QUIET)
+        rows.append(TableRow(cells))
+    return Table("versions", "The versions", words("", *(version.label for version in report.versions)), rows)
+
+
+def _facts(version: SaturationVersion) -> list[Fact]:
+    subject = version.subject
+    told = {
+        "Version": f"{subject.name} {subject.version}",
+        "Build": subject.build or "",
+        "From": version.source,
+        **{name.replace("_", " "): value for name, value in version.conditions.items()},
+    }
+    return [*(Fact(label=label, value=value) for label, value in told.items() if value), *version.facts]
+
+
+def _excluded(version: SaturationVersion) -> list[str]:
+    found = [
+        f"{cell.name}, run {run.repetition or 1} does not count: {run.excluded}."
+        for cell in version.cells
+        for run in cell.runs
+        if run.excluded
+    ]
+    busy = [cell.name for cell in version.cells if any(run.limits for run in cell.runs)]
+    if busy:
+        told = dict.fromkeys(one.partition(":")[0] for cell in version.cells for run in cell.runs for one in run.limits)
+        found.append(
+            f"At {', '.join(busy)}: {' and '.join(told)}. What was the limit there, the network or the machine that "
+            "it runs on, these runs cannot tell."
+        )
+    return found

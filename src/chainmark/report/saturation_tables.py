@@ -1,0 +1,219 @@
+"""The tables of a saturation test: what was found, the tables of the published reports, every cell, every run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.core import units
+from chainmark.core.comparison import Judgement, Outcome, Scale
+from chainmark.core.saturation import Cell, CellRun, SaturationReport, SaturationVersion, VersionComparison
+from chainmark.report import saturation_text as text
+from chainmark.report.content import Emphasis
+from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
+
+_OUTCOMES: dict[Outcome, Emphasis] = {
+    Outcome.WORSE: "worse",
+    Outcome.BETTER: "better",
+    Outcome.EQUAL: "plain",
+    Outcome.INCONCLUSIVE: "caution",
+}
+_INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is assumed (3 %)."
+
+
+def found_table(report: SaturationReport) -> Table:
+    """The answer: one row a version, and below it the same by the other measure."""
+    columns = [*words("version"), Column("keeps up with"), *words("sure", "configuration"), Column("knee"),
+               *words("its interval", "state"), Column("runs")]  # fmt: skip
+    rows = []
+    for version in report.versions:
+        knee = version.knee
+        interval = units.UNSET
+        if knee.low_per_s is not None and knee.high_per_s is not None:
+            interval = f"{units.count(knee.low_per_s)} … {text.per_s(knee.high_per_s)}"
+        for place, found in enumerate(version.saturations):
+            is_second = place > 0
+            emphasis: Emphasis = "plain" if found.state in {"found", "lower bound"} else "caution"
+            knee_cells = [TableCell(), TableCell()] if is_second else [TableCell(text.per_s(knee.load_per_s)),
+                                                                        TableCell(interval)]  # fmt: skip
+            cells = [
+                TableCell(text.MEASURES[found.measure] if is_second else version.label),
+                TableCell(text.found_text(found), emphasis=emphasis),
+                TableCell(text.between(found)),
+                TableCell(text.configuration(found)),
+                *knee_cells,
+                TableCell(text.WORDS[found.state].lower(), emphasis=emphasis),
+                TableCell("" if is_second else text.runs_of(version)),
+            ]
+            rows.append(TableRow(cells, second=is_second))
+    notes = [text.rule(report), *dict.fromkeys(f"Knee of {one.label}: {one.knee.basis}." for one in report.versions)]
+    return Table("found", "Where each version stops keeping up", columns, rows, notes)
+
+
+def processed_tables(report: SaturationReport) -> list[Table]:
+    """Rows r, columns c, processed transactions: the table of the published reports, version by version."""
+    return [_processed_table(version, number) for number, version in enumerate(report.versions)]
+
+
+def _processed_table(version: SaturationVersion, number: int) -> Table:
+    connections = sorted({cell.connections for cell in version.cells})
+    rates = sorted({cell.rate_per_s for cell in version.cells})
+    by_place = {(cell.rate_per_s, cell.connections): cell for cell in version.cells}
+    chosen = (version.chosen.rate_per_s, version.chosen.connections)
+    rows = []
+    for rate in rates:
+        cells = [TableCell(str(rate))]
+        for count in connections:
+            cell = by_place.get((rate, count))
+            found = text.count_of(cell) if cell else text.QUIET
+            if (rate, count) == chosen:
+                found = TableCell(found.text, f"{found.tail} ◂", found.emphasis)
+            cells.append(found)
+        rows.append(TableRow(cells))
+    columns = [Column("r", kind="words"), *(Column(f"c={count}") for count in connections)]
+    notes = [f"Expected: {version.expected}.", "Beside each count: its share of what was offered. ◂ chosen."]
+    if any(cell.used > 1 for cell in version.cells):
+        notes.append("Counts are means over the runs.")
+    return Table(f"processed-{number}", f"Processed transactions: {version.label}", columns, rows, notes,
+                 tails="shares")  # fmt: skip
+
+
+def diagonal_table(report: SaturationReport) -> Table:
+    """Cells of equal connections × rate beside each other, version by version."""
+    loads = sorted({cell.load_per_s for version in report.versions for cell in version.cells})
+    rows = []
+    for load in loads:
+        cells = [TableCell(text.per_s(load))]
+        for version in report.versions:
+            same = [cell for cell in version.cells if cell.load_per_s == load]
+            cells.append(_diagonal_cell(same))
+        rows.append(TableRow(cells))
+    columns = words("load", *(version.label for version in report.versions))
+    return Table("diagonals", "Cells of equal load", columns, rows, ["Shares of what was offered, by connections."])
+
+
+def _diagonal_cell(cells: Sequence[Cell]) -> TableCell:
+    told = [
+        f"c={cell.connections} {100.0 * cell.efficiency.value:.1f} %"
+        for cell in sorted(cells, key=lambda one: one.connections)
+        if cell.efficiency is not None
+    ]
+    if not told:
+        return text.QUIET
+    standings = {cell.standing for cell in cells if cell.standing != "no data"}
+    emphasis: Emphasis = "caution" if len(standings) > 1 else text.STANDINGS[standings.pop()]
+    return TableCell(", ".join(told), emphasis=emphasis)
+
+
+def cell_tables(report: SaturationReport) -> list[Table]:
+    """Every cell with its books and figures."""
+    return [_cell_table(version, number) for number, version in enumerate(report.versions)]
+
+
+def _cell_table(version: SaturationVersion, number: int) -> Table:
+    columns = [
+        *words("load"), Column("offered"), Column("unsent"), Column("rejected"), Column("accepted"),
+        Column("committed"), Column("share, %", spare_tail=True), Column("in window, %", spare_tail=True),
+        Column("throughput, tx/s", spare_tail=True), Column("latency, s", spare_tail=True),
+        Column("p50, s", spare_tail=True), Column("p99, s", spare_tail=True), Column("n"),
+    ]  # fmt: skip
+    cells = sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
+    places = text.decimals([cell.throughput_per_s for cell in cells])
+    rows = [
+        TableRow(
+            [
+                TableCell(f"{cell.name} ({text.per_s(cell.load_per_s)})"),
+                *(TableCell(text.total(cell, name)) for name in
+                  ("offered", "unsent", "rejected", "accepted", "committed")),
+                text.figure_cell(cell.efficiency, 100.0, 1, text.STANDINGS[cell.standing]),
+                text.figure_cell(cell.pace, 100.0, 1, text.STANDINGS[cell.pace_standing]),
+                text.figure_cell(cell.throughput_per_s, 1.0, places),
+                *(text.figure_cell(figure, 1.0, 2) for figure in
+                  (cell.latency_mean_s, cell.latency_p50_s, cell.latency_p99_s)),
+                TableCell(_latency_count(cell)),
+            ]
+        )
+        for cell in cells
+    ]  # fmt: skip
+    notes = [_INTERVALS, f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: of how many."]
+    several = max((cell.used for cell in cells), default=0) > 1
+    if several:
+        notes.append("Books are sums over the runs.")
+    return Table(f"cells-{number}", f"Every load: {version.label}", columns, rows, notes, tails="intervals")
+
+
+def _latency_count(cell: Cell) -> str:
+    found = [run.latency.n for run in cell.runs if not run.excluded and run.latency is not None]
+    return units.count(sum(found)) if found else units.UNSET
+
+
+def comparison_tables(report: SaturationReport) -> list[Table]:
+    """Two versions at equal loads: every change with its interval and outcome."""
+    labels = {metric.id: metric.label for metric in report.metrics}
+    return [_comparison_table(found, number, labels) for number, found in enumerate(report.comparisons)]
+
+
+def _comparison_table(found: VersionComparison, number: int, labels: dict[str, str]) -> Table:
+    questions = list(
+        dict.fromkeys((one.metric_id, one.statistic) for cell in found.cells for one in cell.judgements)
+    )  # in the report's order
+    columns = words("load")
+    for metric_id, statistic in questions:
+        name = labels[metric_id] if statistic == "mean" else f"{labels[metric_id]} {statistic}"
+        columns += [Column("change", group=name), Column("outcome", group=name, kind="words")]
+    rows = []
+    for cell in found.cells:
+        by_question = {(one.metric_id, one.statistic): one for one in cell.judgements}
+        cells = [TableCell(f"{cell.name} ({text.per_s(cell.connections * cell.rate_per_s)})")]
+        for question in questions:
+            cells += _change_cells(by_question.get(question))
+        rows.append(TableRow(cells))
+    noise = dict.fromkeys(one.noise for cell in found.cells for one in cell.judgements if one.noise)
+    notes = ["Changes with their 90 % intervals, judged as by `chainmark compare`.", f"Noise: {'; '.join(noise)}."]
+    notes += list(dict.fromkeys(f"{one.note}." for cell in found.cells for one in cell.judgements if one.note))
+    notes += [f"Left out: {'; '.join(found.left_out)}."] if found.left_out else []
+    title = f"{found.candidate} against {found.baseline}, at equal loads"
+    return Table(f"comparison-{number}", title, columns, rows, notes, tails="intervals")
+
+
+def _change_cells(judgement: Judgement | None) -> list[TableCell]:
+    if judgement is None:
+        return [text.QUIET, TableCell()]
+    emphasis = _OUTCOMES.get(judgement.outcome, "quiet")
+    if judgement.change is None or judgement.low is None or judgement.high is None:
+        return [text.QUIET, TableCell("not judged", emphasis="quiet")]
+    absolute = judgement.scale is Scale.ABSOLUTE
+    change = units.percent(judgement.change, decimals=1)
+    if absolute:
+        change = change.removesuffix("%") + "pp"
+    interval = units.percent_interval(judgement.low, judgement.high).removesuffix(" %")
+    return [TableCell(change, f"({interval})"), TableCell(judgement.outcome.value, emphasis=emphasis)]
+
+
+def run_table(report: SaturationReport) -> Table | None:
+    """Every run in the order in which it was made, with what must be known of it."""
+    runs = sorted(
+        ((run, version.label) for version in report.versions for cell in version.cells for run in cell.runs
+         if run.position is not None),
+        key=lambda pair: pair[0].position or 0,
+    )  # fmt: skip
+    if not runs:
+        return None
+    columns = [Column("place", kind="words"), *words("version", "load"), Column("offered"), Column("committed"),
+               Column("share, %"), *words("counts", "what to know", "run")]  # fmt: skip
+    rows = [TableRow(_run_cells(run, label)) for run, label in runs]
+    return Table("runs", "Every run", columns, rows, only_on_pages=True)
+
+
+def _run_cells(run: CellRun, label: str) -> list[TableCell]:
+    known = "; ".join([*([run.excluded] if run.excluded else []), *run.limits])
+    return [
+        TableCell(str((run.position or 0) + 1)),
+        TableCell(label),
+        TableCell(f"c={run.connections}, r={run.rate_per_s}"),
+        TableCell(units.count(run.offered)),
+        TableCell(units.count(run.committed)),
+        TableCell(units.number(100.0 * run.efficiency, 1)),
+        TableCell("no" if run.excluded else "yes", emphasis="caution" if run.excluded else "plain"),
+        TableCell(known),
+        TableCell(run.origin),
+    ]

@@ -1,0 +1,112 @@
+"""The knee of a curve: where going on costs more than it gives.
+
+Source: Satopää, Albrecht, Irwin and Raghavan (2011), "Finding a 'Kneedle' in a Haystack: Detecting Knee Points in
+System Behavior", section III, without its smoothing: a curve of a load test has few points, and each is a mean already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainmark.stats.bootstrap import RESAMPLES, generator
+from chainmark.stats.intervals import CONFIDENCE
+
+SENSITIVITY = 1.0  # the paper's own choice for curves that are known as a whole
+LEAST_POINTS = 4  # two ends, a knee, and something beside it
+DETECTOR = "Kneedle, sensitivity 1"
+
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class KneeRange:
+    """Where resampling the repetitions puts the knee.
+
+    Attributes:
+        low, high: the 90 % interval, as places on the axis of the levels.
+        found: in how many of the resamples there was a knee.
+        resamples: how many were drawn.
+    """
+
+    low: float
+    high: float
+    found: int
+    resamples: int
+
+
+def convex_knee(points: Points, sensitivity: float = SENSITIVITY) -> int | None:
+    """The point of a curve that turns upwards after which y rises faster than x.
+
+    Args:
+        points: pairs (x, y) in the order of what was raised. Neither needs to rise all the time: beyond its capacity
+            a server may do less. They are finite.
+        sensitivity: by how many mean steps of x the difference must fall again before a maximum counts.
+
+    Returns:
+        The knee's place among the points; None where there are fewer than 4 points, where x or y does not change at
+        all, or where the curve has no knee. Of several the most pronounced one, of equals the first.
+    """
+    if len(points) < LEAST_POINTS:
+        return None
+    x = np.array([point[0] for point in points], dtype=np.float64)
+    y = np.array([point[1] for point in points], dtype=np.float64)
+    spans = (float(np.ptp(x)), float(np.ptp(y)))
+    if min(spans) <= 0.0 or not all(map(math.isfinite, spans)):
+        return None
+    x, y = (x - x.min()) / spans[0], (y - y.min()) / spans[1]
+    # A concave curve's knee is where y is furthest above x; turned round, a convex one's is where x is above y.
+    difference = x - y
+    fall = sensitivity * float(np.abs(np.diff(x)).mean())
+    return _confirmed(difference, fall)
+
+
+def _confirmed(difference: np.ndarray, fall: float) -> int | None:
+    """The highest local maximum from which the difference falls by so much before it rises above it again."""
+    best: int | None = None
+    for place in range(1, len(difference) - 1):
+        top = difference[place]
+        if top < difference[place - 1] or top < difference[place + 1]:
+            continue
+        if best is not None and top <= difference[best]:
+            continue
+        for later in difference[place + 1 :]:
+            if later > top:
+                break
+            if later < top - fall:
+                best = place
+                break
+    return best
+
+
+def resampled_knee(
+    levels: Sequence[float], repetitions: Sequence[Points], seed: int, resamples: int = RESAMPLES
+) -> KneeRange | None:
+    """The interval of the knee from the spread between repetitions.
+
+    Args:
+        levels: what was raised, ascending.
+        repetitions: for each level the pair (x, y) of every repetition, at least one.
+        seed: decides every resample.
+        resamples: how often the repetitions of every level are drawn anew, with replacement.
+
+    Returns:
+        None where some level has a single repetition, or where fewer than half of the resamples have a knee.
+    """
+    if any(len(found) < 2 for found in repetitions) or len(levels) < LEAST_POINTS:
+        return None
+    rng = generator(seed, "knee")
+    arrays = [np.array(found, dtype=np.float64) for found in repetitions]
+    means = [found[rng.integers(len(found), size=(resamples, len(found)))].mean(axis=1) for found in arrays]
+    drawn = np.stack(means, axis=1)  # shape (resamples, levels, 2)
+    places = [convex_knee([(x, y) for x, y in curve]) for curve in drawn.tolist()]
+    found = sorted(levels[place] for place in places if place is not None)
+    if 2 * len(found) < resamples:
+        return None
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low = found[math.floor(tail * (len(found) - 1))]
+    high = found[math.ceil((1.0 - tail) * (len(found) - 1))]
+    return KneeRange(low, high, len(found), resamples)

@@ -1,0 +1,54 @@
+"""How a running load and the nodes under it stand at this moment, for whoever looks while they last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from chainmark.core.progress import LiveFigures
+
+if TYPE_CHECKING:
+    from chainmark._native import TransactionLoad
+
+_HEIGHT, _MEMPOOL, _TOTAL = (
+    "cometbft_consensus_latest_block_height",
+    "cometbft_mempool_size",
+    "cometbft_consensus_total_txs",
+)
+_FAMILIES = (_HEIGHT, _MEMPOOL, _TOTAL)
+
+
+def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str, bytes]) -> LiveFigures:
+    """The load's own counts, and what the nodes said in their last pages.
+
+    Args:
+        load: that was started.
+        rate_per_s: of all its connections.
+        pages: by node, as they were scraped last.
+    """
+    counts = load.progress()
+    told = {node: _values(page) for node, page in sorted(pages.items())}
+    totals = [values[_TOTAL] for values in told.values() if _TOTAL in values]
+    return LiveFigures(
+        offered=counts["due"],
+        sent=counts["sent"],
+        accepted=counts["accepted"],
+        failed=counts["answered"] - counts["accepted"],
+        in_flight=counts["sent"] - counts["answered"],
+        schedule_lag_s=max(0, counts["due"] - counts["sent"]) / rate_per_s,
+        committed=max(totals, default=None),
+        heights={node: values[_HEIGHT] for node, values in told.items() if _HEIGHT in values},
+        mempools={node: values[_MEMPOOL] for node, values in told.items() if _MEMPOOL in values},
+    )
+
+
+def _values(page: bytes) -> dict[str, int]:
+    """The families of a page that are asked for, which have one series each."""
+    # Most of a page's lines are histogram buckets, and parsing them would cost the processors that are measured.
+    lines = [line for line in page.decode().splitlines() if line.startswith(_FAMILIES)]
+    families = text_string_to_metric_families("\n".join(lines) + "\n")
+    return {
+        sample.name: int(sample.value) for family in families for sample in family.samples if sample.name in _FAMILIES
+    }

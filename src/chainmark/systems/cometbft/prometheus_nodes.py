@@ -1,0 +1,236 @@
+"""The nodes of a CometBFT network in a Prometheus server: which series are theirs, under which names.
+
+A node is a target (job and instance) that exposes the consensus height under `cometbft_` or, as Tendermint did,
+`tendermint_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.core.times import NS
+from chainmark.core.units import utc_of_nanoseconds
+from chainmark.network.prometheus_api import Prometheus, Series, any_of, matchers
+
+NOT_STATED = "not stated"
+NAMESPACES = ("cometbft", "tendermint")
+HEIGHT = "cometbft_consensus_height"
+TOTAL = "cometbft_consensus_total_txs"
+START = "process_start_time_seconds"
+LOAD = "node_load1"
+# Families of the node, without their namespace and without `_total`.
+NODE_FAMILIES = (
+    "consensus_height",
+    "consensus_latest_block_height",
+    "consensus_total_txs",
+    "consensus_num_txs",
+    "consensus_block_size_bytes",
+    "consensus_rounds",
+    "blocksync_latest_block_height",
+    "mempool_size",
+    "p2p_peers",
+    "p2p_message_send_bytes",
+    "p2p_message_receive_bytes",
+)
+PROCESS_FAMILIES = (
+    "process_cpu_seconds",
+    "process_resident_memory_bytes",
+    "process_open_fds",
+    START,
+    "go_goroutines",
+    "go_memstats_heap_alloc_bytes",
+)
+# Read before the range as well: rates look back, by 20 s in the published plots, and so do intervals between blocks.
+LEAD_NS = 60 * NS
+_SCHEMA: dict[str, type[pl.DataType]] = {
+    "time_ns": pl.Int64,
+    "host": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+}
+Target = tuple[str, str]
+
+
+class Settings(BaseModel):
+    """What `--set` can state of an import from a Prometheus server."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    select: str = Field("", description='matchers that every node\'s series must meet, e.g. `chain_id="qa"`')
+    host_label: str = Field("auto", description="the label that names a node: `auto`, `job`, `instance` or another")
+    step_s: float = Field(0, ge=0, description="take the server's values at this step; 0: the samples as scraped")
+    blocks_min: int = Field(10, ge=0, description="blocks")
+    complete_min: float = Field(0.9, ge=0, le=1, description="the least share of the scrapes that each node must have")
+    workload: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="what the network was asked to do, which two runs must share"
+    )
+
+
+@dataclass(frozen=True)
+class Range:
+    """What is asked for: the run, and before it what rates need."""
+
+    begin_ns: int
+    end_ns: int
+    settings: Settings
+
+    def series(self, prometheus: Prometheus, selector: str) -> list[Series]:
+        """The samples of what a selector names, the lead before the range included."""
+        if self.settings.step_s:
+            step_ns = round(self.settings.step_s * NS)
+            lead_ns = -(-LEAD_NS // step_ns) * step_ns
+            return prometheus.query_range(selector, self.begin_ns - lead_ns, self.end_ns, step_ns)
+        return prometheus.samples(selector, self.begin_ns - LEAD_NS, self.end_ns)
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What the server has, by node, the lead before the range included.
+
+    Attributes:
+        scrapes: time_ns, host, metric, value; every family under its name at `cometbft_`, labels summed up.
+        load: likewise, of the machines' load average.
+        interval_s: the median time between two scrapes of a node.
+    """
+
+    scrapes: pl.DataFrame
+    load: pl.DataFrame
+    hosts: dict[str, Target]
+    chain_id: str
+    namespaces: tuple[str, ...]
+    interval_s: float
+
+
+def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
+    """Ask for everything, and find the nodes in it.
+
+    Raises:
+        UsageError: there is no node, or there are two networks.
+    """
+    progress.stage(f"asking {prometheus.source.place}")
+    names = f"({'|'.join(NAMESPACES)})_({'|'.join(NODE_FAMILIES)})(_total)?"
+    select = asked.settings.select.strip("{} ")
+    told = asked.series(prometheus, matchers([f'__name__=~"{names}"', select]))
+    heights = [series for series in told if _family(series.name) == HEIGHT]
+    present = [one for one in heights if any(time_ns >= asked.begin_ns for time_ns in one.times_ns)]
+    if not present:
+        jobs = ", ".join(prometheus.label_values("job", asked.begin_ns, asked.end_ns)) or "none at all"
+        raise UsageError(
+            f"{prometheus.source.place} has no consensus height of CometBFT between "
+            f"{utc_of_nanoseconds(asked.begin_ns)} and {utc_of_nanoseconds(asked.end_ns)}",
+            f"jobs that it scraped then: {jobs}",
+        )
+    chains = sorted({one.labels.get("chain_id", NOT_STATED) for one in present})
+    if len(chains) > 1:
+        raise UsageError(
+            f"{prometheus.source.place} has {len(chains)} networks in this range: {', '.join(chains)}",
+            f"choose one: `--set 'select=chain_id=\"{chains[0]}\"'`",
+        )
+    hosts = name_hosts([one.labels for one in present], asked.settings.host_label)
+    progress.update(0.5, f"{len(hosts)} nodes")
+    processes = f'__name__=~"({"|".join(PROCESS_FAMILIES)})(_total)?"'
+    jobs_of = f"job=~{any_of(sorted({job for job, _ in hosts.values()}))}"
+    used = asked.series(prometheus, matchers([processes, jobs_of]))
+    load = asked.series(prometheus, matchers([f'__name__="{LOAD}"']))
+    scrapes = _frame([*_one_namespace(told), *used], hosts)
+    times = scrapes.filter(pl.col("metric") == HEIGHT).sort("host", "time_ns")
+    steps = times.select((pl.col("time_ns").diff().over("host") / NS).alias("step"))["step"].drop_nulls()
+    interval_s = steps.median()
+    return Fetched(
+        scrapes=scrapes,
+        load=_load_frame(load, hosts),
+        hosts=hosts,
+        chain_id=chains[0],
+        namespaces=tuple(sorted({one.name.partition("_")[0] for one in present})),
+        interval_s=float(interval_s) if isinstance(interval_s, int | float) else float("nan"),
+    )
+
+
+def name_hosts(labels: Sequence[Mapping[str, str]], host_label: str) -> dict[str, Target]:
+    """A name for every node, by which its series are found: host → (job, instance).
+
+    With `auto` it is the job where every node is a job of its own, as in the QA's own configuration; else the instance;
+    else both.
+
+    Raises:
+        UsageError: the label that was asked for does not tell the nodes apart.
+    """
+    targets = sorted({(one.get("job", ""), one.get("instance", "")) for one in labels})
+    if host_label == "auto":
+        candidates = [[job for job, _ in targets], [instance for _, instance in targets]]
+        both = [f"{job}/{instance}" for job, instance in targets]
+        names = next((one for one in candidates if len(set(one)) == len(targets) and all(one)), both)
+        return dict(zip(names, targets, strict=True))
+    named: dict[str, Target] = {}
+    for one in labels:
+        name, target = one.get(host_label, ""), (one.get("job", ""), one.get("instance", ""))
+        if not name or named.setdefault(name, target) != target:
+            raise UsageError(
+                f"the label `{host_label}` does not tell {target[0]} {target[1]} from other nodes: it is `{name}`",
+                "`--set host_label=instance` always does",
+            )
+    return named
+
+
+def _family(name: str) -> str:
+    """A family's name without `_total`, and under the namespace of today."""
+    plain = name.removesuffix("_total")
+    old = f"{NAMESPACES[1]}_"
+    return f"{NAMESPACES[0]}_{plain.removeprefix(old)}" if plain.startswith(old) else plain
+
+
+def _one_namespace(series: Sequence[Series]) -> list[Series]:
+    """A node that exposes a family under both names is not counted twice."""
+    new = {(_target(one), _family(one.name)) for one in series if one.name.startswith(f"{NAMESPACES[0]}_")}
+    return [
+        one
+        for one in series
+        if one.name.startswith(f"{NAMESPACES[0]}_") or (_target(one), _family(one.name)) not in new
+    ]
+
+
+def _target(series: Series) -> Target:
+    return series.labels.get("job", ""), series.labels.get("instance", "")
+
+
+def _frame(series: Iterable[Series], hosts: Mapping[str, Target]) -> pl.DataFrame:
+    """Families of the nodes, each summed over its labels, as from our own scrapes."""
+    named = {target: host for host, target in hosts.items()}
+    frames = [
+        pl.DataFrame(
+            {"time_ns": one.times_ns, "host": named[_target(one)], "metric": _family(one.name), "value": one.values},
+            schema=_SCHEMA,
+        )
+        for one in series
+        if _target(one) in named
+    ]
+    everything = pl.concat([pl.DataFrame(schema=_SCHEMA), *frames]).filter(pl.col("value").is_finite())
+    return everything.group_by("time_ns", "host", "metric").agg(pl.col("value").sum()).sort("time_ns", "host", "metric")
+
+
+def _load_frame(series: Sequence[Series], hosts: Mapping[str, Target]) -> pl.DataFrame:
+    """The load average of each node's machine: of its job, where a job is one node, else at its address."""
+    jobs = [job for job, _ in hosts.values()]
+    by_job = len(set(jobs)) == len(jobs)
+    frames = []
+    for host, (job, instance) in hosts.items():
+        for one in series:
+            told_job, told_instance = _target(one)
+            if (by_job and told_job == job) or _address(told_instance) == _address(instance):
+                frames.append(
+                    pl.DataFrame(
+                        {"time_ns": one.times_ns, "host": host, "metric": LOAD, "value": one.values}, schema=_SCHEMA
+                    )
+                )
+                break
+    return pl.concat([pl.DataFrame(schema=_SCHEMA), *frames]).sort("host", "time_ns")
+
+
+def _address(instance: str) -> str:
+    return instance.rpartition(":")[0] or instance

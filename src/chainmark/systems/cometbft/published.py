@@ -1,0 +1,285 @@
+"""Reports of CometBFT's own load tests: the text of its report tool, and the tables made of it for each release.
+
+A table is the same text with the experiments of one rate beside each other, their columns parted by spaces or by a
+vertical line (U+2502).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Subject
+from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
+from chainmark.core.storage import storage_errors
+from chainmark.systems.cometbft.durations import go_duration_ns
+
+NS = 1_000_000_000
+# Of 90 s of one batch a second the last batch coincides with the end, and is normally not sent.
+LOAD_S = 89
+NAME = "CometBFT"
+_ID = "Experiment ID"
+_INVALID = "Total Invalid Tx"
+_LINE = "\u2502"
+_BETWEEN = re.compile(r"\s{2,}(?=\S)")
+_COUNTS = ("Connections", "Rate", "Size", "Total Valid Tx", "Total Negative Latencies")
+_DURATIONS = ("Minimum Latency", "Maximum Latency", "Average Latency", "Standard Deviation")
+_FIELDS = (*_COUNTS, *_DURATIONS)
+_LONGEST_HEAD = 64 << 10
+NOT_TOLD = "not told"
+LATENCY_IS = (
+    "from the moment a transaction was made until the header time of the next block, as CometBFT's report tool "
+    "computes it"
+)
+HEADER_NOTE = (
+    "These latencies end at the header time of the next block. Under proposer-based timestamps that is the moment at "
+    "which the next block was proposed, about timeout_commit after the commit; under BFT time it is about the commit. "
+    "The table does not say which its network used."
+)
+
+# Read off the published plots of sweeps that were repeated: qa-infra's saturation-plotter-LE.py, c=1 and r=400.
+NOISE_NOTE = (
+    "There is one run at each load. Where the published sweeps were repeated, three runs at c=1, r=400 processed "
+    "25,400, 28,800 and 35,600 transactions: near saturation the noise is larger than the 3 % assumed here."
+)
+
+
+@dataclass(frozen=True)
+class PublishedExperiment:
+    """One experiment of a report.
+
+    Attributes:
+        id: its UUID, as printed.
+        connections, rate, size_bytes: the load: transactions per second of each connection.
+        valid: transactions processed; negative: of them with a latency below 0.
+        min_ns, max_ns, mean_ns, sd_ns: of the latencies.
+        line: the first line of it, from 1.
+    """
+
+    id: str
+    connections: int
+    rate: int
+    size_bytes: int
+    valid: int
+    negative: int
+    min_ns: int
+    max_ns: int
+    mean_ns: int
+    sd_ns: int
+    line: int
+
+    @property
+    def part(self) -> str:
+        """As a part of its source: c1-r200-93024f38."""
+        return f"c{self.connections}-r{self.rate}-{self.id[:8]}"
+
+
+@dataclass(frozen=True)
+class PublishedReport:
+    """A whole report: every line of it is in one class of ``lines``.
+
+    Attributes:
+        invalid: transactions that were no payload; None where the report does not say.
+        lines: how many lines there are of each class.
+    """
+
+    experiments: tuple[PublishedExperiment, ...]
+    invalid: int | None
+    lines: dict[str, int]
+
+
+@dataclass
+class _Group:
+    """Experiments beside each other, being read."""
+
+    line: int
+    ids: list[str]
+    fields: list[dict[str, str]] = field(default_factory=list)
+
+
+def recognises_report(path: Path) -> bool:
+    """Whether a file is such a report or table, by its beginning; false also for what cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_LONGEST_HEAD)
+    except OSError:
+        return False
+    text = head.decode("utf-8", errors="replace").lstrip("\ufeff \t\r\n")
+    return text.startswith((f"{_ID}:", f"{_INVALID}:"))
+
+
+def read_report(path: Path) -> PublishedReport:
+    """Read a report or table.
+
+    Raises:
+        UsageError: a line is not what it must be; the sentence names it.
+        EnvironmentFailure: the file cannot be read.
+    """
+    with storage_errors(path):
+        content = path.read_bytes()
+    try:
+        return parse_report(content.decode("utf-8-sig"), str(path))
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"`{path}` is not text in UTF-8", "is it the report that the load tool's `report` wrote?"
+        ) from error
+
+
+def parse_report(text: str, name: str) -> PublishedReport:
+    """The experiments of a text, in its order.
+
+    Args:
+        text: of the report or table.
+        name: of it, for errors.
+    """
+    lines = {"fields": 0, "blank": 0}
+    groups: list[_Group] = []
+    invalid: int | None = None
+    for number, line in enumerate(text.split("\n") if text else [], start=1):
+        cells = _cells(line)
+        if not cells:
+            lines["blank"] += 1
+            continue
+        lines["fields"] += 1
+        pairs = [_pair(cell, name, number) for cell in cells]
+        if pairs[0][0] == _ID:
+            _only(_ID, pairs, name, number)
+            groups.append(_Group(number, [value for _, value in pairs]))
+            groups[-1].fields = [{} for _ in pairs]
+        elif pairs[0][0] == _INVALID and len(pairs) == 1:
+            invalid = _whole(pairs[0][1], name, number)
+        else:
+            _add(groups, pairs, name, number)
+    experiments = tuple(one for group in groups for one in _experiments(group, name))
+    if not experiments:
+        raise UsageError(f"`{name}` holds no experiment", "a report begins with `Experiment ID: …`")
+    twice = [one.id for one in experiments]
+    again = next((one for one in experiments if twice.count(one.id) > 1), None)
+    if again is not None:
+        raise UsageError(f"`{name}` holds the experiment {again.id} twice", "each has an id of its own")
+    if text.endswith("\n"):
+        lines["blank"] -= 1  # what follows the last line's end is no line
+    return PublishedReport(experiments, invalid, lines)
+
+
+def _cells(line: str) -> list[str]:
+    """The columns of a line; none of a blank line or a spacer."""
+    if _LINE in line:
+        return [cell for part in line.split(_LINE) if (cell := part.strip())]
+    return [cell.strip() for cell in _BETWEEN.split(line.strip()) if cell.strip()]
+
+
+def _pair(cell: str, name: str, number: int) -> tuple[str, str]:
+    key, separator, value = cell.partition(":")
+    if not separator or not value.strip():
+        raise UsageError(f"line {number} of `{name}` holds `{cell[:40]}`, which is no `key: value`")
+    return key.strip(), value.strip()
+
+
+def _only(key: str, pairs: Sequence[tuple[str, str]], name: str, number: int) -> None:
+    other = next((found for found, _ in pairs if found != key), None)
+    if other is not None:
+        raise UsageError(f"line {number} of `{name}` mixes `{key}` and `{other}`", "was the table cut?")
+
+
+def _add(groups: Sequence[_Group], pairs: Sequence[tuple[str, str]], name: str, number: int) -> None:
+    key = pairs[0][0]
+    if not groups or key not in _FIELDS:
+        known = f"a report has {', '.join(_FIELDS)}"
+        raise UsageError(f"line {number} of `{name}` holds `{key}`, which is not known there", known)
+    _only(key, pairs, name, number)
+    group = groups[-1]
+    if len(pairs) != len(group.ids):
+        raise UsageError(
+            f"line {number} of `{name}` has {len(pairs)} columns, but line {group.line} begins {len(group.ids)}",
+            "was the table cut?",
+        )
+    for fields, (_, value) in zip(group.fields, pairs, strict=True):
+        if key in fields:
+            raise UsageError(f"line {number} of `{name}` says `{key}` a second time")
+        fields[key] = value
+
+
+def _experiments(group: _Group, name: str) -> Iterator[PublishedExperiment]:
+    for id_, fields in zip(group.ids, group.fields, strict=True):
+        missing = next((key for key in _FIELDS if key not in fields), None)
+        if missing is not None:
+            raise UsageError(f"the experiment {id_} of `{name}`, line {group.line}, has no `{missing}`")
+        counts = [_whole(fields[key], name, group.line) for key in _COUNTS]
+        durations = [go_duration_ns(fields[key]) for key in _DURATIONS]
+        yield PublishedExperiment(
+            id=id_,
+            connections=counts[0],
+            rate=counts[1],
+            size_bytes=counts[2],
+            valid=counts[3],
+            negative=counts[4],
+            min_ns=durations[0],
+            max_ns=durations[1],
+            mean_ns=durations[2],
+            sd_ns=durations[3],
+            line=group.line,
+        )
+
+
+def _whole(text: str, name: str, number: int) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"line {number} of `{name}` says `{text}` where a count stands")
+    return int(text)
+
+
+def published_cell(experiment: PublishedExperiment) -> CellRun:
+    """One experiment as a load of a saturation test."""
+    known = experiment.valid > 0
+    return CellRun(
+        origin=experiment.id,
+        connections=experiment.connections,
+        rate_per_s=experiment.rate,
+        load_s=float(LOAD_S),
+        offered=experiment.connections * experiment.rate * LOAD_S,
+        committed=experiment.valid,
+        throughput_per_s=RunFigure(value=experiment.valid / LOAD_S),
+        latency=LatencyEntry(
+            n=experiment.valid,
+            mean=RunFigure(value=experiment.mean_ns / NS) if known else None,
+            min_s=experiment.min_ns / NS if known else None,
+            max_s=experiment.max_ns / NS if known else None,
+            sd_s=experiment.sd_ns / NS if known else None,
+        ),
+    )
+
+
+def published_version(path: Path, label: str | None) -> VersionRuns:
+    """A report or table as one version of a saturation test.
+
+    Args:
+        path: the file.
+        label: of the version; None takes what the file is called.
+
+    Raises:
+        UsageError: it is no such file.
+    """
+    report = read_report(path)
+    version = label or path.stem.removesuffix("_report_tabbed")
+    notes = [HEADER_NOTE, NOISE_NOTE]
+    if report.invalid is not None:
+        notes.append(f"{report.invalid:,} transactions of the chain were no payload of the load tool.")
+    negative = sum(one.negative for one in report.experiments)
+    if negative:
+        notes.append(f"{negative:,} latencies are negative: the clocks of the machines differed.")
+    return VersionRuns(
+        label=f"{version} (published)",
+        subject=Subject(system="cometbft", name=NAME, version=version),
+        published=True,
+        source=f"{path.name}: {len(report.experiments)} experiments",
+        expected=f"connections × rate × {LOAD_S} s: of 90 s the last batch coincides with the end and is not sent",
+        latency_is=LATENCY_IS,
+        latency_kind="",  # under which block time is not told
+        throughput_is=f"processed transactions over the {LOAD_S} s of load",
+        runs=[published_cell(one) for one in report.experiments],
+        conditions={"block_time": NOT_TOLD},
+        notes=notes,
+    )

@@ -1,0 +1,211 @@
+"""Reports of CometBFT's own load tests as runs: one for every experiment of a table or of the report tool's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
+from chainmark.core.metric import Better, Condition, Kind, Metric, Population, Table
+from chainmark.core.progress import Progress
+from chainmark.store.files import hash_file
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder
+from chainmark.systems.cometbft.published import (
+    LATENCY_IS,
+    LOAD_S,
+    NAME,
+    NOT_TOLD,
+    NS,
+    PublishedExperiment,
+    published_cell,
+    read_report,
+)
+
+PROFILE = "cometbft/published"
+EXPERIMENTS = "experiment"
+KEY = "experiment"
+POPULATION = Population(id=EXPERIMENTS, label="experiments of a published report", keys=[KEY])
+TABLE = Table(id="published", title="Published experiment")
+BLOCK_TIME = Condition(
+    id="block_time",
+    label="block time",
+    explanation="Published latencies end at the header time of the next block, which under proposer-based timestamps "
+    "is about timeout_commit later than under BFT time. The reports do not say which was used.",
+)
+# id: label, unit, what is better, description.
+_METRICS: Mapping[str, tuple[str, str, Better, str]] = {
+    "published_transactions": (
+        "processed", "tx", Better.HIGHER, "Transactions of the experiment that stand in blocks (Total Valid Tx).",
+    ),
+    "published_share": (
+        "processed share", "fraction", Better.HIGHER, f"Processed over connections × rate × {LOAD_S} s (P/E).",
+    ),
+    "published_per_s": ("processed per second", "tx/s", Better.HIGHER, f"Processed over the {LOAD_S} s of load."),
+    "published_latency_mean_s": ("latency, mean", "s", Better.LOWER, f"Mean latency, {LATENCY_IS}."),
+    "published_latency_min_s": ("latency, least", "s", Better.NEITHER, f"Least latency, {LATENCY_IS}."),
+    "published_latency_max_s": ("latency, largest", "s", Better.NEITHER, f"Largest latency, {LATENCY_IS}."),
+    "published_latency_sd_s": ("latency, sd", "s", Better.NEITHER, f"Standard deviation of the latency, {LATENCY_IS}."),
+    "published_negative_latencies": (
+        "negative latencies", "tx", Better.NEITHER, "Transactions that seem to stand in a block before they were made.",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PublishedLoad:
+    """One experiment as an import tells it.
+
+    Attributes:
+        origin: its id.
+        part: its name within the source.
+        first_ns, last_ns: when it was, ns since 1970-01-01 UTC; 0 where nobody says.
+    """
+
+    origin: str
+    part: str
+    connections: int
+    rate: int
+    size_bytes: int
+    first_ns: int = 0
+    last_ns: int = 0
+    counts: Mapping[str, dict[str, int]] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+def report_parts(order: ImportOrder) -> list[str]:
+    """The names of the experiments, in the file's order: c1-r200-93024f38.
+
+    Raises:
+        UsageError: the file is no such report.
+    """
+    return [experiment.part for experiment in read_report(order.path).experiments]
+
+
+def ingest_report(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    """One experiment of the report into a run.
+
+    Raises:
+        UsageError: there is no such experiment, or nothing says which version it was of.
+    """
+    progress.stage(f"reading {order.part}")
+    report = read_report(order.path)
+    experiment = next((one for one in report.experiments if one.part == order.part), None)
+    if experiment is None:
+        raise UsageError(f"`{order.path}` has no experiment `{order.part}`")
+    run.write_samples(EXPERIMENTS, _samples(experiment))
+    books = {"expected": experiment.connections * experiment.rate * LOAD_S, "processed": experiment.valid}
+    counts = {
+        "transactions, as published": books,
+        "lines of the report": dict(report.lines),
+        "experiments of the report": {"read": len(report.experiments)},
+    }
+    warnings = [f"{experiment.negative:,} latencies are negative: the machines' clocks differed"]
+    load = PublishedLoad(
+        origin=experiment.id,
+        part=experiment.part,
+        connections=experiment.connections,
+        rate=experiment.rate,
+        size_bytes=experiment.size_bytes,
+        counts=counts,
+        warnings=warnings if experiment.negative else [],
+    )
+    catalogue = Catalogue(
+        system="cometbft",
+        title=NAME,
+        populations=[POPULATION],
+        tables=[TABLE],
+        conditions=[BLOCK_TIME],
+        metrics=published_metrics(),
+    )
+    return imported(order, load, catalogue)
+
+
+def _samples(experiment: PublishedExperiment) -> pl.DataFrame:
+    known = experiment.valid > 0
+    durations = {"mean": experiment.mean_ns, "min": experiment.min_ns, "max": experiment.max_ns, "sd": experiment.sd_ns}
+    return pl.DataFrame(
+        {
+            KEY: [experiment.id],
+            "published_transactions": [float(experiment.valid)],
+            "published_share": [published_cell(experiment).efficiency],
+            "published_per_s": [experiment.valid / LOAD_S],
+            **{f"published_latency_{name}_s": [value / NS if known else None] for name, value in durations.items()},
+            "published_negative_latencies": [float(experiment.negative)],
+        },
+        schema={KEY: pl.String, **dict.fromkeys(_METRICS, pl.Float64)},
+    )
+
+
+def published_metrics() -> list[Metric]:
+    """What a report says of an experiment."""
+    return [
+        Metric(
+            id=id_,
+            label=label,
+            unit=unit,
+            kind=Kind.DIFFERENCE,
+            better=better,
+            statistics=["mean"],
+            judged_by=["mean"],
+            table=TABLE.id,
+            order=place,
+            population=EXPERIMENTS,
+            description=description,
+            source=["the published report"],
+        )
+        for place, (id_, (label, unit, better, description)) in enumerate(_METRICS.items(), start=1)
+    ]
+
+
+def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> Imported:
+    """What every import of a published experiment says of its run.
+
+    Raises:
+        UsageError: nothing says which version it was of.
+    """
+    if order.version is None:
+        raise UsageError("nothing says which version was measured", "`--as v1.0.0-alpha.2`")
+    workload: dict[str, Scalar | list[Scalar]] = {
+        "load.connections": load.connections,
+        "load.rate": load.rate,
+        "load.size_bytes": load.size_bytes,
+        "method": "published: one batch a second of CometBFT's load tool",
+    }
+    path = order.path
+    return Imported(
+        subject=Subject(system="cometbft", name=NAME, version=order.version),
+        profile_name=PROFILE,
+        profile=dict(workload),
+        workload=workload,
+        conditions={"block_time": NOT_TOLD},
+        configuration=Configuration(),
+        counts={name: dict(account) for name, account in load.counts.items()},
+        facts=[
+            Fact(label="Load", value=f"c={load.connections}, r={load.rate}, {load.size_bytes} bytes"),
+            Fact(label="Experiment", value=load.origin),
+        ],
+        gates=[_complete(load)],
+        sources=[Source(path=path.name, size_bytes=path.stat().st_size, blake3=hash_file(path))],
+        host=HostFacts(cpu_model=NOT_TOLD, cores=0, memory_bytes=0, kernel=NOT_TOLD, operating_system=NOT_TOLD),
+        first_ns=load.first_ns,
+        last_ns=load.last_ns,
+        options={"part": load.part},
+        catalogue=catalogue,
+        warnings=list(load.warnings),
+    )
+
+
+def _complete(load: PublishedLoad) -> Gate:
+    malformed = sum(account.get("malformed", 0) for account in load.counts.values())
+    return Gate(
+        id="complete",
+        label="every line was understood",
+        status=GateStatus.WARN if malformed else GateStatus.PASS,
+        measured=f"{malformed:,} malformed",
+        limit="0 malformed",
+    )

@@ -1,0 +1,334 @@
+"""The `raw.csv` of CometBFT's report tool as runs: every transaction of every experiment with its latency.
+
+Its rows come in no order, because the tool decodes in parallel. Files have millions of rows: they are read as a stream,
+and one experiment at a time is held.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Subject
+from chainmark.core.metric import Better, Kind, Metric, Population
+from chainmark.core.progress import Progress
+from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
+from chainmark.core.storage import storage_errors
+from chainmark.stats.centiles import estimable_centile
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.base import Imported, ImportOrder
+from chainmark.systems.cometbft.published import HEADER_NOTE, LATENCY_IS, LOAD_S, NAME, NOT_TOLD, NS
+from chainmark.systems.cometbft.published_import import (
+    BLOCK_TIME,
+    EXPERIMENTS,
+    KEY,
+    POPULATION,
+    TABLE,
+    PublishedLoad,
+    imported,
+)
+
+COLUMNS = ("experiment_id", "block_time", "duration_ns", "tx_hash", "connections", "rate", "size")
+_NUMBERS = ("block_time", "duration_ns", "connections", "rate", "size")
+_LONGEST_HEADING = 4096
+LATENCY = "tx_latency_next_header_s"
+TRANSACTIONS = Population(
+    id="transaction", label="transactions of the experiment", keys=["index", "time_s"], time_key="time_s"
+)
+
+
+@dataclass(frozen=True)
+class RawExperiment:
+    """What the rows of one experiment have in common."""
+
+    id: str
+    connections: int
+    rate: int
+    size_bytes: int
+    rows: int
+
+    @property
+    def part(self) -> str:
+        """As a part of its source: c1-r200-93024f38."""
+        return f"c{self.connections}-r{self.rate}-{self.id[:8]}"
+
+
+@dataclass(frozen=True)
+class RawIndex:
+    """All experiments of a file, and its rows by class."""
+
+    experiments: tuple[RawExperiment, ...]
+    rows: int
+    malformed: int
+
+
+@dataclass(frozen=True)
+class RawFigures:
+    """An experiment's figures as CometBFT's `latency_throughput.py` computes them, and what it does not count.
+
+    Attributes:
+        mean_s: of the latencies.
+        throughput_per_s: rows over the time from when the first block's first transaction was made to the last
+            block's time; None where that is no time at all.
+    """
+
+    mean_s: float
+    throughput_per_s: float | None
+    duplicates: int
+    negative: int
+
+
+def recognises_raw(path: Path) -> bool:
+    """Whether a file begins with the heading of `raw.csv`; false also for what cannot be read."""
+    return _heading(path) == list(COLUMNS)
+
+
+def _heading(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            first = file.readline(_LONGEST_HEADING)
+    except OSError:
+        return []
+    text = first.decode("utf-8-sig", errors="replace").strip()
+    return next(csv.reader([text]), [])
+
+
+def _scan(path: Path) -> pl.LazyFrame:
+    """Every row with its place; what is no number is null."""
+    texts = pl.scan_csv(path, schema=dict.fromkeys(COLUMNS, pl.String), row_index_name="row", encoding="utf8-lossy")
+    return texts.with_columns(pl.col(name).str.strip_chars().cast(pl.Int64, strict=False) for name in _NUMBERS)
+
+
+_MALFORMED = pl.any_horizontal(pl.col(name).is_null() for name in COLUMNS)
+
+
+def read_index(path: Path) -> RawIndex:
+    """The experiments of a file, by connections, rate and id.
+
+    Raises:
+        UsageError: it is no such file, or an experiment has several loads.
+        EnvironmentFailure: it cannot be read.
+    """
+    with storage_errors(path):
+        heading = _heading(path)
+    if heading != list(COLUMNS):
+        raise UsageError(f"`{path}` is no `raw.csv` of CometBFT's report tool", f"its heading is {','.join(COLUMNS)}")
+    loads = ("connections", "rate", "size")
+    bounds = [bound for name in loads for bound in (pl.col(name).min().alias(f"{name}_low"), pl.col(name).max())]
+    rows = _scan(path)
+    try:
+        found = rows.filter(~_MALFORMED).group_by("experiment_id").agg(pl.len(), *bounds).collect(engine="streaming")
+        total, malformed = rows.select(pl.len(), _MALFORMED.sum().alias("bad")).collect(engine="streaming").row(0)
+    except pl.exceptions.PolarsError as error:
+        raise UsageError(f"`{path}` is no well-formed CSV: {str(error).splitlines()[0]}") from error
+    experiments = []
+    for row in found.sort("connections", "rate", "experiment_id").iter_rows(named=True):
+        mixed = next((name for name in loads if row[name] != row[f"{name}_low"]), None)
+        if mixed is not None:
+            raise UsageError(
+                f"the experiment {row['experiment_id']} of `{path}` has {mixed} {row[f'{mixed}_low']} and {row[mixed]}",
+                "an experiment has one load",
+            )
+        numbers = (row["connections"], row["rate"], row["size"], row["len"])
+        experiments.append(RawExperiment(row["experiment_id"], *numbers))
+    if not experiments:
+        raise UsageError(f"`{path}` holds no transaction")
+    return RawIndex(tuple(experiments), int(total), int(malformed))
+
+
+def read_experiment(path: Path, experiment: RawExperiment) -> pl.DataFrame:
+    """The rows of one experiment in the file's order: row, block_time, duration_ns, tx_hash."""
+    own = _scan(path).filter(~_MALFORMED & (pl.col("experiment_id") == experiment.id))
+    frame = own.select("row", "block_time", "duration_ns", "tx_hash").collect(engine="streaming")
+    return frame.sort("row")
+
+
+def figures_of(rows: pl.DataFrame) -> RawFigures:
+    """The figures of one experiment's rows, in the file's order: which row of the first block comes first matters."""
+    times, durations = rows["block_time"].to_numpy(), rows["duration_ns"].to_numpy()
+    start_ns = int(times.min()) - int(durations[int(np.argmin(times))])
+    span_ns = int(times.max()) - start_ns
+    return RawFigures(
+        mean_s=float(durations.astype(np.float64).mean()) / NS,
+        throughput_per_s=rows.height * NS / span_ns if span_ns > 0 else None,
+        duplicates=rows.height - rows["tx_hash"].n_unique(),
+        negative=int((durations < 0).sum()),
+    )
+
+
+def raw_parts(order: ImportOrder) -> list[str]:
+    """The names of the experiments: c1-r200-93024f38.
+
+    Raises:
+        UsageError: the file is none, or two experiments would have one name.
+    """
+    parts = [experiment.part for experiment in read_index(order.path).experiments]
+    twice = next((part for part in parts if parts.count(part) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two experiments of `{order.path}` begin alike: {twice}", "give them to separate files")
+    return parts
+
+
+def ingest_raw(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    """One experiment into a run: its transactions' latencies, and the figures of the published plots.
+
+    Raises:
+        UsageError: there is no such experiment, or nothing says which version it was of.
+    """
+    progress.stage(f"reading {order.part}")
+    index = read_index(order.path)
+    experiment = next((one for one in index.experiments if one.part == order.part), None)
+    if experiment is None:
+        raise UsageError(f"`{order.path}` has no experiment `{order.part}`")
+    rows = read_experiment(order.path, experiment)
+    figures = figures_of(rows)
+    _write(run, experiment, rows, figures, keep_events=order.keep_events)
+    counts = {
+        "rows of the file": {
+            "of this experiment": rows.height,
+            "of other experiments": index.rows - index.malformed - rows.height,
+            "malformed": index.malformed,
+        },
+        "transactions of the experiment": {
+            "different": rows.height - figures.duplicates,
+            "duplicates": figures.duplicates,
+        },
+        "latencies": {"positive or 0": rows.height - figures.negative, "negative": figures.negative},
+    }
+    warnings = []
+    if figures.duplicates:
+        warnings.append(f"{figures.duplicates:,} rows repeat a transaction; all count, as in the published figures")
+    if figures.negative:
+        warnings.append(f"{figures.negative:,} latencies are negative: the machines' clocks differed")
+    if index.malformed:
+        warnings.append(f"{index.malformed:,} rows of the file are malformed and left out")
+    load = PublishedLoad(
+        origin=experiment.id,
+        part=experiment.part,
+        connections=experiment.connections,
+        rate=experiment.rate,
+        size_bytes=experiment.size_bytes,
+        first_ns=_extreme(rows["block_time"].min()),
+        last_ns=_extreme(rows["block_time"].max()),
+        counts=counts,
+        warnings=warnings,
+    )
+    return imported(order, load, raw_catalogue())
+
+
+def _extreme(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _write(
+    run: UnfinishedRun, experiment: RawExperiment, rows: pl.DataFrame, figures: RawFigures, *, keep_events: bool
+) -> None:
+    ordered = rows.sort("block_time", "tx_hash", "duration_ns").drop("row").with_row_index("index")
+    if keep_events:
+        run.write_events("transactions", ordered)
+    since = (pl.col("block_time") - pl.col("block_time").min()) / NS
+    run.write_samples("transaction", ordered.select("index", time_s=since, **{LATENCY: pl.col("duration_ns") / NS}))
+    told: Mapping[str, float | None] = {
+        "raw_latency_s": figures.mean_s,
+        "raw_throughput_per_s": figures.throughput_per_s,
+        "raw_share": rows.height / (experiment.connections * experiment.rate * LOAD_S),
+    }
+    schema = {KEY: pl.String, **dict.fromkeys(told, pl.Float64)}
+    values = {name: [value] for name, value in told.items()}
+    run.write_samples(EXPERIMENTS, pl.DataFrame({KEY: [experiment.id], **values}, schema=schema))
+
+
+def raw_catalogue() -> Catalogue:
+    """The metrics of one experiment."""
+    return Catalogue(
+        system="cometbft",
+        title=NAME,
+        populations=[TRANSACTIONS, POPULATION],
+        tables=[TABLE],
+        conditions=[BLOCK_TIME],
+        metrics=[
+            Metric(
+                id=LATENCY, published_id="latency", label="tx latency to the next header", unit="s",
+                kind=Kind.DIFFERENCE, better=Better.LOWER, statistics=["mean", "p50", "p99", "min", "max"],
+                judged_by=["mean"], table=TABLE.id, order=1, population=TRANSACTIONS.id, floor=0.02,
+                description=f"{LATENCY_IS[0].upper()}{LATENCY_IS[1:]}. May be negative when clocks differ.",
+                source=["raw.csv duration_ns"],
+            ),
+            _figure(2, "raw_latency_s", "latency, mean", "Mean of the latencies.", unit="s", better=Better.LOWER),
+            _figure(
+                3, "raw_throughput_per_s", "throughput",
+                "Transactions over the time from when the first one of the first block was made to the time of the "
+                "last block, as `latency_throughput.py` computes it.",
+                unit="tx/s", better=Better.HIGHER,
+            ),
+            _figure(
+                4, "raw_share", "processed share", f"Transactions over connections × rate × {LOAD_S} s (P/E).",
+                unit="fraction", better=Better.HIGHER,
+            ),
+        ],
+    )  # fmt: skip
+
+
+def _figure(order: int, id_: str, label: str, description: str, *, unit: str, better: Better) -> Metric:
+    return Metric(
+        id=id_, label=label, unit=unit, kind=Kind.DIFFERENCE, better=better, statistics=["mean"], judged_by=["mean"],
+        table=TABLE.id, order=order, population=EXPERIMENTS, description=description, source=["raw.csv"],
+    )  # fmt: skip
+
+
+def raw_version(path: Path, label: str | None) -> VersionRuns:
+    """A `raw.csv` as one version of a saturation test.
+
+    Raises:
+        UsageError: it is none.
+    """
+    index = read_index(path)
+    version = label or path.stem
+    notes = [HEADER_NOTE]
+    if index.malformed:
+        notes.append(f"{index.malformed:,} rows of {path.name} are malformed and left out.")
+    return VersionRuns(
+        label=f"{version} (published)",
+        subject=Subject(system="cometbft", name=NAME, version=version),
+        published=True,
+        source=f"{path.name}: {len(index.experiments)} experiments, {index.rows:,} rows",
+        expected=f"connections × rate × {LOAD_S} s: of 90 s the last batch coincides with the end and is not sent",
+        latency_is=LATENCY_IS,
+        latency_kind="",  # under which block time is not told
+        throughput_is="transactions from when the first one was made to the time of the last block",
+        runs=[_cell(path, experiment) for experiment in index.experiments],
+        conditions={"block_time": NOT_TOLD},
+        notes=notes,
+    )
+
+
+def _cell(path: Path, experiment: RawExperiment) -> CellRun:
+    rows = read_experiment(path, experiment)
+    figures = figures_of(rows)
+    latencies = np.sort(rows["duration_ns"].to_numpy() / NS)
+    p50, p99 = (estimable_centile(latencies, fraction) for fraction in (0.5, 0.99))
+    return CellRun(
+        origin=experiment.id,
+        connections=experiment.connections,
+        rate_per_s=experiment.rate,
+        load_s=float(LOAD_S),
+        offered=experiment.connections * experiment.rate * LOAD_S,
+        committed=rows.height,
+        throughput_per_s=RunFigure(value=figures.throughput_per_s or rows.height / LOAD_S),
+        latency=LatencyEntry(
+            n=rows.height,
+            mean=RunFigure(value=figures.mean_s),
+            p50=None if p50 is None else RunFigure(value=p50),
+            p99=None if p99 is None else RunFigure(value=p99),
+            min_s=float(latencies[0]),
+            max_s=float(latencies[-1]),
+            sd_s=float(latencies.std(ddof=1)) if rows.height > 1 else None,
+        ),
+    )

@@ -1,0 +1,181 @@
+"""Saturation tests of CometBFT: its loads, and what a run says of the load that it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Fact, Manifest
+from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, SaturationMetrics, VersionRuns
+from chainmark.store.runs import SealedRun
+from chainmark.systems.cometbft.ingest import REJECTIONS
+from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.runner import failed_gates
+from chainmark.systems.sweeping import CellLoad, SweepPlan
+
+COMMITTED, THROUGHPUT, LATENCY = "tx_committed_share", "committed_per_s", "tx_latency_s"
+NO_ANSWER = "no answer"
+# From so much on of what the machine has, or of what was offered, a reader must know of it.
+BUSY_SHARE = 0.9
+UNSENT_SHARE = 0.02
+
+
+def plan_of(profile: Profile) -> SweepPlan:
+    """The loads of a profile's section `saturation`.
+
+    Raises:
+        UsageError: the load goes to several nodes.
+    """
+    section = profile.saturation
+    if len(profile.load.targets) > 1:
+        raise UsageError(
+            f"a saturation test loads one node, but `load.targets` names {len(profile.load.targets)}",
+            "`--set load.targets=[0]`",
+        )
+    return SweepPlan(
+        loads=tuple(CellLoad(connections, rate) for connections in section.connections for rate in section.rates),
+        tolerance=section.tolerance,
+        connections=section.connections[0],
+        first_load=section.first_load,
+        most_load=section.most_load,
+        relative_gap=section.relative_gap,
+    )
+
+
+def metrics_of(catalogue: Catalogue) -> SaturationMetrics:
+    """What versions are compared by."""
+    return SaturationMetrics(catalogue.metric(COMMITTED), catalogue.metric(THROUGHPUT), catalogue.metric(LATENCY))
+
+
+def cell_of(run: SealedRun) -> CellRun:
+    """What one run says of its load: the books of the whole load, and figures of the window after its warm-up."""
+    manifest = run.manifest
+    summaries = run.summaries()
+    account, answers = manifest.counts["transactions"], manifest.counts["answers"]
+    load = manifest.workload
+    refused = {name: answers[name] for name in REJECTIONS}
+    refused[NO_ANSWER] = account["rejected"] - sum(refused.values())
+    throughput = _figure(summaries, THROUGHPUT, "mean") or RunFigure(value=0.0)
+    offered_per_s = _figure(summaries, "offered_per_s", "mean")
+    place = manifest.experiment
+    return CellRun(
+        origin=run.run_id,
+        repetition=place.repetition if place else None,
+        position=place.position if place else None,
+        connections=_whole(load, "load.connections"),
+        rate_per_s=_whole(load, "load.rate"),
+        load_s=_load_s(manifest),
+        offered=account["offered"],
+        unsent=account["unsent"],
+        rejected=refused,
+        accepted=account["accepted"],
+        pending=account["pending"],
+        lost=account["lost"],
+        committed=account["committed"],
+        throughput_per_s=throughput,
+        pace=_ratio(throughput, offered_per_s.value) if offered_per_s and offered_per_s.value > 0.0 else None,
+        latency=_latency(summaries),
+        excluded="; ".join(f"{gate.label}: {gate.measured} ({gate.limit})" for gate in failed_gates(run)),
+        limits=_limits(manifest, summaries),
+    )
+
+
+def version_of(label: str, runs: Sequence[SealedRun]) -> VersionRuns:
+    """All runs of one version."""
+    first = runs[0].manifest
+    load, load_s = first.workload, _load_s(first)
+    return VersionRuns(
+        label=label,
+        subject=first.subject,
+        published=False,
+        source=f"{len(runs)} runs on this machine",
+        expected=f"what the schedule holds: connections × rate × {load_s:g} s",
+        latency_is="from the moment a transaction was due until its block's commit was seen",
+        latency_kind=LATENCY,
+        throughput_is=(
+            f"committed per second in the {load['load.duration_s']:g} s after a warm-up of {load['load.warm_up_s']:g} s"
+        ),
+        runs=[cell_of(run) for run in runs],
+        conditions=dict(first.conditions),
+        facts=[
+            Fact(
+                label="Nodes",
+                value=f"{load['network.validators']} validators, {load['network.full_nodes']} full nodes",
+            ),
+            Fact(label="Transaction", value=f"{load['load.size_bytes']} bytes"),
+        ],
+        notes=_mempool_notes(first, load_s),
+    )
+
+
+def _load_s(manifest: Manifest) -> float:
+    """Seconds for which the load was offered, its warm-up included."""
+    load = manifest.workload
+    return _seconds(load, "load.warm_up_s") + _seconds(load, "load.duration_s")
+
+
+def _seconds(workload: Mapping[str, object], key: str) -> float:
+    value = workload.get(key)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _whole(workload: Mapping[str, object], key: str) -> int:
+    return round(_seconds(workload, key))
+
+
+def _mempool_notes(manifest: Manifest, load_s: float) -> list[str]:
+    """What a short load hides."""
+    size = manifest.configuration.effective.get("config.toml", {}).get("mempool.size")
+    if not isinstance(size, int) or load_s <= 0.0:
+        return []
+    return [
+        f"A mempool takes {size:,} transactions, and what waits when the load ends is processed and counts: over "
+        f"{load_s:g} s a load may be up to {size / load_s:,.0f} tx/s above what the network commits before anything "
+        "is refused. The share committed within the window does not have this slack."
+    ]
+
+
+def _figure(summaries: Mapping[str, MetricSummary], metric_id: str, statistic: str) -> RunFigure | None:
+    summary = summaries.get(metric_id)
+    found = summary.estimates.get(statistic) if summary else None
+    if found is None or found.value is None:
+        return None
+    return RunFigure(
+        value=found.value, standard_error=found.standard_error, log_standard_error=found.log_standard_error
+    )
+
+
+def _ratio(figure: RunFigure, divisor: float) -> RunFigure:
+    error = figure.standard_error
+    return RunFigure(value=figure.value / divisor, standard_error=None if error is None else error / divisor)
+
+
+def _latency(summaries: Mapping[str, MetricSummary]) -> LatencyEntry | None:
+    summary = summaries.get(LATENCY)
+    if summary is None or summary.distribution is None:
+        return None
+    found = summary.distribution
+    return LatencyEntry(
+        n=found.n,
+        mean=_figure(summaries, LATENCY, "mean"),
+        p50=_figure(summaries, LATENCY, "p50"),
+        p99=_figure(summaries, LATENCY, "p99"),
+        min_s=found.min,
+        max_s=found.max,
+        sd_s=found.sd,
+    )
+
+
+def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[str]:
+    """What else than the network may have limited a run."""
+    found = []
+    cores = _figure(summaries, "machine_cpu_cores", "mean")
+    if cores is not None and manifest.host.cores and cores.value >= BUSY_SHARE * manifest.host.cores:
+        found.append(f"the machine was busy: {cores.value:.2f} of {manifest.host.cores} cores used")
+    account = manifest.counts["transactions"]
+    unsent = account["unsent"] / max(1, account["offered"])
+    if unsent > UNSENT_SHARE:
+        found.append(f"the connections to the node were full: {100.0 * unsent:.1f} % was never sent")
+    return found

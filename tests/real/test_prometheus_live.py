@@ -1,0 +1,199 @@
+"""A real network, run by chainmark, watched by a real Prometheus: what one measures the other must confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import polars as pl
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from chainmark.core.manifest import Status
+from chainmark.core.times import NS
+from chainmark.network.prometheus_api import LiveServer, Prometheus
+from chainmark.store.runs import SealedRun
+
+from tests.real import prometheus_server
+from tests.real.load_servers import Reply, always, serving
+from tests.support import Lab, wait_until
+
+FIRST = "127.23.0"
+PLACE = f"{FIRST}.9:9464"
+SECONDS, WARM_UP_S, RATE = 12, 3, 80
+VERSION = "v1.0.1"
+
+
+@dataclass
+class Watched:
+    """One run as chainmark made it, as Prometheus saw it, and what was exposed meanwhile."""
+
+    own: SealedRun
+    imported: SealedRun
+    exposed: list[str]
+    server: str
+
+
+def _page() -> str | None:
+    try:
+        return httpx.get(f"http://{PLACE}/metrics", headers=_ACCEPT, timeout=5, trust_env=False).text
+    except httpx.HTTPError:
+        return None
+
+
+_ACCEPT = {"Accept": "application/openmetrics-text; version=1.0.0"}
+
+
+def _utc(time_ns: int) -> str:
+    """To the microsecond, which is all that a time on the command line can say."""
+    return str(pl.Series([time_ns // 1_000]).cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")[0])
+
+
+@pytest.fixture(scope="module")
+def watched(shared_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    if prometheus_server.programs() is None:
+        pytest.skip("no `prometheus` here: `make servers` fetches Debian's package")
+    changes = {
+        "network.validators": 2,
+        "network.first_address": f"{FIRST}.1",
+        "load.rate": RATE,
+        "load.warm_up_s": WARM_UP_S,
+        "load.duration_s": SECONDS,
+    }
+    settings = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
+    jobs = {"node0": f"{FIRST}.1:26660", "node1": f"{FIRST}.2:26660", "chainmark": PLACE}
+    folder = tmp_path_factory.mktemp("prometheus") / "data"
+    with prometheus_server.running(folder, jobs) as server:
+        started = shared_lab.start("run", "cometbft/demo", "--version", VERSION, *settings, "--expose", PLACE)
+        pages: list[str] = []
+        try:
+            wait_until(lambda: started.process.poll() is not None or "offering" in started.errors(), "the load")
+            wait_until(lambda: _kept(pages) or started.process.poll() is not None, "blocks", timeout_s=SECONDS)
+        finally:
+            ended = started.finish()
+        assert ended.returncode in {0, 4}, ended.stderr
+        own = shared_lab.store.sealed()[0]
+        due_ns = own.events("transactions")["due_ns"].to_numpy().min()
+        begin_ns = int(due_ns) // NS * NS + WARM_UP_S * NS
+        arguments = ["--from", _utc(begin_ns), "--duration", f"{SECONDS}s", "--as", VERSION, "--set", "blocks_min=5"]
+        shared_lab.run("ingest", "cometbft", server, *arguments)
+        imported = next(run for run in shared_lab.store.sealed() if run.run_id != own.run_id)
+        yield Watched(own, imported, pages, server)
+
+
+LOAD_PROFILE = """
+system = "http"
+sla = { p99_s = 0.25 }
+steps = { duration_s = 2, longest_s = 2, warm_up_s = 0.1, cool_down_s = 0 }
+search = { kinds = ["clients"], clients_first = 2, clients_last = 2, times = 1 }
+fixed = { times = 0, duration_s = 1, shares = [0.5] }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+"""
+
+
+def test_a_load_test_can_be_scraped_too(lab: Lab, tmp_path: Path) -> None:
+    profile = tmp_path / "work.toml"
+    profile.write_text(LOAD_PROFILE, encoding="utf-8")
+    counts: list[float] = []
+
+    def answered() -> bool:
+        page = _page()
+        if page:
+            counts.append(_value(page, "chainmark_load_accepted_total"))
+        return any(counts) or started.process.poll() is not None
+
+    with serving(always(Reply(after_s=0.005))) as server:
+        started = lab.start("load", str(profile), "--target", server.url, "--expose", PLACE)
+        try:
+            wait_until(answered, "answers")
+        finally:
+            ended = started.finish()
+    assert ended.returncode == 0, ended.stderr
+    assert max(counts) > 0
+
+
+def _kept(pages: list[str]) -> bool:
+    """Keep the page; whether it says that transactions were committed."""
+    page = _page()
+    if page:
+        pages.append(page)
+    return page is not None and _value(page, "chainmark_committed_transactions_total") > 0
+
+
+def _value(page: str, name: str) -> float:
+    families = text_string_to_metric_families(page)  # type: ignore[no-untyped-call]
+    samples = [one for family in families for one in family.samples]
+    return max((one.value for one in samples if one.name == name), default=0.0)
+
+
+def test_the_import_is_valid_and_whole(watched: Watched) -> None:
+    assert watched.imported.manifest.status is Status.VALID
+    assert watched.imported.samples("host_second")["host"].unique().sort().to_list() == ["node0", "node1"]
+    assert [note for note in watched.imported.manifest.warnings if "node_load1" not in note] == []
+
+
+def test_every_block_is_the_same_block(watched: Watched) -> None:
+    """Size and transactions of each height, from the gauges of Prometheus and from the blocks themselves: equal."""
+    own = watched.own.events("blocks").select("height", "transactions", size="size_bytes", rounds="round")
+    told = watched.imported.samples("block").drop_nulls("block_transactions")
+    both = told.join(own, on="height")
+    assert both.height == told.height >= 5
+    assert both["block_transactions"].to_list() == both["transactions"].cast(pl.Float64).to_list()
+    assert both["block_size_bytes"].to_list() == both["size"].cast(pl.Float64).to_list()
+
+
+@pytest.mark.parametrize(
+    ("metric", "within", "floor"),
+    [
+        ("node_rss_bytes", 0.1, 0.0),
+        ("node_cpu_cores", 0.25, 0.02),
+        ("node_peers", 0.0, 0.0),
+        ("node_goroutines", 0.1, 2.0),
+        ("node_sent_bytes_per_s", 0.25, 0.0),
+        ("mempool_mean_transactions", 0.5, 20.0),
+        ("committed_per_s", 0.15, 0.0),
+        ("block_interval_s", 0.15, 0.0),
+    ],
+)
+def test_what_both_measured_agrees(watched: Watched, metric: str, within: float, floor: float) -> None:
+    """Two scrapers at phases of their own, of the same 12 seconds: equal within what a second more or less makes."""
+    left = watched.own.summaries()[metric].distribution
+    right = watched.imported.summaries()[metric].distribution
+    assert left is not None
+    assert right is not None
+    assert right.mean == pytest.approx(left.mean, rel=within, abs=floor)
+
+
+def test_the_running_experiment_could_be_scraped(watched: Watched) -> None:
+    page = watched.exposed[-1]
+    assert page.endswith("# EOF\n")
+    sent, accepted = _value(page, "chainmark_load_sent_total"), _value(page, "chainmark_load_accepted_total")
+    assert _value(page, "chainmark_load_offered_total") >= sent >= accepted > 0
+    assert 0 < _value(page, "chainmark_committed_transactions_total") <= sent
+    assert _value(page, "chainmark_node_height_blocks") >= 2
+    assert f'chainmark_stage_info{{stage="offering {RATE} tx/s"}} 1' in page
+    assert f'chainmark_run_info{{side="subject",version="{VERSION}"}} 1' in page
+    assert _page() is None, "the page outlived the command"
+
+
+def test_prometheus_itself_has_scraped_it(watched: Watched) -> None:
+    """Its server talks OpenMetrics; what it kept ends where the run's books do."""
+    begin_ns, end_ns = (
+        int(watched.own.events("transactions")["due_ns"].to_numpy().min()) + off * NS for off in (-60, 60)
+    )
+    with Prometheus(LiveServer(watched.server)) as reader:
+        (sent,) = reader.samples('chainmark_load_sent_total{job="chainmark"}', begin_ns, end_ns)
+    offered = watched.own.manifest.counts["transactions"]["offered"]
+    assert 0 < sent.values[-1] <= offered
+    assert sent.values == sorted(sent.values)
+
+
+def test_raw_answers_are_kept(watched: Watched) -> None:
+    kept = Path(watched.imported.path) / "raw" / "prometheus"
+    assert len(list(kept.glob("*.json.zst"))) >= 3
+    assert watched.imported.verify() == []

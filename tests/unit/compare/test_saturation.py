@@ -1,0 +1,180 @@
+"""The saturation load: the stated rule and nothing else, its uncertainty, and contradictions told as such."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.compare.saturation import cells_of, evaluated, knee_of, saturation_of, saturation_report
+from chainmark.core.comparison import Outcome
+from chainmark.core.saturation import CellRun, SaturationReport
+
+from tests.unit.compare.saturation_samples import METRICS, run, version, whole_test
+
+TOLERANCE = 0.1
+Shares = Mapping[tuple[int, int], Sequence[float]]
+
+
+def _cells(shares: Shares) -> list[CellRun]:
+    return [run(*load, share) for load, found in shares.items() for share in found]
+
+
+def test_the_largest_load_that_is_kept_up_is_chosen_with_the_fewest_connections() -> None:
+    shares = {(1, 200): [1.0] * 3, (2, 200): [0.99, 1.0, 0.98], (1, 400): [1.0, 0.99, 1.0], (1, 800): [0.5, 0.51, 0.5]}
+    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("found", 400, 400, 800)
+    assert (found.connections, found.rate_per_s) == (1, 400)
+
+
+def test_cells_of_one_load_that_disagree_decide_nothing() -> None:
+    """The published v1: 87.6 % and 97.2 % at 400 tx/s."""
+    shares = {(1, 200): [1.0], (1, 400): [0.876], (2, 200): [0.972], (1, 800): [0.718]}
+    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("contradictory", None, 200, 800)
+    assert "c=1, r=400 87.6 % and c=2, r=200 97.2 %" in found.reason
+
+
+def test_a_larger_load_that_is_kept_up_again_decides_nothing() -> None:
+    shares = {(1, 200): [1.0], (1, 400): [0.5], (1, 800): [1.0], (1, 1600): [0.4]}
+    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("contradictory", None, 200, 1600)
+    assert "400 tx/s is below 90 %" in found.reason
+    assert "800 tx/s is not" in found.reason
+
+
+def test_an_interval_that_includes_the_threshold_is_told() -> None:
+    """The published v0.38: 93.4 % of one run could as well be 89 %."""
+    found = saturation_of(
+        cells_of(_cells({(1, 200): [1.0], (2, 200): [0.934], (1, 800): [0.517]}), TOLERANCE), TOLERANCE, "committed"
+    )
+    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("leaning", 400, 200, 800)
+    assert "c=2, r=200 93.4 %" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("shares", "state", "load"),
+    [
+        ({(1, 200): [1.0] * 2, (1, 400): [0.99] * 2}, "lower bound", None),
+        ({(1, 200): [0.5] * 2, (1, 400): [0.2] * 2}, "nothing kept up", None),
+        ({}, "no data", None),
+    ],
+)
+def test_an_edge_that_was_not_reached_is_no_answer(shares: Shares, state: str, load: int | None) -> None:
+    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (found.state, found.load_per_s) == (state, load)
+
+
+def test_excluded_runs_do_not_count_but_are_kept() -> None:
+    runs = [run(1, 200, 1.0), run(1, 200, 0.1, excluded="the generator could not send"), run(1, 400, 0.4)]
+    cells = cells_of(runs, TOLERANCE)
+    assert [(len(cell.runs), cell.used) for cell in cells] == [(2, 1), (1, 1)]
+    assert cells[0].efficiency is not None
+    assert cells[0].efficiency.value == 1.0
+    assert saturation_of(cells, TOLERANCE, "committed").load_per_s == 200
+
+
+_SHARES = st.dictionaries(
+    st.tuples(st.sampled_from([1, 2, 4]), st.sampled_from([100, 200, 400, 800])),
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3),
+    min_size=1,
+)
+
+
+@given(_SHARES)
+def test_the_rule_is_the_stated_one(shares: Shares) -> None:
+    """Against the sentence itself, tried for every load; the sure loads never contradict the values."""
+    cells = cells_of(_cells(shares), TOLERANCE)
+    found = saturation_of(cells, TOLERANCE, "committed")
+    value = {(cell.connections, cell.rate_per_s): cell.efficiency.value for cell in cells if cell.efficiency}
+    loads = sorted({c * r for c, r in value})
+    fits = [
+        load for load in loads if all((share >= 1.0 - TOLERANCE) == (c * r <= load) for (c, r), share in value.items())
+    ]
+    if found.load_per_s is not None:
+        assert fits == [found.load_per_s]
+        assert found.low_per_s <= found.load_per_s
+        assert found.high_per_s is None or found.load_per_s < found.high_per_s
+    else:
+        assert fits == [] or (found.state == "lower bound" and fits == [loads[-1]])
+    for (c, r), share in value.items():
+        assert c * r > found.low_per_s or share >= 1.0 - TOLERANCE
+        assert found.high_per_s is None or c * r < found.high_per_s or share < 1.0 - TOLERANCE
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6))
+def test_every_share_has_an_interval_around_it(values: list[float]) -> None:
+    cell = cells_of([run(1, 200, value) for value in values], TOLERANCE)[0]
+    figure = cell.efficiency
+    assert figure is not None
+    assert figure.low is not None
+    assert figure.high is not None
+    assert 0.0 <= figure.low <= figure.value + 1e-12
+    assert figure.value - 1e-12 <= figure.high <= 1.0
+    assert figure.runs == len(values)
+
+
+def test_repetitions_that_vary_have_the_students_interval() -> None:
+    """Three runs, by hand: mean 0.9, sd 0.05, t(0.95, 2) = 2.919986."""
+    figure = cells_of([run(1, 200, share) for share in (0.85, 0.9, 0.95)], TOLERANCE)[0].efficiency
+    assert figure is not None
+    half = 2.919986 * 0.05 / math.sqrt(3.0)
+    assert figure.low == pytest.approx(0.9 - half, abs=1e-6)
+    assert figure.high == pytest.approx(0.9 + half, abs=1e-6)
+
+
+def test_the_knee_has_an_interval_only_from_repetitions() -> None:
+    curve = {200: (200.0, 1.0), 400: (400.0, 1.0), 800: (500.0, 6.0), 1600: (510.0, 9.0), 3200: (505.0, 12.0)}
+    once = [run(1, load, 1.0, throughput=x, latency=y) for load, (x, y) in curve.items()]
+    single = knee_of(cells_of(once, TOLERANCE), 1)
+    assert (single.load_per_s, single.low_per_s) == (400, None)
+    assert "no interval" in single.basis
+    twice = [run(1, load, 1.0, throughput=x * f, latency=y) for load, (x, y) in curve.items() for f in (0.99, 1.01)]
+    repeated = knee_of(cells_of(twice, TOLERANCE), 1)
+    assert (repeated.load_per_s, repeated.low_per_s, repeated.high_per_s) == (400, 400, 400)
+
+
+def test_versions_are_compared_where_both_were_loaded_alike() -> None:
+    old = version("old", [run(1, 200, 1.0, latency=1.0), run(1, 400, 0.9), run(1, 800, 0.5, excluded="lost a node")])
+    new = version("new", [run(1, 200, 1.0, latency=2.0), run(2, 400, 0.9), run(1, 800, 0.5)])
+    report = saturation_report(whole_test(), [old, new], METRICS)
+    (found,) = report.comparisons
+    assert [cell.name for cell in found.cells] == ["c=1, r=200"]
+    assert found.left_out == [
+        "c=1, r=400: new was not given this load",
+        "c=1, r=800: no run of old counts",
+        "c=2, r=400: old was not given this load",
+    ]
+    outcomes = {(one.metric_id, one.statistic): one.outcome for one in found.cells[0].judgements}
+    assert outcomes["latency_s", "mean"] is Outcome.WORSE
+    assert outcomes["committed_share", "mean"] is Outcome.EQUAL
+    assert all(one.low is not None for one in found.cells[0].judgements)
+
+
+def test_latencies_of_unknown_kinds_are_shown_and_not_judged() -> None:
+    """The header time of the next block is a second later under proposer-based timestamps: that is no regression."""
+    old = version("old", [run(1, 200, 1.0, latency=1.0)], kind="")
+    new = version("new", [run(1, 200, 1.0, latency=2.0)], kind="")
+    judged = saturation_report(whole_test(), [old, new], METRICS).comparisons[0].cells[0].judgements
+    latency = next(one for one in judged if one.metric_id == "latency_s")
+    assert latency.outcome is Outcome.INCONCLUSIVE
+    assert latency.change is None
+    assert (latency.baseline.value, latency.candidate.value) == (1.0, 2.0)
+
+
+def test_what_was_published_is_not_compared_with_what_was_measured() -> None:
+    ours = version("ours", [run(1, 200, 1.0)])
+    theirs = version("theirs", [run(1, 200, 0.5)], published=True)
+    assert saturation_report(whole_test(), [ours, theirs], METRICS).comparisons == []
+
+
+def test_the_same_runs_give_the_same_document_in_any_order() -> None:
+    runs = [run(c, r, 0.9 + c / 100, position=c * 10 + place) for c in (1, 2) for place, r in enumerate((200, 400))]
+    one = evaluated(version("v", runs), TOLERANCE, 1)
+    other = evaluated(version("v", runs[::-1]), TOLERANCE, 1)
+    assert one.model_dump_json() == other.model_dump_json()
+    report = saturation_report(whole_test(), [version("v", runs)], METRICS)
+    assert SaturationReport.model_validate_json(report.model_dump_json()) == report

@@ -1,0 +1,149 @@
+"""Answers of Prometheus servers: whole or told to be not, at any seam, and never with a password kept."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.times import NS
+from chainmark.network.prometheus_api import (
+    KeptAnswers,
+    LiveServer,
+    Prometheus,
+    ServerError,
+    any_of,
+    matchers,
+    read_kept,
+)
+
+T0_S = 1_700_000_000
+
+
+class Counting:
+    """A store with one sample a second, by the rules of the API, that loads so many samples for one question."""
+
+    place = "a store"
+
+    def __init__(self, samples_max: int, *, left_open: bool) -> None:
+        self.samples_max = samples_max
+        self.left_open = left_open
+        self.asked = 0
+
+    def ask(self, _path: str, parameters: Any) -> dict[str, Any]:
+        """One instant query over a range."""
+        self.asked += 1
+        end_s = float(parameters["time"])
+        length_s = float(parameters["query"].partition("[")[2].removesuffix("ms]")) / 1e3
+        seconds = range(T0_S, T0_S + 100_000)
+        first = end_s - length_s
+        low = max(0, int(first) - T0_S - 1)
+        near = seconds[low : int(end_s) - T0_S + 2]
+        inside = [one for one in near if (first < one if self.left_open else first <= one) and one <= end_s]
+        if len(inside) > self.samples_max:
+            told = "query processing would load too many samples into memory in query execution"
+            return {"status": "error", "errorType": "execution", "error": told}
+        values = [[one, str(one - T0_S)] for one in inside]
+        return {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}}
+
+
+@given(
+    begin=st.integers(-5_000, 60_000),
+    length=st.integers(1, 15_000_000),
+    samples_max=st.sampled_from([200, 3_000, 10**9]),
+    left_open=st.booleans(),
+)
+def test_no_sample_is_lost_or_doubled(begin: int, length: int, samples_max: int, *, left_open: bool) -> None:
+    """Over the seams of parts, over halves where a server refuses, whether its ranges are open (as in 3.x) or not."""
+    begin_ns = (T0_S + begin) * NS + 500_000_000 * (begin % 2)
+    end_ns = begin_ns + length * 1_000_000
+    source = Counting(samples_max, left_open=left_open)
+    found = Prometheus(source).samples("x", begin_ns, end_ns)
+    expected = [one for one in range(T0_S + max(0, begin), T0_S + 100_000) if begin_ns <= one * NS < end_ns]
+    assert [time_ns // NS for one in found for time_ns in one.times_ns] == expected
+    assert [value for one in found for value in one.values] == [one - T0_S for one in expected]
+
+
+def test_a_server_that_refuses_even_a_minute_is_told() -> None:
+    with pytest.raises(ServerError, match="too many samples"):
+        Prometheus(Counting(10, left_open=True)).samples("x", T0_S * NS, (T0_S + 3_600) * NS)
+
+
+@contextmanager
+def _serving(status: int, body: bytes) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """The same to every question."""
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _answer(**more: object) -> bytes:
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": []}, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (502, b"<html>Bad Gateway</html>", "answered /api/v1/query with status 502 and not as a Prometheus server"),
+        (200, _answer()[:-9], "not as a Prometheus server does"),
+        (200, b"[]", "not as a Prometheus server does"),
+        (200, b'{"status":"success","data":{"resultType":"vector","result":[]}}', "the answer to a range is no matrix"),
+        (200, b'{"status":"success"}', "the answer to a range is no matrix"),
+        (200, _answer(data={"resultType": "matrix", "result": [{"values": []}]}), "a series cannot be read"),
+        (200, _answer(data={"resultType": "matrix", "result": [{"metric": {}, "values": [[1]]}]}), "cannot be read"),
+        (503, b'{"status":"error","errorType":"timeout","error":"query timed out"}', r"\(timeout\): query timed out"),
+    ],
+)
+def test_what_is_no_whole_answer_is_an_error(status: int, body: bytes, told: str) -> None:
+    with (
+        _serving(status, body) as place,
+        Prometheus(LiveServer(f"http://{place}")) as reader,
+        pytest.raises(EnvironmentFailure, match=told),
+    ):
+        reader.samples("x", 0, NS)
+
+
+def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
+    with _serving(200, _answer(warnings=["store-3 did not answer"])) as place:
+        with Prometheus(LiveServer(f"http://qa:secret@{place}"), tmp_path) as reader:
+            reader.samples("x", 0, NS)
+            reader.samples("y", 0, NS)
+        assert reader.warnings == ["store-3 did not answer"]
+        assert reader.source.place == f"http://{place}"
+    kept = [read_kept(path) for path in sorted(tmp_path.iterdir())]
+    assert [one["parameters"]["query"] for one in kept] == ["x[1001ms]", "y[1001ms]"]
+    assert "secret" not in json.dumps(kept)
+    again = Prometheus(KeptAnswers(tmp_path))
+    again.samples("x", 0, NS)
+    assert again.warnings == ["store-3 did not answer"], "kept answers are as partial as they were"
+    with pytest.raises(UsageError, match="hold none to"):
+        again.samples("z", 0, NS)
+
+
+def test_selectors() -> None:
+    assert matchers(['__name__="x"', "", 'a="b",']) == '{__name__="x",a="b"}'
+    assert any_of(["10.0.0.1:26660", "a|b"]) == r'"10\\.0\\.0\\.1:26660|a\\|b"'

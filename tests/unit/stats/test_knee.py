@@ -1,0 +1,94 @@
+"""The knee of a curve: where a careful reader would put it, whatever the units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kneed import KneeLocator  # type: ignore[import-untyped]  # it has no types
+
+from chainmark.stats.knee import convex_knee, resampled_knee
+
+Curve = list[tuple[float, float]]
+
+
+@st.composite
+def convex_curves(draw: st.DrawFn) -> Curve:
+    """Curves that turn upwards, on uneven grids."""
+    steps = draw(st.lists(st.integers(1, 50), min_size=4, max_size=14))
+    x = np.cumsum([0, *steps]).astype(float)
+    slopes = np.sort(draw(st.lists(st.integers(1, 10_000), min_size=len(steps), max_size=len(steps), unique=True)))
+    y = np.concatenate([[0.0], np.cumsum(slopes * np.diff(x))])
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+@given(convex_curves())
+def test_finds_what_kneed_finds(curve: Curve) -> None:
+    """An independent implementation of the same paper. Where two points are equally far, either is the knee."""
+    x, y = (np.array(values) for values in zip(*curve, strict=True))
+    theirs = KneeLocator(x, y, S=1.0, curve="convex", direction="increasing").knee
+    place = convex_knee(curve)
+    if theirs is None or place is None:
+        # With a fall of exactly one mean step, rounding decides whether there is a knee.
+        difference = x / x[-1] - y / y[-1]
+        assert float(difference.max()) <= 1.0 / (len(curve) - 1) + 1e-9
+        return
+    their_place = int(np.flatnonzero(x == theirs)[0])
+    difference = x / x[-1] - y / y[-1]
+    assert difference[place] == pytest.approx(difference[their_place], abs=1e-9)
+
+
+def test_a_queue_turns_up_where_it_fills() -> None:
+    """Throughput stands still at 500 while latency goes on rising: the knee is the last load before that."""
+    curve = [(100.0, 1.0), (200.0, 1.0), (400.0, 1.1), (490.0, 1.4), (500.0, 5.0), (500.0, 9.0), (495.0, 12.0)]
+    assert convex_knee(curve) == 3
+
+
+def test_a_server_that_does_less_beyond_its_capacity_has_the_same_knee() -> None:
+    curve = [(100.0, 1.0), (200.0, 1.0), (400.0, 1.2), (300.0, 6.0), (250.0, 12.0)]
+    assert convex_knee(curve) == 2
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        [],
+        [(1.0, 1.0), (2.0, 1.0), (3.0, 9.0)],
+        [(float(x), 2.0 * x) for x in range(9)],
+        [(float(x), 1.0) for x in range(9)],
+        [(1.0, float(y)) for y in range(9)],
+        [(float(x), float(np.sqrt(x))) for x in range(9)],
+    ],
+    ids=["empty", "three points", "a line", "no rise", "no throughput", "turns down"],
+)
+def test_no_knee_is_invented(curve: Curve) -> None:
+    assert convex_knee(curve) is None
+
+
+@given(convex_curves(), st.floats(0.01, 1000.0), st.floats(0.01, 1000.0), st.floats(-50.0, 50.0))
+def test_units_do_not_matter(curve: Curve, across: float, up: float, shift: float) -> None:
+    place = convex_knee(curve)
+    other = convex_knee([(x * across + shift, y * up + shift) for x, y in curve])
+    if place is not None and other is not None and place != other:
+        x, y = (np.array(values) for values in zip(*curve, strict=True))
+        difference = x / x[-1] - y / y[-1]
+        assert difference[place] == pytest.approx(difference[other], abs=1e-6)
+
+
+@given(st.integers(0, 1000))
+def test_the_interval_holds_the_knee_of_clear_repetitions(seed: int) -> None:
+    """Noise far smaller than the turn: every resample turns at the same load, and equal seeds say the same."""
+    rng = np.random.default_rng(seed)
+    loads = [200.0, 400.0, 800.0, 1600.0, 3200.0]
+    curve = [(200.0, 1.0), (400.0, 1.0), (500.0, 6.0), (510.0, 9.0), (505.0, 12.0)]
+    noisy = [[(x * f, y * f) for f in rng.normal(1.0, 0.01, 3)] for x, y in curve]
+    found = resampled_knee(loads, noisy, seed, resamples=40)
+    assert found is not None
+    assert (found.low, found.high) == (400.0, 400.0)
+    assert found == resampled_knee(loads, noisy, seed, resamples=40)
+
+
+def test_single_runs_have_no_interval() -> None:
+    curve = [[(200.0, 1.0)], [(400.0, 1.0)] * 2, [(500.0, 4.0)] * 2, [(510.0, 8.0)] * 2]
+    assert resampled_knee([1.0, 2.0, 3.0, 4.0], curve, 1) is None
