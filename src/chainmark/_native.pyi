@@ -373,3 +373,116 @@ def scan_head(path: str, max_lines: int) -> str:
     Raises:
         OSError: the file cannot be read.
     """
+
+class SwitchStats(TypedDict):
+    """What became of packets; crates/chainmark-net/src/books.rs says what each class means."""
+
+    read: int
+    read_bytes: int
+    delivered: int
+    delivered_bytes: int
+    lost: int
+    no_route: int
+    cut: int
+    queue_full: int
+    write_failed: int
+    not_ipv4: int
+    queued: int
+    resets: int
+    unread: int
+    delayed: int
+    error_p50_ns: int
+    error_p99_ns: int
+    error_max_ns: int
+    cpu_ns: int
+    realtime: int
+
+@final
+class NetworkNamespace:
+    """A network namespace without a name, with loopback up. It goes with this object and the processes in it."""
+
+    def __init__(self) -> None:
+        """Make it.
+
+        Raises:
+            OSError: that is not permitted.
+        """
+
+    def descriptor(self) -> int:
+        """The file descriptor that holds it."""
+
+@final
+class DelaySwitch:
+    """Links between namespaces, up from the beginning to :meth:`stop`. Methods may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        namespaces: list[NetworkNamespace],
+        addresses: list[str],
+        host_address: str,
+        host_device: str,
+        one_way_s: list[list[float]],
+        jitter_share: float,
+        loss: float,
+        bandwidth_bps: int | None,
+        seed: int,
+        mtu: int,
+    ) -> None:
+        """Make a device `wan0` in each namespace and one on the host, and start.
+
+        Args:
+            namespaces: one for each node.
+            addresses: one for each node, all of one /24 network.
+            host_address: of the same network. The host's links do nothing to packets, and no cut concerns them.
+            host_device: the name of the host's device.
+            one_way_s: row by row, from each node to each.
+            jitter_share: standard deviation of a delay as a share of it.
+            loss: probability that a packet between nodes is lost.
+            bandwidth_bps: bits per second of each ordered pair of nodes.
+            seed: of the random numbers.
+            mtu: bytes of the largest packet.
+
+        Raises:
+            ValueError: an argument has no sense.
+            OSError: the machine does not permit it.
+        """
+
+    def cut(self, node: int, reset: bool) -> None:
+        """Cut a node off from all others; with `reset`, TCP connections that send are reset at both ends."""
+
+    def mend(self, node: int) -> None:
+        """Undo `cut`."""
+
+    def partition(self, groups: list[int], reset: bool) -> None:
+        """Cut nodes of different groups off from one another; one number for each node."""
+
+    def heal(self) -> None:
+        """Undo `partition`."""
+
+    def stats(self) -> SwitchStats:
+        """The state now."""
+
+    def stop(self) -> SwitchStats:
+        """End the links and return their last state."""
+
+def measure_round_trips(
+    *,
+    namespaces: list[NetworkNamespace] | list[NetworkNamespace | None],
+    addresses: list[str],
+    pings: int,
+    rate_per_s: int,
+    patience_s: float,
+) -> list[list[int]]:
+    """Round-trip times of datagrams in nanoseconds, for every ordered pair of different ends, row by row.
+
+    Args:
+        namespaces: one for each end; None for this process's own.
+        addresses: one for each end.
+        pings: of each pair.
+        rate_per_s: pings per second over all pairs.
+        patience_s: how long to wait for the last answers.
+
+    Raises:
+        OSError: the machine refuses the sockets.
+    """

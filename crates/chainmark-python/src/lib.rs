@@ -2,6 +2,7 @@
 
 mod http;
 mod load;
+mod net;
 mod simulation;
 mod synth;
 mod trace;
@@ -15,6 +16,8 @@ mod _native {
     use super::http::{Histogram, HttpLoad, http_record_classes};
     #[pymodule_export]
     use super::load::{EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction};
+    #[pymodule_export]
+    use super::net::{DelaySwitch, NetworkNamespace, measure_round_trips};
     #[pymodule_export]
     use super::simulation::{SimulatedBatches, simulate_batches};
     #[pymodule_export]

@@ -11,11 +11,12 @@ import typer
 
 import chainmark
 from chainmark.cli.common import EXIT_CODES, KeepHomes, Output, Seed, open_store, shows_result
-from chainmark.cli.console import TerminalProgress, err, progress
+from chainmark.cli.console import Expose, ExposedProgress, TerminalProgress, err, progress
 from chainmark.compare.qa import QaRuns, ScenarioRuns
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.qa_plan import ScenarioPlan
+from chainmark.core.qa_plan import ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import QaReport
+from chainmark.core.saturation import SaturationReport, SaturationTest
 from chainmark.network.host import host_facts
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun
@@ -31,7 +32,8 @@ from chainmark.systems.qualifying import (
     qualifiable,
     read_plan,
 )
-from chainmark.systems.runner import Repetition, tool_version
+from chainmark.systems.runner import Arm, Repetition, tool_version
+from chainmark.systems.sweeping import FRESH_NETWORKS, GRID_ORDER, swept
 
 INTERRUPTED = 130
 _MINUTE_S = 60.0
@@ -40,7 +42,7 @@ _MINUTE_S = 60.0
 class QaProgress:
     """A qualification's progress on stderr: where it is, of how many runs, and about how long it still takes."""
 
-    def __init__(self, bars: TerminalProgress) -> None:
+    def __init__(self, bars: TerminalProgress | ExposedProgress) -> None:
         self._bars = bars
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
@@ -50,9 +52,10 @@ class QaProgress:
 
     def step(self, step: Step, number: int, total: int, left_s: float) -> None:
         """Announce a run."""
-        self._bars.announce(
-            f"run {number} of {total} · {step.scenario.title} · {step.version} ({step.side}) · {_left(left_s)}"
-        )
+        arm = Arm(step.side, step.version, step.profile)
+        side = f" ({step.side})" if "/" not in step.side else f" ({step.side.partition('/')[2]})"
+        heading = f"run {number} of {total} · {step.scenario.title} · {step.version}{side} · {_left(left_s)}"
+        self._bars.begin(Repetition(arm, step.repetition, number - 1, total), heading)
 
     def again(self, step: Step, because: str) -> None:
         """Say why a run is made once more."""
@@ -99,6 +102,7 @@ def qa(
     ] = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    expose: Expose = None,
     *,
     output: Output,
 ) -> None:
@@ -118,7 +122,7 @@ def qa(
     for version in dict.fromkeys((order.baseline, order.candidate)):
         with err.status(f"installing {lab.title} {version}"):
             lab.install(version)
-    with progress() as bars:
+    with progress(expose) as bars:
         listener = QaProgress(bars)
         made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
     err.print(f"experiment {made.experiment}", markup=False)
@@ -172,7 +176,8 @@ def _report(system: QualifiableSystem, made: QaMade) -> QaReport:
         seed=made.order.seed,
         baseline=made.subjects["baseline"],
         candidate=made.subjects["candidate"],
-        scenarios=[_scenario(one) for one in made.scenarios],
+        scenarios=[_scenario(system, one, made) for one in made.scenarios],
+        commits=(system.commit(made.order.baseline), system.commit(made.order.candidate)),
         machine=machine_facts(hosts[0] if hosts else host_facts()),
         catalogue=system.catalogue(),
         tool_version=tool_version(),
@@ -180,7 +185,34 @@ def _report(system: QualifiableSystem, made: QaMade) -> QaReport:
     return chainmark.qa_report(runs, open_store().sealed())
 
 
-def _scenario(one: ScenarioMade) -> ScenarioRuns:
+def _saturation(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> SaturationReport | None:
+    """The document of a sweep; None where a version has no run."""
+    lab = swept(system)
+    sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
+    if not all(sides.values()):
+        return None
+    versions = [
+        lab.swept_version(made.order.version(side.version), sides[side.id])
+        for side in one.plan.sides
+    ]  # fmt: skip
+    profile = next(iter(one.sides.values()))
+    test = SaturationTest(
+        title=one.plan.title,
+        system=system.name,
+        profile_name=one.plan.profile,
+        experiment=one.experiment,
+        started_at=min(run.manifest.started_at for run in one.runs),
+        tool_version=tool_version(),
+        seed=made.order.seed,
+        tolerance=lab.sweep_plan(profile).tolerance,
+        order=GRID_ORDER,
+        machine=[],
+        notes=[FRESH_NETWORKS],
+    )
+    return chainmark.saturation_report(test, versions, lab.sweep_metrics())
+
+
+def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> ScenarioRuns:
     described = next((str(getattr(profile, "description", "")) for profile in one.sides.values()), "")
     return ScenarioRuns(
         plan=one.plan,
@@ -190,4 +222,5 @@ def _scenario(one: ScenarioMade) -> ScenarioRuns:
         repeats=one.repeats,
         failure=one.failure,
         profile_description=described,
+        saturation=_saturation(system, one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
     )

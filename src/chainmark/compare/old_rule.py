@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from chainmark.compare.verdict import is_failure
-from chainmark.compare.wording import change_with_interval, counted, enumerated, judged_name, margin_of
+from chainmark.compare.wording import change_with_interval, counted, judged_name, margin_of
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
@@ -52,7 +52,7 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> O
     change = relative_change(item)
     old_fails = _old_fails(item, change)
     ours = is_failure(item) or (item.outcome is Outcome.WORSE and item.metric_id not in excused)
-    agreement = _agreement(old_fails, ours=ours, excused=item.metric_id in excused)
+    agreement = _agreement(old_fails, ours=ours, excused=item.metric_id in excused, judged=item.change is not None)
     return OldRuleRow(
         metric_id=item.metric_id,
         statistic=item.statistic,
@@ -80,11 +80,13 @@ def _old_fails(item: Judgement, change: float | None) -> bool | None:
     return other != 0.0
 
 
-def _agreement(old_fails: bool | None, *, ours: bool, excused: bool) -> Agreement:
+def _agreement(old_fails: bool | None, *, ours: bool, excused: bool, judged: bool) -> Agreement:
     if old_fails is None:
         return Agreement.NO_DATA
     if excused:
         return Agreement.NOT_COMPARABLE
+    if not judged:
+        return Agreement.NOT_JUDGED
     if old_fails and ours:
         return Agreement.BOTH_FAIL
     if not old_fails and not ours:
@@ -104,8 +106,6 @@ def _why(item: Judgement, metric: Metric, agreement: Agreement, excused: Mapping
 def _why_not(item: Judgement, metric: Metric) -> str:
     """Why a difference of more than 10 % is none that the candidate could fail by."""
     base, other = item.baseline.value or 0.0, item.candidate.value or 0.0
-    if item.change is None:
-        return item.note or "nothing was judged"
     if metric.better is Better.NEITHER:
         return "neither direction is better: a difference alone is no regression"
     if (other < base) is (metric.better is Better.LOWER):
@@ -117,7 +117,7 @@ def _why_not(item: Judgement, metric: Metric) -> str:
 
 def _noise(item: Judgement, metric: Metric) -> str:
     """A worsening that is not shown to be beyond the margin."""
-    runs = enumerated([counted(len(side.per_run), "run") for side in (item.baseline, item.candidate)])
+    runs = f"{len(item.baseline.per_run)} + {len(item.candidate.per_run)} runs"
     told = change_with_interval(item, metric)
     if item.low is not None and item.low <= 0.0 <= (item.high or 0.0):
         return f"within the noise of {runs}: {told} holds no change at all"

@@ -29,6 +29,7 @@ from chainmark.core.qa_report import (
     SideLine,
     VerdictRow,
 )
+from chainmark.core.saturation import SaturationReport
 
 # A regression that was found outweighs a scenario that could not be judged.
 _OF_VERDICT = {
@@ -50,6 +51,7 @@ class ScenarioRuns:
         repeats: by the id of a run that repeats an invalid one, the id of that one.
         failure: why it could not be made as planned; "" if it was.
         profile_description: what its profile says of itself.
+        saturation: of a sweep, its document.
     """
 
     plan: ScenarioPlan
@@ -59,6 +61,7 @@ class ScenarioRuns:
     repeats: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
     profile_description: str = ""
+    saturation: SaturationReport | None = None
 
     def all_runs(self) -> list[RunData]:
         """In the order in which they were made."""
@@ -68,7 +71,7 @@ class ScenarioRuns:
 
 @dataclass(frozen=True)
 class QaRuns:
-    """Everything that was made of a plan."""
+    """Everything that was made of a plan; ``commits`` are the baseline's and the candidate's, "" where unknown."""
 
     plan: QaPlan
     experiment: str
@@ -76,6 +79,7 @@ class QaRuns:
     baseline: Subject
     candidate: Subject
     scenarios: Sequence[ScenarioRuns]
+    commits: tuple[str, str]
     machine: Sequence[Fact]
     catalogue: Catalogue
     tool_version: str
@@ -111,6 +115,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         ended_at=max((run.ended_at for run in runs), default=""),
         baseline=made.baseline,
         candidate=made.candidate,
+        commits=made.commits,
         machine=list(made.machine),
         verdict=verdict,
         sentence=sentence,
@@ -118,7 +123,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         advice=_advice(scenarios, made.experiment),
         notices=_notices(scenarios),
         method=_method(made, scenarios),
-        rows=[_verdict_row(one, made.candidate) for one in scenarios],
+        rows=[_verdict_row(one, made) for one in scenarios],
         scenarios=scenarios,
         old_verdict=old_verdict([row for one in scenarios for row in one.old_rule]),
         configuration_differences=[
@@ -189,6 +194,7 @@ class _Maker:
             incomparable=incomparable_metrics(comparison) if comparison else [],
             old_rule=old_rule_rows(comparison) if comparison else [],
             plots=self._plots(plan, sides),
+            saturation=one.saturation,
         )
 
     def _sides(self, one: ScenarioRuns) -> list[tuple[str, str, Sequence[RunData]]]:
@@ -218,6 +224,8 @@ class _Maker:
                 return _Judged(ScenarioResult.INVALID, f"It could not be made: {why}.", [why])
         if one.plan.kind is ScenarioKind.COMPARISON:
             return self._compared(one)
+        if one.saturation is not None:
+            return _swept(one.plan, one.saturation)
         return self._shown(one, sides)
 
     def _compared(self, one: ScenarioRuns) -> _Judged:
@@ -266,6 +274,31 @@ class _Maker:
         plots: list[PlotPlan] = self.made.plan.plots_of(plan) if drawn else []
         found = [plot_of(one, drawn, self.made.catalogue) for one in plots]
         return [plot for plot in found if plot]
+
+
+def _swept(plan: ScenarioPlan, report: SaturationReport) -> _Judged:
+    """Whether the candidate keeps up with what the baseline keeps up with.
+
+    It fails if the baseline clearly keeps up with a load that the candidate is clearly saturated by, and passes if it
+    clearly keeps up with every load that the baseline keeps up with; "clearly" with the whole interval.
+    """
+    base, other = (version.chosen for version in report.versions)
+    names = [version.label for version in report.versions]
+    reasons = [f"{name}: {found.reason}" for name, found in zip(names, (base, other), strict=True)]
+    reach = max(base.load_per_s or 0, base.low_per_s)
+    sure = f"{names[1]} keeps up with at least {other.low_per_s:,} per second for certain"
+    if "no data" in {base.state, other.state}:
+        result, told = ScenarioResult.INVALID, "A version has no run that counts."
+    elif other.high_per_s is not None and 0 < other.high_per_s <= base.low_per_s:
+        result = ScenarioResult.FAIL
+        told = f"{names[0]} keeps up with {base.low_per_s:,} per second, by which {names[1]} is saturated."
+    elif reach and other.low_per_s >= reach:
+        result = ScenarioResult.PASS
+        told = f"{sure}, as {names[0]} does with {reach:,}."
+    else:
+        result = ScenarioResult.INCONCLUSIVE
+        told = f"{sure}, {names[0]} with {reach:,}: the loads and runs do not decide whether that is less."
+    return _Judged(result if plan.gating else ScenarioResult.INFORMATIONAL, told, reasons)
 
 
 def _reduced(comparison: Comparison) -> Comparison:
@@ -338,8 +371,7 @@ def _facts(workload: Mapping[str, Scalar | list[Scalar]]) -> list[Fact]:
 
 
 def _sentence(text: str) -> str:
-    whole = text[:1].upper() + text[1:]
-    return whole if whole.endswith(".") else f"{whole}."
+    return text if text.endswith(".") else f"{text}."
 
 
 def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
@@ -415,12 +447,12 @@ def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
     ]
 
 
-def _verdict_row(one: QaScenario, candidate: Subject) -> VerdictRow:
-    commit = f" ({candidate.revision})" if candidate.revision else ""
+def _verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
+    candidate, commit = made.candidate, made.commits[1] or made.candidate.revision
     return VerdictRow(
         scenario=one.title,
         date=one.date,
-        version=f"{candidate.version}{commit}",
+        version=f"{candidate.version} ({commit})" if commit else candidate.version,
         result=one.result,
         reason=one.sentence,
     )

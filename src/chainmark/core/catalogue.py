@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -96,6 +97,24 @@ class Catalogue(BaseModel):
     def metrics_of(self, population_id: str) -> list[Metric]:
         """The metrics sampled over one population, in the catalogue's order."""
         return [metric for metric in self.metrics if metric.population == population_id]
+
+    def sampled(self, columns: Mapping[str, Collection[str]]) -> Catalogue:
+        """The part that a run has samples of: what it never set out to measure is not "no data" of it.
+
+        Args:
+            columns: of the samples, by population. A metric that could not be measured has a column without values.
+        """
+        metrics = [metric for metric in self.metrics if metric.id in columns.get(metric.population, ())]
+        published = [] if self.published is None else self.published.tables
+        tables = {*(metric.table for metric in metrics), *published}
+        return self.model_copy(
+            update={
+                "metrics": metrics,
+                "populations": [population for population in self.populations if population.id in columns],
+                "tables": [table for table in self.tables if table.id in tables],
+                "trails": [trail for trail in self.trails if set(trail.populations) <= columns.keys()],
+            }
+        )
 
     def ordered(self) -> list[Metric]:
         """All metrics in the order of the report: by table, then by ``order``, then by id."""

@@ -13,6 +13,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, Comparison, ConfigurationDifference, Judgement, Verdict
 from chainmark.core.manifest import Fact, Gate, Subject
 from chainmark.core.qa_plan import ScenarioKind
+from chainmark.core.saturation import SaturationReport
 
 QA_REPORT_SCHEMA = 1
 
@@ -36,6 +37,7 @@ class Agreement(StrEnum):
     ONLY_OLD_FAILS = "only the old rule fails it"
     ONLY_OURS_FAILS = "only ours fails it"
     NOT_COMPARABLE = "not comparable"
+    NOT_JUDGED = "not judged"
     NO_DATA = "no data"
 
 
@@ -169,6 +171,7 @@ class QaScenario(_Part):
     incomparable: list[Incomparable] = []
     old_rule: list[OldRuleRow] = []
     plots: list[QaPlot] = []
+    saturation: SaturationReport | None = None
 
 
 class VerdictRow(_Part):
@@ -219,6 +222,7 @@ class QaReport(_Part):
     ended_at: str
     baseline: Subject
     candidate: Subject
+    commits: tuple[str, str]
     machine: list[Fact]
     verdict: Verdict
     sentence: str

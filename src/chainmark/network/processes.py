@@ -39,6 +39,15 @@ class NodeProcess:
         """The process id."""
         return self.popen.pid
 
+    def signal(self, number: signal.Signals, *, ends: bool = False) -> None:
+        """Send a signal; one that is meant to end the process makes its end no death."""
+        self.stopping = self.stopping or ends
+        self.popen.send_signal(number)
+
+    def ended(self) -> bool:
+        """Whether it runs no more."""
+        return self.popen.poll() is not None
+
     def death(self) -> str | None:
         """How the process ended without being asked to, or None while it runs or was stopped by us."""
         code = self.popen.poll()
@@ -112,6 +121,7 @@ class ProcessGroup:
         for process in running:
             process.stopping = True
             process.popen.terminate()
+            process.popen.send_signal(signal.SIGCONT)  # one that is paused would not hear of it
         deadline = time.monotonic() + timeout_s
         killed = []
         for process in running:

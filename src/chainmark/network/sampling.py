@@ -97,10 +97,14 @@ class ResourceSampler:
         self._processes = {name: psutil.Process(pid) for name, pid in self.pids.items()}
         self._harness = psutil.Process()
 
+    def follow(self, name: str, pid: int) -> None:
+        """Sample that process from now on, in place of an earlier one of that name."""
+        self._processes[name] = psutil.Process(pid)
+
     def sample(self) -> None:
         """Take one sample of everything."""
         now_ns = time.time_ns()
-        for name, process in self._processes.items():
+        for name, process in list(self._processes.items()):
             row = _process_row(process)
             if row is not None:
                 self._process_rows.append((now_ns, name, *row))
@@ -163,18 +167,30 @@ class Scraper:
         self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)
         # For whoever wants to know how things stand while they last; a page is some tens of kilobytes.
         self.last_pages: dict[str, bytes] = {}
+        self._silent: set[str] = set()
+
+    def expect_silence(self, name: str) -> None:
+        """Do not ask that node until it is expected again: it was made silent on purpose, and misses nothing."""
+        self._silent.add(name)
+
+    def expect_answers(self, name: str) -> None:
+        """Ask that node again."""
+        self._silent.discard(name)
 
     def scrape(self) -> None:
         """Fetch every node's page once, in parallel; a page that does not come is counted as missed."""
         list(self._pool.map(self._scrape_one, self._urls))
 
     def _scrape_one(self, name: str) -> None:
+        if name in self._silent:
+            return
         now_ns = time.time_ns()
         try:
             response = self._client.get(self._urls[name])
             response.raise_for_status()
         except httpx.HTTPError:
-            self.missed[name] += 1
+            # It may have been made silent, or not yet be back, while it was asked.
+            self.missed[name] += name not in self._silent
             return
         with storage_errors(self._folder / f"{name}.prom.zst"):
             self._files[name].write(SCRAPE_MARK + str(now_ns).encode() + b"\n" + response.content + b"\n")

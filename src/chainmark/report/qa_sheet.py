@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chainmark.core import units
 from chainmark.core.comparison import Verdict
 from chainmark.core.manifest import Fact
-from chainmark.core.qa_report import Agreement, QaReport, QaScenario, ScenarioResult
+from chainmark.core.qa_report import QaReport, QaScenario, ScenarioResult
 from chainmark.report.content import BETTER_WORDS, VERDICT_WORDS
 from chainmark.report.document import prose
 from chainmark.report.qa_figures import distribution_figures, plot_figures
 from chainmark.report.qa_tables import (
+    QUIET,
     RESULT_WORDS,
     beside_table,
     comparison_table,
@@ -23,6 +25,7 @@ from chainmark.report.qa_tables import (
     subjects_table,
     verdict_table,
 )
+from chainmark.report.saturation_sheet import saturation_blocks
 from chainmark.report.sheet import (
     Block,
     Definition,
@@ -110,9 +113,11 @@ def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
         blocks += comparison_table(one, one.comparison)
     if one.beside:
         blocks.append(beside_table(one, metrics))
+    if one.saturation is not None:
+        blocks += [replace(block, id=f"{one.id}-{block.id}") for block in saturation_blocks(one.saturation)]
     blocks += plot_figures(one)
     blocks += distribution_figures(one)
-    if any(row.agreement not in {Agreement.BOTH_PASS, Agreement.NO_DATA} for row in one.old_rule):
+    if any(row.agreement not in QUIET for row in one.old_rule):
         blocks.append(old_rule_table(one, only_disagreements=True))
     if one.workload:
         blocks.append(_network(one))

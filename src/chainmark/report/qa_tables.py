@@ -32,6 +32,7 @@ _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
     Agreement.NOT_COMPARABLE: "caution",
 }
 _SHORT_HASH = 16
+QUIET = {Agreement.BOTH_PASS, Agreement.NO_DATA, Agreement.NOT_JUDGED}  # not worth a row beside the metrics
 
 
 def verdict_table(report: QaReport) -> Table:
@@ -61,7 +62,8 @@ def subjects_table(report: QaReport) -> Table:
     sides = (report.baseline, report.candidate)
     facts = [
         ("version", [side.version for side in sides]),
-        ("commit", [side.revision or units.UNSET for side in sides]),
+        ("commit", [commit or units.UNSET for commit in report.commits]),
+        ("module's sum", [side.revision or units.UNSET for side in sides]),
         ("built by", [side.build or units.UNSET for side in sides]),
         ("binary, SHA-256", [(side.binary_sha256 or units.UNSET)[:_SHORT_HASH] for side in sides]),
     ]
@@ -193,8 +195,7 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
 
 def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
     """The rule of the published reports beside ours."""
-    plain = {Agreement.BOTH_PASS, Agreement.NO_DATA}
-    rows = [row for row in scenario.old_rule if not (only_disagreements and row.agreement in plain)]
+    rows = [row for row in scenario.old_rule if not (only_disagreements and row.agreement in QUIET)]
     made = [
         TableRow([
             TableCell(row.label),
@@ -221,6 +222,8 @@ def _old_word(row: OldRuleRow) -> str:
 def _our_word(row: OldRuleRow) -> str:
     if row.agreement is Agreement.NOT_COMPARABLE:
         return "not comparable"
+    if row.agreement is Agreement.NOT_JUDGED:
+        return "not judged"
     return f"{row.outcome} (gating)" if row.gating else row.outcome
 
 

@@ -21,6 +21,7 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import LaunchableSystem, Order, System
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import Lab, Listener, failed_gates, new_experiment_id, utc_now
+from chainmark.systems.sweeping import grid_steps, swept
 
 EXPERIMENT_SCHEMA = 1
 _CORES = "cores:"
@@ -42,6 +43,9 @@ class QualifiableSystem(LaunchableSystem, Protocol):
 
     def lacking(self, need: str, versions: Sequence[str]) -> str:
         """What of a need this machine or one of the versions does not have, in a clause; "" if nothing."""
+
+    def commit(self, version: str) -> str:
+        """The commit that a version was made of; "" where that is not known."""
 
     def expected_seconds(self, profile: BaseModel) -> float:
         """About how long one run of a profile takes on an idle machine."""
@@ -170,6 +174,7 @@ class ScenarioMade:
         repeats: by the id of a run that repeats an invalid one, the id of that one.
         failure: why it could not be made as planned; "" if it was.
         sides: the profile of each side.
+        names: by side, what its runs' places call it; of a sweep, with the load.
     """
 
     plan: ScenarioPlan
@@ -179,10 +184,11 @@ class ScenarioMade:
     repeats: dict[str, str] = field(default_factory=dict)
     failure: str = ""
     sides: dict[str, BaseModel] = field(default_factory=dict)
+    names: dict[str, set[str]] = field(default_factory=dict)
 
     def of_side(self, side: str) -> list[SealedRun]:
-        """The runs of one side."""
-        return [run for run in self.runs if (place := run.manifest.experiment) and place.side == side]
+        """The runs of one side; of a sweep at all loads."""
+        return [run for run in self.runs if (place := run.manifest.experiment) and place.side in self.names[side]]
 
 
 @dataclass(frozen=True)
@@ -280,6 +286,8 @@ class Qualifier:
     def _prepared(self, order: QaOrder, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
         """A scenario with its profiles checked, and what it lacks."""
         lacking = [text for need in scenario.needs if (text := self._lack(need, order))]
+        if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
+            lacking.append("two different versions")
         made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking)
         if not lacking:
             made.sides = {side.id: self._profile(order, scenario, side) for side in scenario.sides}
@@ -316,9 +324,12 @@ class Qualifier:
 
     def steps_of(self, made: ScenarioMade, order: QaOrder) -> list[Step]:
         """The runs of a scenario in their order; none where it lacks something."""
-        scenario = made.plan
-        if made.lacking or scenario.kind is ScenarioKind.SWEEP:
+        made.names = {side.id: {side.id} for side in made.plan.sides}
+        if made.lacking:
             return []
+        if made.plan.kind is ScenarioKind.SWEEP:
+            return self._sweep_steps(made, order)
+        scenario = made.plan
         count = dict.fromkeys(made.sides, 0)
         steps = []
         for position, index in enumerate(in_turn(len(scenario.sides), scenario.repetitions)):
@@ -326,6 +337,20 @@ class Qualifier:
             count[side.id] += 1
             version = order.version(side.version)
             steps.append(Step(scenario, side.id, version, made.sides[side.id], count[side.id], position))
+        return steps
+
+    def _sweep_steps(self, made: ScenarioMade, order: QaOrder) -> list[Step]:
+        """Every load with both versions, in the order and under the names of a saturation test."""
+        system = swept(self.system)
+        profile = made.sides["baseline"]
+        versions = (order.baseline, order.candidate)
+        grid = grid_steps(system.sweep_plan(profile).loads, versions, made.plan.repetitions, order.seed)
+        steps = []
+        for position, cell in enumerate(grid):
+            name = f"{cell.version}/{cell.load.name}"
+            made.names["baseline" if cell.version == order.baseline else "candidate"].add(name)
+            resolved = system.at_load(profile, cell.load)
+            steps.append(Step(made.plan, name, cell.version, resolved, cell.repetition, position))
         return steps
 
 

@@ -97,7 +97,8 @@ class Lab:
             manifest = self._manifest(unfinished, profile, order, execution, started_at)
             for population, frame in execution.samples.items():
                 unfinished.write_samples(population, frame)
-            catalogue = self.system.catalogue()
+            columns = {population: frame.columns for population, frame in execution.samples.items()}
+            catalogue = self.system.catalogue().sampled(columns)
             summaries = summarise(catalogue, execution.samples, order.seed)
             return unfinished.seal(manifest.model_copy(update={"experiment": place}), catalogue, summaries)
         except (KeyboardInterrupt, UsageError):

@@ -40,21 +40,35 @@ class Window:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What was sampled each second: processes, host."""
+    """What was sampled each second, processes and host; and what was done beside the load, where anything was.
+
+    ``perturbations``, ``joiners`` and ``heights`` are the frames of :mod:`.disturb` and :mod:`.rotating`.
+    """
 
     processes: pl.DataFrame
     pressure: pl.DataFrame
+    perturbations: pl.DataFrame | None = None
+    joiners: pl.DataFrame | None = None
+    heights: pl.DataFrame | None = None
 
 
 def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[str, float]) -> dict[str, pl.DataFrame]:
-    """The samples of every population of this system."""
-    return {
+    """The samples of every population of this system that the run has."""
+    joining = [] if sampled.joiners is None else sampled.joiners["host"].to_list()
+    steady = sampled.processes.filter(~pl.col("host").is_in(joining))
+    found = {
         "transaction": transaction_samples(events, window),
         "block": block_samples(events.blocks, window),
         "second": second_samples(events, sampled.pressure, window),
-        "host_second": host_second_samples(events.scrapes, sampled.processes, window),
+        "host_second": host_second_samples(events.scrapes, steady, window),
         "host": pl.DataFrame({"host": list(start_up_s), "start_up_s": list(start_up_s.values())}).sort("host"),
     }
+    if sampled.perturbations is not None:
+        found["perturbation"] = perturbation_samples(sampled.perturbations, window)
+    if sampled.joiners is not None and sampled.heights is not None:
+        found["joiner"] = joiner_samples(sampled.joiners, sampled.processes, window)
+        found["joiner_second"] = joiner_second_samples(sampled.heights, window)
+    return found
 
 
 def _seconds(later: str, earlier: str) -> pl.Expr:
@@ -221,3 +235,52 @@ def _column(wide: pl.DataFrame, family: str) -> pl.Expr:
 
 def _counter(wide: pl.DataFrame, family: str) -> pl.Expr:
     return _rate(family, ["host"]) if family in wide.columns else pl.lit(None, dtype=pl.Float64)
+
+
+def perturbation_samples(perturbations: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """One row per perturbation and node: the recovery in the column of its kind, and how many blocks it missed.
+
+    A kind that was not used has no column. Who did not recover has no value.
+    """
+    kinds = perturbations["kind"].unique(maintain_order=True).to_list()
+    recovery_s = _seconds("recovered_ns", "undone_ns")
+    return perturbations.select(
+        pl.format("{} {}", "perturbation", "kind").alias("perturbation"),
+        "host",
+        time_s=window.time_s("begun_ns"),
+        **{f"recovery_{kind}_s": pl.when(pl.col("kind") == kind).then(recovery_s) for kind in kinds},
+        blocks_missed=(pl.col("height_undone") - pl.col("height_begun")).cast(pl.Float64),
+    ).sort("time_s", "perturbation", "host")
+
+
+def joiner_samples(joiners: pl.DataFrame, processes: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """One row per joining node that was started."""
+    memory = processes.group_by("host").agg(joiner_rss_max_bytes=pl.col("rss_bytes").max().cast(pl.Float64))
+    catch_up_s = _seconds("caught_up_ns", "started_ns")
+    return (
+        joiners.filter(pl.col("started_ns").is_not_null())
+        .join(memory, on="host", how="left")
+        .select(
+            "host",
+            time_s=window.time_s("started_ns"),
+            catch_up_s=catch_up_s,
+            catch_up_blocks=pl.col("height").cast(pl.Float64),
+            catch_up_blocks_per_s=pl.col("height") / catch_up_s,
+            joiner_rss_max_bytes="joiner_rss_max_bytes",
+        )
+        .sort("time_s", "host")
+    )
+
+
+def joiner_second_samples(heights: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """One row per joining node and second in which it was looked at: its height, and that of the network."""
+    return (
+        _by_second(heights, window, ["host"])
+        .select(
+            "host",
+            time_s=pl.col("second").cast(pl.Float64),
+            joiner_height_blocks=pl.col("height").cast(pl.Float64),
+            network_height_blocks=pl.col("network_height").cast(pl.Float64),
+        )
+        .sort("time_s", "host")
+    )

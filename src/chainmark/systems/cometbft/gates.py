@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
 from chainmark.core.manifest import Gate, GateStatus
+from chainmark.systems.cometbft.disturb import planned_starts
 from chainmark.systems.cometbft.ingest import Books, Events
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.workload import Measurement
@@ -22,8 +23,8 @@ def run_gates(
     """All gates of a run, in the order in which a reader asks for them."""
     limits = profile.gates
     transactions, seconds = samples["transaction"], samples["second"]
-    deaths = [incident.what for incident in measurement.incidents]
-    restarts = restarted_nodes(events.scrapes)
+    deaths = measurement.deaths
+    restarts = restarted_nodes(events.scrapes, planned_starts(profile.perturbation))
     sent_share = _share(transactions["tx_schedule_lag_s"].is_not_null())
     lag_s = _quantile(transactions["tx_schedule_lag_s"], 0.99)
     generator_cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
@@ -58,6 +59,7 @@ def run_gates(
             "{:.2f} cores".format,
         ),
         _pressure_gate(_mean(seconds["machine_cpu_pressure"]), limits.cpu_pressure_max),
+        *_companions_gates(measurement),
         *unsent_gate(events.transactions, limits.unsent_by_generator_max),
     ]
 
@@ -84,6 +86,22 @@ def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
     ]
 
 
+def _companions_gates(measurement: Measurement) -> list[Gate]:
+    """Of what was done beside the load, if anything was."""
+    gates = []
+    if (disturber := measurement.disturber) is not None:
+        problems = disturber.problems()
+        all_back = f"all {len(disturber.disturbances)} perturbations"
+        label = "every perturbed node recovered"
+        gates.append(_gate("recovered", label, not problems, "; ".join(problems) or all_back, "all"))
+    if (rotation := measurement.rotation) is not None:
+        problems = rotation.problems()
+        all_joined = f"all {len(rotation.joiners)} nodes"
+        label = "every joining node caught up under load"
+        gates.append(_gate("joined", label, not problems, "; ".join(problems) or all_joined, "all"))
+    return gates
+
+
 def _pressure_gate(pressure: float | None, limit: float) -> Gate:
     """A kernel without pressure figures cannot say that the machine was overloaded, which a reader must know."""
     label = "the machine had time to spare (CPU pressure)"
@@ -93,11 +111,11 @@ def _pressure_gate(pressure: float | None, limit: float) -> Gate:
     return gate.model_copy(update={"status": GateStatus.WARN, "measured": "this kernel does not tell"})
 
 
-def restarted_nodes(scrapes: pl.DataFrame) -> list[str]:
-    """Nodes whose process reported more than one start time."""
+def restarted_nodes(scrapes: pl.DataFrame, planned: Mapping[str, int] | None = None) -> list[str]:
+    """Nodes whose process reported more start times than one, and one more for each start that was planned."""
     starts = scrapes.filter(pl.col("metric") == "process_start_time_seconds")
-    changed = starts.group_by("host").agg(pl.col("value").n_unique()).filter(pl.col("value") > 1)
-    return sorted(changed["host"])
+    found = starts.group_by("host").agg(pl.col("value").n_unique())
+    return sorted(host for host, count in found.iter_rows() if count > 1 + (planned or {}).get(host, 0))
 
 
 def unseen_commits(blocks: pl.DataFrame) -> int:

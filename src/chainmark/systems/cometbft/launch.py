@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import random
+import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -17,8 +18,9 @@ from chainmark.core.storage import storage_errors
 from chainmark.network.addresses import loopback_addresses, require_free_ports
 from chainmark.network.processes import NodeProcess, ProcessGroup
 from chainmark.systems.cometbft.configuration import change_config, change_genesis, describe, flatten
-from chainmark.systems.cometbft.profile import Network, Profile
+from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
+from chainmark.systems.cometbft.shape import Member, Role, members_of
 
 P2P_PORT, RPC_PORT, METRICS_PORT = 26656, 26657, 26660
 TOOL_TIMEOUT_S = 120
@@ -28,10 +30,13 @@ POLL_S = 0.05
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """What network to make: of which binary, by which profile, below which folder, drawn from which seed."""
+    """What network to make: which version by which profile, below which folder, drawn from which seed.
 
-    binary: Path
+    ``binaries`` holds that of every version that the profile names.
+    """
+
     version: str
+    binaries: Mapping[str, Path]
     profile: Profile
     folder: Path
     seed: int
@@ -39,13 +44,22 @@ class NetworkPlan:
 
 @dataclass
 class CometNode:
-    """One node of a running network."""
+    """One node of a network: not yet started, running, or ended."""
 
     name: str
+    role: Role
     address: str
     home: Path
-    process: NodeProcess
+    binary: Path
+    current: NodeProcess | None = None
     healthy_ns: int | None = None
+
+    @property
+    def process(self) -> NodeProcess:
+        """Its process, the newest if it was started more than once."""
+        if self.current is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self.current
 
     @property
     def websocket_url(self) -> str:
@@ -60,16 +74,38 @@ class CometNode:
 
 @dataclass
 class CometNetwork:
-    """A running network."""
+    """A network. ``members`` are all that were generated, absent validators too, which have no process."""
 
-    nodes: list[CometNode]
+    members: list[CometNode]
     processes: ProcessGroup
     configuration: Configuration
+    environment: dict[str, str]
+    binaries: Mapping[str, Path]
     killed: list[str] = field(default_factory=list)
 
+    @property
+    def started(self) -> list[CometNode]:
+        """All that were started, seeds too."""
+        return [node for node in self.members if node.current is not None]
+
+    @property
+    def nodes(self) -> list[CometNode]:
+        """The validators and full nodes that were started."""
+        return [node for node in self.started if node.role in {Role.VALIDATOR, Role.FULL}]
+
+    def node(self, name: str) -> CometNode:
+        """The node of that name."""
+        return next(node for node in self.members if node.name == name)
+
     def alive(self) -> list[CometNode]:
-        """The nodes whose process runs."""
+        """The validators and full nodes whose process runs."""
         return [node for node in self.nodes if node.process.popen.poll() is None]
+
+    def start(self, node: CometNode) -> NodeProcess:
+        """Start a node, or start it anew on the same home."""
+        command = [str(node.binary), "start", "--home", str(node.home)]
+        node.current = self.processes.start(node.name, command, node.home / "node.log", self.environment)
+        return node.current
 
 
 @contextmanager
@@ -83,40 +119,74 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
         UsageError: the profile changes a configuration key that this version does not have.
     """
     shape = plan.profile.network
-    addresses = loopback_addresses(shape.first_address, shape.nodes)
+    members = members_of(plan.profile, plan.version, plan.seed)
+    addresses = loopback_addresses(shape.first_address, len(members))
     require_free_ports(addresses, (P2P_PORT, RPC_PORT, METRICS_PORT))
-    progress.stage(f"generating {shape.nodes} nodes")
-    homes = generate(plan, addresses)
+    progress.stage(f"generating {len(members)} nodes")
+    homes = generate(plan, members, addresses)
     defaults = plan.folder / "defaults"
-    _tool(plan.binary, ["init", "--home", str(defaults)])
+    _tool(plan.binaries[plan.version], ["init", "--home", str(defaults)])
     configuration = describe(homes, defaults)
-    progress.stage(f"starting {shape.nodes} nodes")
+    processors = plan.profile.node.processors
+    environment = {**os.environ, **({"GOMAXPROCS": str(processors)} if processors else {})}
     with ProcessGroup() as processes:
-        nodes = []
-        for (name, home), address in zip(homes.items(), addresses, strict=True):
-            process = processes.start(name, [str(plan.binary), "start", "--home", str(home)], home / "node.log")
-            nodes.append(CometNode(name, address, home, process))
-        network = CometNetwork(nodes, processes, configuration)
+        nodes = [
+            CometNode(member.name, member.role, address, homes[member.name], plan.binaries[member.version])
+            for member, address in zip(members, addresses, strict=True)
+        ]
+        network = CometNetwork(nodes, processes, configuration, environment, plan.binaries)
+        starting = [network.node(member.name) for member in _start_order(members)]
+        progress.stage(f"starting {len(starting)} nodes")
+        for node in starting:
+            network.start(node)
         _wait_until_healthy(network, shape.start_timeout_s, progress)
         yield network
         progress.stage("stopping the nodes")
         network.killed = processes.stop()
 
 
-def generate(plan: NetworkPlan, addresses: list[str]) -> dict[str, Path]:
-    """Let the node's own ``testnet`` command write genesis and configurations, then apply the profile."""
-    network, node = plan.profile.network, plan.profile.node
+def _start_order(members: list[Member]) -> list[Member]:
+    """Seeds first: a node that finds none waits half a minute before it asks again."""
+    return sorted((member for member in members if member.starts), key=lambda member: member.role is not Role.SEED)
+
+
+def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> dict[str, Path]:
+    """Let the nodes' own ``testnet`` command write genesis and configurations, then apply the profile.
+
+    Genesis and keys are those of the subject's version; each node's ``config.toml`` is that of the version it runs.
+    """
+    node = plan.profile.node
     with storage_errors(plan.folder):
         plan.folder.mkdir(parents=True, exist_ok=True)
-    arguments = ["testnet", "--v", str(network.validators), "--n", str(network.full_nodes), "--o", str(plan.folder)]
-    _tool(plan.binary, [*arguments, "--starting-ip-address", addresses[0], "--home", str(plan.folder / "tool")])
-    homes = {f"node{index}": plan.folder / f"node{index}" for index in range(network.nodes)}
-    peers = _peers(plan, homes, addresses)
-    for (name, home), address in zip(homes.items(), addresses, strict=True):
-        changes = _addresses_of(address) | _topology_of(network, peers[name]) | flatten(node.config)
-        change_config(home, {"proxy_app": node.app, **changes}, plan.version)
-        change_genesis(home, flatten(node.genesis), plan.version)
+    drafts = {version: plan.folder / f"drafts-{version}" for version in _versions(plan, members)}
+    for version, folder in drafts.items():
+        _testnet(plan, members, addresses[0], version, folder)
+    homes = {member.name: plan.folder / member.name for member in members}
+    for member in members:
+        with storage_errors(homes[member.name]):
+            (drafts[plan.version] / member.generated).rename(homes[member.name])
+            own = drafts[member.version] / member.generated / "config" / "config.toml"
+            if own.is_file():
+                shutil.copyfile(own, homes[member.name] / "config" / "config.toml")
+    places = _places(plan, homes, addresses)
+    for member, address in zip(members, addresses, strict=True):
+        changes = _addresses_of(address) | _topology_of(member, places) | flatten(node.config)
+        change_config(homes[member.name], {"proxy_app": node.app, **changes}, member.version)
+        change_genesis(homes[member.name], flatten(node.genesis), plan.version)
+    for folder in drafts.values():
+        shutil.rmtree(folder)
     return homes
+
+
+def _versions(plan: NetworkPlan, members: list[Member]) -> list[str]:
+    """The versions of which configurations are needed, the subject's first."""
+    return list(dict.fromkeys([plan.version, *(member.version for member in members)]))
+
+
+def _testnet(plan: NetworkPlan, members: list[Member], first_address: str, version: str, folder: Path) -> None:
+    validators = sum(member.role is Role.VALIDATOR for member in members)
+    arguments = ["testnet", "--v", str(validators), "--n", str(len(members) - validators), "--o", str(folder)]
+    _tool(plan.binaries[version], [*arguments, "--starting-ip-address", first_address, "--home", str(folder / "tool")])
 
 
 def _addresses_of(address: str) -> dict[str, Scalar | list[Scalar]]:
@@ -131,42 +201,26 @@ def _addresses_of(address: str) -> dict[str, Scalar | list[Scalar]]:
     }
 
 
-def _topology_of(network: Network, peers: str) -> dict[str, Scalar | list[Scalar]]:
-    # With peer exchange on, nodes would soon connect to everybody and the topology would not be what was asked for.
-    return {"p2p.persistent_peers": peers, "p2p.pex": network.topology == "full_mesh"}
+def _topology_of(member: Member, places: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
+    # With peer exchange on, nodes would soon connect to everybody and a random topology would not be what was asked
+    # for.
+    changes: dict[str, Scalar | list[Scalar]] = {
+        "p2p.persistent_peers": ",".join(places[peer] for peer in member.peers),
+        "p2p.pex": member.pex,
+    }
+    if member.seeds:
+        changes["p2p.seeds"] = ",".join(places[seed] for seed in member.seeds)
+    if member.role is Role.SEED:
+        changes["p2p.seed_mode"] = True
+    return changes
 
 
-def _peers(plan: NetworkPlan, homes: Mapping[str, Path], addresses: list[str]) -> dict[str, str]:
-    """``persistent_peers`` of every node: all others, or ``peers_per_node`` random ones that leave no node cut off."""
-    ids = [_tool(plan.binary, ["show-node-id", "--home", str(home)]).strip() for home in homes.values()]
+def _places(plan: NetworkPlan, homes: Mapping[str, Path], addresses: list[str]) -> dict[str, str]:
+    """Where each node is dialled: its id, address and port, as configurations name it."""
+    binary = plan.binaries[plan.version]
+    ids = [_tool(binary, ["show-node-id", "--home", str(home)]).strip() for home in homes.values()]
     places = [f"{node_id}@{address}:{P2P_PORT}" for node_id, address in zip(ids, addresses, strict=True)]
-    dialled = peer_choice(plan.profile.network, plan.seed)
-    return {name: ",".join(places[peer] for peer in dialled[index]) for index, name in enumerate(homes)}
-
-
-def peer_choice(network: Network, seed: int) -> list[list[int]]:
-    """Whom each node dials, by number. Random graphs are drawn again until they are connected."""
-    others = [[peer for peer in range(network.nodes) if peer != node] for node in range(network.nodes)]
-    if network.topology == "full_mesh":
-        return others
-    draw = random.Random(seed)  # noqa: S311 - a topology, not a secret
-    while True:
-        chosen = [sorted(draw.sample(peers, network.peers_per_node)) for peers in others]
-        if _connected(chosen):
-            return chosen
-
-
-def _connected(dialled: list[list[int]]) -> bool:
-    neighbours: list[set[int]] = [set(peers) for peers in dialled]
-    for node, peers in enumerate(dialled):
-        for peer in peers:
-            neighbours[peer].add(node)
-    reached, waiting = {0}, [0]
-    while waiting:
-        for peer in neighbours[waiting.pop()] - reached:
-            reached.add(peer)
-            waiting.append(peer)
-    return len(reached) == len(dialled)
+    return dict(zip(homes, places, strict=True))
 
 
 def _tool(binary: Path, arguments: list[str]) -> str:
@@ -180,10 +234,10 @@ def _tool(binary: Path, arguments: list[str]) -> str:
 
 
 def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progress) -> None:
-    """Until every node answers and has made two blocks; records when each did."""
+    """Until every node answers and has two blocks (a seed need not have any); records when each did."""
     began = time.monotonic()
-    clients = {node.name: RpcClient(node.address, timeout_s=2.0) for node in network.nodes}
-    while waiting := [node for node in network.nodes if node.healthy_ns is None]:
+    clients = {node.name: RpcClient(node.address, timeout_s=2.0) for node in network.started}
+    while waiting := [node for node in network.started if node.healthy_ns is None]:
         if deaths := network.processes.deaths():
             raise EnvironmentFailure(f"{deaths[0]} while the network started", _last_lines(network, deaths[0]))
         if time.monotonic() - began > timeout_s:
@@ -192,19 +246,20 @@ def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progr
                 "its last log lines:\n" + waiting[0].process.last_log_lines(),
             )
         for node in waiting:
-            if _height(clients[node.name]) >= HEALTHY_HEIGHT:
+            if _height(clients[node.name]) >= (0 if node.role is Role.SEED else HEALTHY_HEIGHT):
                 node.healthy_ns = time.time_ns()
-        progress.update(1 - len(waiting) / len(network.nodes), f"{len(waiting)} not yet healthy")
+        progress.update(1 - len(waiting) / len(network.started), f"{len(waiting)} not yet healthy")
         time.sleep(POLL_S)
 
 
 def _last_lines(network: CometNetwork, death: str) -> str:
-    node = next(node for node in network.nodes if death.startswith(f"{node.name} "))
+    node = next(node for node in network.started if death.startswith(f"{node.name} "))
     return "its last log lines:\n" + node.process.last_log_lines()
 
 
 def _height(client: RpcClient) -> int:
+    """The node's height, or -1 where it does not answer."""
     try:
         return client.height()
     except RpcError:
-        return 0
+        return -1

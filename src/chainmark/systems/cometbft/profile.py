@@ -15,6 +15,10 @@ MAX_RATE = 50_000
 # The node's default cache (10,000 transactions) lets old transactions come back under load.
 CONFIG: Mapping[str, Mapping[str, Any]] = {"mempool": {"cache_size": 200_000}}
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
+# Of the network, what every run states; anything else only where it was changed, so that what a later version of
+# chainmark can do besides does not keep its runs from being compared with earlier ones.
+_NETWORK_ALWAYS = {"validators", "full_nodes", "topology", "peers_per_node"}
+_NOT_WORKLOAD = {"first_address", "start_timeout_s", "check_capacity", "allow_halt"}
 
 
 def _on_top_of_our_own(changes: dict[str, Any]) -> dict[str, Any]:
@@ -32,9 +36,20 @@ class Network(BaseModel):
 
     validators: Annotated[int, Field(ge=1, le=200)] = 4
     full_nodes: Annotated[int, Field(ge=0, le=200)] = 0
-    topology: Literal["full_mesh", "random"] = "full_mesh"
+    # Nodes that only tell others whom they may dial; with topology = "seeds".
+    seeds: Annotated[int, Field(ge=0, le=50)] = 0
+    topology: Literal["full_mesh", "random", "seeds"] = "full_mesh"
     # Only with topology = "random": how many peers each node dials.
     peers_per_node: Annotated[int, Field(ge=1, le=50)] = 5
+    # The last validators are in the genesis but never started: absent stake.
+    absent_validators: Annotated[int, Field(ge=0, le=200)] = 0
+    # Too much of the stake absent halts the chain for ever; this says that this is the point.
+    allow_halt: bool = False
+    # A network of two versions: so large a share of the nodes, evenly spread, runs the other one.
+    other_version: str = ""
+    other_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    # Whether to refuse a network that this machine certainly cannot keep going.
+    check_capacity: bool = True
     first_address: str = "127.1.0.1"
     # 50 nodes on 2 cores need 15 s; a node that needs four times that has a problem.
     start_timeout_s: Seconds = 60.0
@@ -43,6 +58,41 @@ class Network(BaseModel):
     def nodes(self) -> int:
         """Validators and full nodes together."""
         return self.validators + self.full_nodes
+
+    @property
+    def first_absent(self) -> int:
+        """The number of the first validator that is not started, or that of the first full node."""
+        return self.validators - self.absent_validators
+
+    @property
+    def started_nodes(self) -> list[int]:
+        """The numbers of the validators and full nodes that are started."""
+        return [*range(self.first_absent), *range(self.validators, self.nodes)]
+
+    @model_validator(mode="after")
+    def _nodes_can_meet(self) -> Network:
+        if self.topology == "random" and self.peers_per_node >= self.nodes:
+            raise ValueError(
+                f"`network.peers_per_node` is {self.peers_per_node}, but a node has only {self.nodes - 1} others"
+            )
+        if (self.topology == "seeds") != (self.seeds > 0):
+            raise ValueError(
+                f'`network.seeds` is {self.seeds} and `network.topology` is "{self.topology}", but seeds and the '
+                'topology "seeds" need each other'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _blocks_can_be_made(self) -> Network:
+        # More than two thirds of the power must vote for a block.
+        if 3 * self.first_absent <= 2 * self.validators and not self.allow_halt:
+            raise ValueError(
+                f"`network.absent_validators` is {self.absent_validators} of {self.validators}, which halts the chain: "
+                "more than two thirds of the power must be there (`--set network.allow_halt=true` does it nevertheless)"
+            )
+        if self.first_absent < 1:
+            raise ValueError("`network.absent_validators` leaves no validator to start")
+        return self
 
 
 class Load(BaseModel):
@@ -82,10 +132,53 @@ class Node(BaseModel):
     model_config = _SECTION
 
     app: str = "kvstore"
+    # Processors that Go lets each node use at once (GOMAXPROCS); 0 leaves it to Go, which takes all.
+    processors: Annotated[int, Field(ge=0, le=1024)] = 0
     # config.toml by section and key, on top of CONFIG.
     config: Annotated[dict[str, Any], AfterValidator(_on_top_of_our_own)] = Field(default={}, validate_default=True)
     # genesis.json below its root, e.g. consensus_params.feature.pbts_enable_height = "1".
     genesis: dict[str, Any] = {}
+
+
+class Perturbation(BaseModel):
+    """One thing that is done to nodes while the load runs, and undone."""
+
+    model_config = _SECTION
+
+    kind: Literal["kill", "pause", "restart", "disconnect", "upgrade", "partition"]
+    # By number; of a partition, those of one half.
+    nodes: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    # Seconds into the window, which begins after the load's warm-up.
+    at_s: Seconds
+    # How long it lasts; a restart takes as long as the node takes to stop.
+    for_s: Seconds = 0.0
+    # Only of an upgrade: what the node runs afterwards.
+    version: str = ""
+
+    @property
+    def end_s(self) -> float:
+        """When it is undone, in seconds into the window."""
+        return self.at_s + self.for_s
+
+    @model_validator(mode="after")
+    def _a_version_belongs_to_an_upgrade(self) -> Perturbation:
+        if self.kind == "upgrade" and not self.version:
+            raise ValueError("a perturbation `upgrade` needs the `version` that its nodes run afterwards")
+        if self.kind != "upgrade" and self.version:
+            raise ValueError(f"a perturbation `{self.kind}` has no `version`; only an `upgrade` has")
+        return self
+
+
+class Rotating(BaseModel):
+    """Full nodes that join one after another under load, without any data, and leave when they have caught up."""
+
+    model_config = _SECTION
+
+    joiners: Annotated[int, Field(ge=0, le=100)] = 0
+    # The first joins when the network has this height: there must be something to catch up with.
+    min_height: Annotated[int, Field(ge=1)] = 20
+    # Who has not caught up by then counts as not joined.
+    catch_up_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
 
 
 class Gates(BaseModel):
@@ -134,26 +227,62 @@ class Profile(BaseModel):
     node: Node = Node()
     gates: Gates = Gates()
     saturation: Saturation = Saturation()
+    perturbation: list[Perturbation] = []
+    # How long a node may take to recover from a perturbation.
+    recovery_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    rotating: Rotating = Rotating()
 
     @model_validator(mode="after")
     def _targets_exist(self) -> Profile:
-        beyond = [target for target in self.load.targets if target >= self.network.nodes]
+        network = self.network
+        beyond = [target for target in self.load.targets if target >= network.nodes]
         if beyond:
-            raise ValueError(f"`load.targets` names node {beyond[0]}, but the nodes are 0 to {self.network.nodes - 1}")
-        if self.network.topology == "random" and self.network.peers_per_node >= self.network.nodes:
-            raise ValueError(
-                f"`network.peers_per_node` is {self.network.peers_per_node}, but a node has only "
-                f"{self.network.nodes - 1} others"
-            )
+            raise ValueError(f"`load.targets` names node {beyond[0]}, but the nodes are 0 to {network.nodes - 1}")
+        absent = [target for target in self.load.targets if target not in network.started_nodes]
+        if absent:
+            raise ValueError(f"`load.targets` names node {absent[0]}, but that validator is absent")
         return self
+
+    @model_validator(mode="after")
+    def _perturbations_are_possible(self) -> Profile:
+        for index, one in enumerate(self.perturbation):
+            name = f"perturbation {index + 1} ({one.kind})"
+            strangers = [node for node in one.nodes if node not in self.network.started_nodes]
+            if strangers:
+                raise ValueError(f"{name} names node {strangers[0]}, which is not started")
+            loaded = sorted(set(one.nodes) & set(self.load.targets))
+            if loaded and one.kind != "partition":
+                raise ValueError(f"{name} names node {loaded[0]}, which the load is sent to; perturb another one")
+            if one.end_s > self.load.duration_s:
+                raise ValueError(
+                    f"{name} ends {one.end_s:g} s into the window, but `load.duration_s` is {self.load.duration_s:g}"
+                )
+            if one.kind == "partition" and set(one.nodes) >= set(self.network.started_nodes):
+                raise ValueError(f"{name} names all nodes, but it takes two sides")
+            for other in self.perturbation[:index]:
+                shared = set(one.nodes) & set(other.nodes)
+                if shared and one.at_s < other.end_s and other.at_s < one.end_s:
+                    raise ValueError(f"{name} begins on node {min(shared)} while an earlier one lasts")
+        return self
+
+    @property
+    def other_versions(self) -> list[str]:
+        """The versions that nodes run besides the subject's."""
+        upgraded = [one.version for one in self.perturbation if one.version]
+        return list(dict.fromkeys(version for version in [self.network.other_version, *upgraded] if version))
 
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
         """What two runs must share: the load and the network, not the nodes' configuration (it is the subject's)."""
-        sections: dict[str, BaseModel] = {"load": self.load, "network": self.network}
-        flat: dict[str, Scalar | list[Scalar]] = {
-            f"{section}.{key}": value
-            for section, model in sections.items()
-            for key, value in model.model_dump().items()
-            if key not in {"first_address", "start_timeout_s"}
+        flat: dict[str, Scalar | list[Scalar]] = {f"load.{key}": value for key, value in self.load.model_dump().items()}
+        flat |= {
+            f"network.{key}": value
+            for key, value in self.network.model_dump().items()
+            if key in _NETWORK_ALWAYS or (key not in _NOT_WORKLOAD and value != Network.model_fields[key].default)
         }
+        if self.node.processors:
+            flat["node.processors"] = self.node.processors
+        for index, one in enumerate(self.perturbation):
+            flat |= {f"perturbation.{index + 1}.{key}": value for key, value in one.model_dump().items()}
+        if self.rotating.joiners:
+            flat |= {f"rotating.{key}": value for key, value in self.rotating.model_dump().items()}
         return {**flat, "node.app": self.node.app}

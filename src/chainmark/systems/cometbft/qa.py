@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from chainmark.network.emulation import available
+from chainmark.systems.cometbft.nodes import MODULE
 from chainmark.systems.cometbft.profile import Profile
 
 PLANS = ("quick", "standard", "full")
@@ -43,9 +46,19 @@ def lacking(need: str, versions: Sequence[str]) -> str:
 
 
 def _lacking_namespaces() -> str:
-    if os.geteuid() != 0:
-        return "network namespaces, for which chainmark must run as root"
-    return "" if Path("/dev/net/tun").exists() else "network namespaces with TUN devices (/dev/net/tun is missing)"
+    found = available()
+    return "" if found.backends else found.lacks or "network namespaces"
+
+
+def commit(version: str) -> str:
+    """The commit of a version, as the module proxy told it when the version was fetched; "" where it did not."""
+    root = os.environ.get("GOMODCACHE") or str(Path(os.environ.get("GOPATH") or Path.home() / "go") / "pkg" / "mod")
+    path = Path(root) / "cache" / "download" / MODULE / "@v" / f"{version}.info"
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return str(told.get("Origin", {}).get("Hash", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def expected_seconds(profile: Profile) -> float:

@@ -54,6 +54,14 @@ class Block:
         return [hashlib.sha256(transaction).digest() for transaction in self.transactions]
 
 
+@dataclass(frozen=True)
+class SyncState:
+    """How far a node is."""
+
+    height: int
+    catching_up: bool
+
+
 class RpcClient:
     """A client of one node."""
 
@@ -88,7 +96,12 @@ class RpcClient:
 
     def height(self) -> int:
         """The latest height the node knows."""
-        return int(self.call("status")["sync_info"]["latest_block_height"])
+        return self.sync_state().height
+
+    def sync_state(self) -> SyncState:
+        """The latest height the node knows, and whether it is still catching up with the network."""
+        sync = self.call("status")["sync_info"]
+        return SyncState(int(sync["latest_block_height"]), bool(sync["catching_up"]))
 
     def mempool_size(self) -> int:
         """Transactions waiting in the node's mempool."""

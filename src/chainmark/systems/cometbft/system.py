@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+import psutil
 from pydantic import BaseModel
 
 from chainmark._native import check_transaction_size
@@ -23,6 +25,7 @@ from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.base import Execution, Imported, ImportOrder, Order
 from chainmark.systems.cometbft import nodes, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
+from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
 from chainmark.systems.cometbft.ingest import balance, collect
@@ -30,6 +33,7 @@ from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
+from chainmark.systems.cometbft.shape import members_of, require_capacity
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
 from chainmark.systems.profiles import check_profile
 from chainmark.systems.sweeping import CellLoad, SweepPlan
@@ -82,6 +86,10 @@ class CometBft:
         """Whether this machine has namespaces and both versions their applications."""
         return qa.lacking(need, versions)
 
+    def commit(self, version: str) -> str:
+        """As the module proxy says."""
+        return qa.commit(version)
+
     def expected_seconds(self, profile: BaseModel) -> float:
         """The load and what is around it."""
         return qa.expected_seconds(cast(Profile, profile))
@@ -97,22 +105,26 @@ class CometBft:
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
         comet = cast(Profile, profile)
+        require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = nodes.install(order.version)
+        others = [nodes.install(version) for version in comet.other_versions]
         _require_space(run.path, comet)
         homes = run.path / "homes"
-        plan = NetworkPlan(nodes.binary_path(order.version), order.version, comet, homes, order.seed)
+        binaries = {one.version: nodes.binary_path(one.version) for one in (subject, *others)}
+        plan = NetworkPlan(order.version, binaries, comet, homes, order.seed)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         with running_network(plan, progress) as network:
-            load_order = LoadOrder(comet.load, order.seed, experiment_id)
+            load_order = LoadOrder(comet, order.seed, experiment_id)
             measurement = measure(network, load_order, run.raw, progress)
             events = collect(measurement, experiment_id, progress)
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
         for name in ("transactions", "blocks", "scrapes"):
             run.write_events(name, getattr(events, name))
-        sampled = Sampled(measurement.sampler.processes(), measurement.sampler.pressure())
-        run.write_events("processes", sampled.processes)
-        run.write_events("pressure", sampled.pressure)
+        sampled = _sampled(measurement)
+        for name, frame in vars(sampled).items():
+            if frame is not None:
+                run.write_events(name, frame)
         found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
         books = balance(
             events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
@@ -121,11 +133,11 @@ class CometBft:
             subject=subject,
             samples=found,
             configuration=network.configuration,
-            conditions=conditions(network.configuration),
-            counts=books.counts,
+            conditions={**conditions(network.configuration), **_versions(comet, order)},
+            counts=books.counts | _dropped_peers(measurement),
             gates=run_gates(comet, measurement, events, books, found),
             incidents=measurement.incidents,
-            warnings=_warnings(network, measurement),
+            warnings=_warnings(network, measurement, comet),
         )
 
     def parts(self, order: ImportOrder) -> list[str]:
@@ -186,10 +198,21 @@ def conditions(configuration: Configuration) -> dict[str, str]:
     }
 
 
+def _versions(profile: Profile, order: Order) -> dict[str, str]:
+    """How many nodes run which version, where it is not one; the subject's first."""
+    if not profile.network.other_version:
+        return {}
+    running = [member.version for member in members_of(profile, order.version, order.seed) if member.starts]
+    found = {version: running.count(version) for version in (order.version, *sorted(set(running) - {order.version}))}
+    return {"versions": ", ".join(f"{count} × {version}" for version, count in found.items())}
+
+
 def _require_space(folder: Path, profile: Profile) -> None:
     load = profile.load
     offered_bytes = offered_transactions(load) * load.size_bytes
-    needed_bytes = profile.network.nodes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)
+    network = profile.network
+    homes = network.nodes + network.seeds + profile.rotating.joiners
+    needed_bytes = homes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise EnvironmentFailure(
@@ -203,14 +226,14 @@ def _start_up(network: CometNetwork) -> dict[str, float]:
     """Seconds from each node's start until it was healthy."""
     return {
         node.name: (node.healthy_ns - node.process.started_ns) / NS
-        for node in network.nodes
+        for node in network.started
         if node.healthy_ns is not None
     }
 
 
 def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> None:
     """Keep every node's log and configuration; its home only on request."""
-    for node in network.nodes:
+    for node in network.started:
         compress_file(node.home / "node.log", run.raw / "logs" / f"{node.name}.log.zst")
         for name in ("config.toml", "genesis.json"):
             target = run.raw / "configuration" / node.name / name
@@ -221,8 +244,27 @@ def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> No
         shutil.rmtree(run.path / "homes")
 
 
-def _warnings(network: CometNetwork, measurement: Measurement) -> list[str]:
+def _sampled(measurement: Measurement) -> Sampled:
+    disturber, rotation = measurement.disturber, measurement.rotation
+    return Sampled(
+        processes=measurement.sampler.processes(),
+        pressure=measurement.sampler.pressure(),
+        perturbations=disturber.frame() if disturber else None,
+        joiners=rotation.frame() if rotation else None,
+        heights=rotation.heights() if rotation else None,
+    )
+
+
+def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
+    """By node, how often it dropped a peer because of an error; nothing where none did."""
+    dropped = {name: reasons.total() for name, reasons in measurement.broken_connections.items()}
+    return {"dropped peers": dropped} if any(dropped.values()) else {}
+
+
+def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile) -> list[str]:
     found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
+    if not profile.perturbation and not profile.rotating.joiners:  # these are meant to break connections
+        found += told(measurement.broken_connections)
     if measurement.scrapes_missed:
         found.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
     if measurement.observer_reconnects:

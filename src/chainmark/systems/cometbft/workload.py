@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,9 +19,13 @@ from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
+from chainmark.systems.cometbft.connections import broken_connections
 from chainmark.systems.cometbft.current import current_figures
+from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
+from chainmark.systems.cometbft.instruments import Companion, Instruments
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode
-from chainmark.systems.cometbft.profile import Load
+from chainmark.systems.cometbft.profile import Load, Profile
+from chainmark.systems.cometbft.rotating import Rotation
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 
 if TYPE_CHECKING:
@@ -52,15 +57,25 @@ class Measurement:
     reader: CometNode
     observer_reconnects: int
     incidents: list[Incident] = field(default_factory=list)
+    deaths: list[str] = field(default_factory=list)
+    disturber: Disturber | None = None
+    rotation: Rotation | None = None
+    broken_connections: dict[str, Counter[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class LoadOrder:
-    """The load of one run: what to offer, from which seed, under which id."""
+    """The load of one run: what to offer, from which seed, under which id; the profile says what else happens."""
 
-    load: Load
+    profile: Profile
     seed: int
     experiment_id: bytes
+    links: CuttableLinks | None = None
+
+    @property
+    def load(self) -> Load:
+        """The profile's load."""
+        return self.profile.load
 
 
 def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progress) -> Measurement:
@@ -70,27 +85,30 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         UsageError: the transaction size cannot be reached by the payload's encoding.
         EnvironmentFailure: the load's node cannot be reached, all nodes died, or the disk is full.
     """
-    targets = [network.nodes[index] for index in order.load.targets]
-    sampler = ResourceSampler({node.name: node.process.pid for node in network.nodes})
-    scraper = Scraper({node.name: node.metrics_url for node in network.nodes}, raw / "scrapes")
+    targets = [network.node(f"node{index}") for index in order.load.targets]
+    sampler = ResourceSampler({node.name: node.process.pid for node in network.started})
+    scraper = Scraper({node.name: node.metrics_url for node in network.started}, raw / "scrapes")
     load = _prepare(order, targets)
     observer = EventObserver(targets[0].websocket_url, COMMIT_QUERY)
     with _ticking(sampler, scraper) as tickers, _observing(observer) as observed:
         first_height = _reader_height(network)
         start_ns = _start(load)
-        watch = _Watch(network, tickers, raw)
+        instruments = Instruments(network, sampler, scraper)
+        disturber, rotation = _companions(instruments, order, start_ns)
+        watch = _Watch(network, tickers, raw, [one for one in (disturber, rotation) if one is not None])
         with live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)):
             progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
             records = _run_load(load, watch, progress)
             progress.stage("draining the mempools")
             drained, pending, last_height = _drain(watch, order.load.drain_timeout_s, progress)
+        broken = broken_connections({node.name: node.home / "node.log" for node in network.nodes})
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
         start_ns=start_ns,
         records=records,
         observed=observed,
         sampler=sampler,
-        scrape_files={node.name: raw / "scrapes" / f"{node.name}.prom.zst" for node in network.nodes},
+        scrape_files={name: raw / "scrapes" / f"{name}.prom.zst" for name in scraper.kept},
         scrapes_missed=sum(scraper.missed.values()),
         first_height=first_height,
         last_height=last_height,
@@ -98,8 +116,26 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         pending=pending,
         reader=network.alive()[0],
         observer_reconnects=observer.reconnects(),
-        incidents=watch.incidents,
+        incidents=sorted([*watch.incidents, *instruments.incidents], key=lambda incident: incident.time_ns),
+        deaths=[incident.what for incident in watch.incidents],
+        disturber=disturber,
+        rotation=rotation,
+        broken_connections=broken,
     )
+
+
+def _companions(instruments: Instruments, order: LoadOrder, start_ns: int) -> tuple[Disturber | None, Rotation | None]:
+    """What else happens while the load runs, if anything does."""
+    profile = order.profile
+    window_start_ns = start_ns + round(order.load.warm_up_s * 1e9)
+    disturber = rotation = None
+    if profile.perturbation:
+        disturber = Disturber(
+            instruments, profile.perturbation, window_start_ns, profile.recovery_timeout_s, order.links
+        )
+    if profile.rotating.joiners:
+        rotation = Rotation(instruments, profile.rotating)
+    return disturber, rotation
 
 
 def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
@@ -156,10 +192,14 @@ def _observing(observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
 
 
 class _Watch:
-    """Looks at what must not go unnoticed while a run lasts: dead nodes, a dead sampler, a full disk."""
+    """Looks at what must not go unnoticed while a run lasts: dead nodes, a dead sampler, a full disk.
 
-    def __init__(self, network: CometNetwork, tickers: list[Ticker], folder: Path) -> None:
+    It also makes the companions take their next steps.
+    """
+
+    def __init__(self, network: CometNetwork, tickers: list[Ticker], folder: Path, companions: list[Companion]) -> None:
         self.network = network
+        self.companions = companions
         self.incidents: list[Incident] = []
         self._tickers = tickers
         self._folder = folder
@@ -189,6 +229,16 @@ class _Watch:
         for ticker in self._tickers:
             if (error := ticker.error()) is not None:
                 raise error
+        for companion in self.companions:
+            companion.step()
+
+    def rest(self) -> None:
+        """Wait until it is time to look again."""
+        time.sleep(min([POLL_S, *(companion.rest_s() for companion in self.companions)]))
+
+    def finished(self) -> bool:
+        """Whether nothing more is to be done beside the load."""
+        return all(companion.finished() for companion in self.companions)
 
 
 def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadResult:
@@ -198,10 +248,12 @@ def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadR
             state = load.progress()
             detail = f"{state['sent']:,} sent, {state['accepted']:,} accepted"
             progress.update(state["due"] / max(1, state["offered"]), detail)
-            time.sleep(POLL_S)
+            watch.rest()
     finally:
         load.stop()
         records = load.finish()
+    for companion in watch.companions:
+        companion.load_ended()
     return records
 
 
@@ -211,7 +263,7 @@ def _reader_height(network: CometNetwork) -> int:
 
 
 def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> tuple[bool, int, int]:
-    """Wait until all mempools are empty and stay so for two more blocks.
+    """Wait until all mempools are empty and stay so for two more blocks, and nothing is done any more beside the load.
 
     Returns:
         Whether that was reached within the limit, the transactions left (the fullest mempool), and the last height.
@@ -219,17 +271,19 @@ def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> tuple[bool, i
     began = time.monotonic()
     empty_at: int | None = None
     pending, height = 0, 0
-    while (elapsed := time.monotonic() - began) < timeout_s:
+    while (elapsed := time.monotonic() - began) < timeout_s or not watch.finished():
         watch.look()
         pending, height = _mempools(watch.network)
         if pending:
             empty_at = None
         elif empty_at is None:
             empty_at = height
-        elif height >= empty_at + BLOCKS_AFTER_DRAIN:
+        elif height >= empty_at + BLOCKS_AFTER_DRAIN and watch.finished():
             return True, 0, height
-        progress.update(elapsed / timeout_s, f"{pending:,} transactions wait" if pending else "two more blocks")
-        time.sleep(POLL_S)
+        progress.update(
+            min(1.0, elapsed / timeout_s), f"{pending:,} transactions wait" if pending else "two more blocks"
+        )
+        watch.rest()
     return False, pending, height
 
 

@@ -19,9 +19,9 @@ from chainmark.systems.cometbft.analyse import (
 )
 from chainmark.systems.cometbft.gates import restarted_nodes
 from chainmark.systems.cometbft.ingest import Events, _places, observed_commits, read_page
-from chainmark.systems.cometbft.launch import peer_choice
 from chainmark.systems.cometbft.profile import Network
 from chainmark.systems.cometbft.rpc import Block, RpcError, parse_time
+from chainmark.systems.cometbft.shape import peer_choice
 
 BLOCKS = pl.DataFrame(
     {

@@ -1,0 +1,150 @@
+//! Datagrams through the switch at a fixed rate, and how late each came against what was intended.
+//!
+//! `flood PACKETS_PER_S SECONDS PAYLOAD_BYTES DELAY_MS NODES` prints figures as JSON. The sender and the receiver share
+//! a core, the switch has another to itself. Each packet carries its moment of sending, so the error holds everything on
+//! the way: the device's queue, the switch and the receiver's wake-up.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use chainmark_net::{DelaySwitch, LineSettings, Namespace, Port, SwitchConfig};
+use hdrhistogram::Histogram;
+
+const MAGIC_LAST: u64 = u64::MAX;
+const NS_PER_S: u64 = 1_000_000_000;
+
+struct Order {
+    rate_per_s: u64,
+    seconds: u64,
+    payload: usize,
+    delay_ns: u64,
+    nodes: usize,
+}
+
+fn order() -> Order {
+    let numbers: Vec<u64> = std::env::args().skip(1).map(|text| text.parse().expect("a whole number")).collect();
+    let [rate_per_s, seconds, payload, delay_ms, nodes] = numbers[..] else {
+        panic!("five numbers: packets per second, seconds, bytes of payload, delay in ms, nodes");
+    };
+    Order { rate_per_s, seconds, payload: payload as usize, delay_ns: delay_ms * 1_000_000, nodes: nodes as usize }
+}
+
+/// What the receiver saw.
+struct Seen {
+    error_ns: Histogram<u64>,
+    received: u64,
+    reordered: u64,
+    early: u64,
+}
+
+/// Receive on all sockets until told to stop; sequence numbers must grow within each pair.
+fn receive(sockets: &[UdpSocket], order: &Order, begin: Instant, stop: &AtomicBool) -> Seen {
+    let nodes = order.nodes;
+    let histogram = Histogram::new_with_max(60 * NS_PER_S, 3).expect("constants that fit");
+    let mut seen = Seen { error_ns: histogram, received: 0, reordered: 0, early: 0 };
+    let mut last = vec![0u64; nodes * nodes];
+    let mut buffer = [0; 2048];
+    while !stop.load(Ordering::Relaxed) {
+        let mut idle = true;
+        for (to, socket) in sockets.iter().enumerate() {
+            while let Ok(bytes) = socket.recv(&mut buffer) {
+                idle = false;
+                let word = |at: usize| u64::from_be_bytes(buffer[at..at + 8].try_into().expect("eight bytes"));
+                let (sent_ns, number, from) = (word(0), word(8), word(16) as usize);
+                debug_assert!(bytes >= 24 && number != MAGIC_LAST);
+                let took_ns = begin.elapsed().as_nanos() as u64 - sent_ns;
+                seen.received += 1;
+                seen.early += u64::from(took_ns < order.delay_ns);
+                seen.error_ns.saturating_record(took_ns.saturating_sub(order.delay_ns));
+                let previous = &mut last[from * nodes + to];
+                seen.reordered += u64::from(number <= *previous);
+                *previous = number;
+            }
+        }
+        if idle {
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+    seen
+}
+
+/// Send to every ordered pair in turn, evenly spaced; what is late is sent at once.
+fn send(sockets: &[UdpSocket], order: &Order, begin: Instant) -> u64 {
+    let nodes = order.nodes;
+    let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect();
+    let pairs: Vec<(usize, usize)> = (0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes)).collect();
+    let pairs: Vec<(usize, usize)> = pairs.into_iter().filter(|(from, to)| from != to).collect();
+    let mut message = vec![0; order.payload.max(24)];
+    let total = order.rate_per_s * order.seconds;
+    let (mut sent, start) = (0, Instant::now());
+    for number in 0..total {
+        let due = start + Duration::from_nanos(number * NS_PER_S / order.rate_per_s);
+        if let Some(wait) = due.checked_duration_since(Instant::now()) {
+            if wait > Duration::from_micros(60) {
+                std::thread::sleep(wait);
+            }
+        }
+        let (from, to) = pairs[(number % pairs.len() as u64) as usize];
+        message[8..16].copy_from_slice(&(number + 1).to_be_bytes());
+        message[16..24].copy_from_slice(&(from as u64).to_be_bytes());
+        message[0..8].copy_from_slice(&(begin.elapsed().as_nanos() as u64).to_be_bytes());
+        sent += u64::from(sockets[from].send_to(&message, addresses[to]).is_ok());
+    }
+    sent
+}
+
+fn main() {
+    let order = order();
+    let namespaces: Vec<Namespace> = (0..order.nodes).map(|_| Namespace::new().expect("namespaces")).collect();
+    let address = |node: usize| Ipv4Addr::new(198, 19, 255, node as u8 + 1);
+    let ports: Vec<Port> = namespaces
+        .iter()
+        .enumerate()
+        .map(|(node, namespace)| Port { namespace: Some(namespace), device: "wan0", address: address(node) })
+        .collect();
+    let line = LineSettings { delay_ns: order.delay_ns, ..LineSettings::default() };
+    let lines = vec![line; order.nodes * order.nodes];
+    let config = SwitchConfig { ports, lines, spared: None, mtu: 1500, seed: 1 };
+    let switch = DelaySwitch::start(&config).expect("a switch");
+    let bind = |node: usize| {
+        let socket = namespaces[node].enter(|| Ok(UdpSocket::bind((address(node), 7000)).expect("a port")));
+        let socket = socket.expect("a namespace");
+        socket.set_nonblocking(true).expect("a socket");
+        socket
+    };
+    let sockets: Vec<UdpSocket> = (0..order.nodes).map(bind).collect();
+    let (begin, stop) = (Instant::now(), AtomicBool::new(false));
+    let (sent, send_s, seen) = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&sockets, &order, begin, &stop));
+        let started = Instant::now();
+        let sent = send(&sockets, &order, begin);
+        let send_s = started.elapsed().as_secs_f64();
+        std::thread::sleep(Duration::from_nanos(order.delay_ns) + Duration::from_millis(200));
+        stop.store(true, Ordering::Relaxed);
+        (sent, send_s, receiver.join().expect("the receiver does not panic"))
+    });
+    let stats = switch.stop().expect("the switch runs");
+    assert!(stats.books.balanced());
+    let quantile = |share| seen.error_ns.value_at_quantile(share);
+    println!(
+        "{{\"sent\": {sent}, \"send_s\": {send_s:.3}, \"received\": {}, \"reordered\": {}, \"early\": {}, \
+         \"path_p50_ns\": {}, \"path_p99_ns\": {}, \"path_max_ns\": {}, \"switch_p50_ns\": {}, \"switch_p99_ns\": {}, \
+         \"switch_max_ns\": {}, \"switch_cpu_s\": {:.3}, \"delivered\": {}, \"unread\": {}, \"queue_full\": {}, \
+         \"realtime\": {}}}",
+        seen.received,
+        seen.reordered,
+        seen.early,
+        quantile(0.5),
+        quantile(0.99),
+        seen.error_ns.max(),
+        stats.error.p50_ns,
+        stats.error.p99_ns,
+        stats.error.max_ns,
+        stats.cpu_ns as f64 / 1e9,
+        stats.books.delivered,
+        stats.unread,
+        stats.books.queue_full,
+        stats.realtime,
+    );
+}

@@ -1,0 +1,84 @@
+"""What an experiment that was killed may have left: removed at the next start.
+
+The kernel removes namespaces, devices and processes with the process that made them. What could still be there is a
+process that was killed in the moment of starting another one, and what that one holds.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.network.namespaces import OWNER_VARIABLE, network_of_device, required_tool, start_ticks, try_lock
+
+_DEVICES = Path("/sys/class/net")
+_WAIT_S = 5.0
+
+
+def remove_leftovers() -> list[str]:
+    """End processes in namespaces whose owner is gone, and remove devices of networks that nobody claims.
+
+    Returns:
+        A sentence for each thing that was removed.
+
+    Raises:
+        EnvironmentFailure: something may not be removed.
+    """
+    return [*_end_orphans(), *_remove_devices()]
+
+
+def _end_orphans() -> list[str]:
+    orphans = []
+    for process in psutil.process_iter():
+        try:
+            owner = process.environ().get(OWNER_VARIABLE)
+        except (psutil.Error, OSError):
+            continue
+        if owner is not None and not _lives(owner):
+            orphans.append(process)
+    told = []
+    for process in orphans:
+        try:
+            name = process.name()
+            process.kill()
+            process.wait(_WAIT_S)
+        except psutil.NoSuchProcess:
+            continue
+        except psutil.Error as error:
+            raise EnvironmentFailure(
+                f"process {process.pid} of an experiment that was killed cannot be ended", f"`kill -9 {process.pid}`"
+            ) from error
+        told.append(f"process {process.pid} ({name}) was left by an experiment that was killed, and is ended")
+    return told
+
+
+def _lives(owner: str) -> bool:
+    """Whether the process that ``OWNER_VARIABLE`` names still runs; what cannot be read is left alone."""
+    pid, _, ticks = owner.partition("-")
+    if not (pid.isdigit() and ticks.isdigit()):
+        return True
+    return start_ticks(int(pid)) == int(ticks)
+
+
+def _remove_devices() -> list[str]:
+    told = []
+    for name in sorted(path.name for path in _DEVICES.iterdir()):
+        network = network_of_device(name)
+        lock = None if network is None else try_lock(network)
+        if lock is None:
+            continue
+        with lock:
+            removed = subprocess.run(
+                [required_tool("ip"), "link", "delete", name], capture_output=True, text=True, check=False
+            )
+        if removed.returncode == 0:
+            told.append(f"the network device {name} was left by an experiment that was killed, and is removed")
+        elif (_DEVICES / name).exists():
+            raise EnvironmentFailure(
+                f"the network device {name} of an experiment that was killed cannot be removed",
+                f"`sudo ip link delete {name}`",
+            )
+    return told

@@ -1,0 +1,133 @@
+"""Round trips between nodes: measured before a run, kept beside what was intended, and judged."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from chainmark._native import measure_round_trips
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.manifest import Gate, GateStatus
+from chainmark.network.namespaces import Namespace
+
+GATE_ID = "round_trips"
+TOLERANCE_SHARE = 0.10
+TOLERANCE_S = 0.002
+# Few enough that pings do not wait for one another: each is handled four times on its way.
+RATE_PER_S = 4000
+PATIENCE_S = 2.0
+# A ping as a packet, with its headers.
+PING_BYTES = 48
+_NAMED = 3
+
+SCHEMA: dict[str, type[pl.DataType]] = {
+    "source": pl.String,
+    "destination": pl.String,
+    "intended_s": pl.Float64,
+    "min_s": pl.Float64,
+    "median_s": pl.Float64,
+    "answered": pl.Int64,
+    "sent": pl.Int64,
+}
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    """One ordered pair: what a round trip was to take, and took over ``answered`` of ``sent`` pings, in seconds."""
+
+    source: str
+    destination: str
+    intended_s: float
+    min_s: float | None
+    median_s: float | None
+    answered: int
+    sent: int
+
+    @property
+    def measured_s(self) -> float | None:
+        """What is judged: the median, as jitter makes the smallest of many smaller than intended."""
+        return self.median_s
+
+    @property
+    def excess(self) -> float:
+        """The deviation as a multiple of what is tolerated; infinite if no ping was answered."""
+        if self.measured_s is None:
+            return math.inf
+        tolerance_s = max(TOLERANCE_SHARE * self.intended_s, TOLERANCE_S)
+        return abs(self.measured_s - self.intended_s) / tolerance_s
+
+
+def measured_round_trips(
+    names: Sequence[str],
+    namespaces: Sequence[Namespace],
+    addresses: Sequence[str],
+    intended_s: Callable[[str, str], float],
+    samples: int,
+) -> list[RoundTrip]:
+    """Measure every ordered pair with ``samples`` datagrams each, spread over the time that takes.
+
+    Raises:
+        EnvironmentFailure: the machine refuses the sockets.
+    """
+    pairs = [(source, destination) for source in names for destination in names if source != destination]
+    try:
+        times_ns = measure_round_trips(
+            namespaces=[namespace.native for namespace in namespaces],
+            addresses=list(addresses),
+            pings=samples,
+            rate_per_s=RATE_PER_S,
+            patience_s=PATIENCE_S + max((intended_s(*pair) for pair in pairs), default=0.0),
+        )
+    except OSError as error:
+        raise EnvironmentFailure.from_native(error) from error
+    return [
+        RoundTrip(
+            source,
+            destination,
+            intended_s(source, destination),
+            min(found) / 1e9 if found else None,
+            statistics.median(found) / 1e9 if found else None,
+            len(found),
+            samples,
+        )
+        for (source, destination), found in zip(pairs, times_ns, strict=True)
+    ]
+
+
+def round_trip_frame(measured: Sequence[RoundTrip]) -> pl.DataFrame:
+    """One row for each ordered pair, in the order of the nodes."""
+    rows = [tuple(getattr(one, column) for column in SCHEMA) for one in measured]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def round_trip_gate(measured: Sequence[RoundTrip]) -> Gate:
+    """Whether every ordered pair's round trip is what was intended, within 10 % or 2 ms, whichever is more."""
+    beyond = sorted((one for one in measured if one.excess > 1), key=lambda one: -one.excess)
+    worst = max(measured, key=lambda one: one.excess, default=None)
+    named = [*map(_sentence, beyond[:_NAMED])]
+    if len(beyond) > _NAMED:
+        named.append(f"and {len(beyond) - _NAMED} more")
+    return Gate(
+        id=GATE_ID,
+        label="Round trips as intended",
+        status=GateStatus.FAIL if beyond else GateStatus.PASS,
+        measured=_figures(worst) if worst else "one node, no pairs",
+        limit=f"each pair's median within {TOLERANCE_SHARE:.0%} or {TOLERANCE_S * 1e3:.0f} ms",
+        detail="; ".join(named),
+    )
+
+
+def _figures(one: RoundTrip) -> str:
+    pair = f"{one.source}–{one.destination}"
+    if one.measured_s is None:
+        return f"{pair}: none of {one.sent} pings answered"
+    found = f"{one.measured_s * 1e3:.1f} ms (median, n = {one.answered})"
+    return f"largest deviation {pair}: {found}, intended {one.intended_s * 1e3:.1f} ms"
+
+
+def _sentence(one: RoundTrip) -> str:
+    return _figures(one).removeprefix("largest deviation ")

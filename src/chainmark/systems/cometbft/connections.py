@@ -1,0 +1,46 @@
+"""Connections between nodes that broke: told by the nodes' logs, and by nothing else.
+
+A node that drops a peer dials it again at once, so that the number of peers looks right every second while votes and
+transactions are lost between: two versions that do not understand each other do this for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from chainmark.core.storage import storage_errors
+
+_BROKEN = re.compile(r'Stopping peer for error .*\berr=(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
+_ADDRESSES = re.compile(r"\b(\d+\.){3}\d+:\d+(->)?")
+REASONS_SHOWN = 3
+
+
+def broken_connections(logs: Mapping[str, Path]) -> dict[str, Counter[str]]:
+    """By node, how often it dropped a peer, by reason with addresses left out; both ends of a connection tell it.
+
+    Args:
+        logs: of the nodes, by name.
+    """
+    found: dict[str, Counter[str]] = {}
+    for name, path in logs.items():
+        with storage_errors(path), path.open(encoding="utf-8", errors="replace") as file:
+            reasons = (match["quoted"] or match["plain"] for line in file if (match := _BROKEN.search(line)))
+            found[name] = Counter(" ".join(_ADDRESSES.sub("", reason).split()) for reason in reasons)
+    return found
+
+
+def told(broken: Mapping[str, Counter[str]]) -> list[str]:
+    """A warning with the numbers and the reasons, the most frequent first; none where nothing broke."""
+    total: Counter[str] = Counter()
+    for reasons in broken.values():
+        total.update(reasons)
+    if not total:
+        return []
+    nodes = [name for name, reasons in broken.items() if reasons]
+    shown = sorted(total.items(), key=lambda item: (-item[1], item[0]))
+    listed = ", ".join(f"{count:,} × `{reason}`" for reason, count in shown[:REASONS_SHOWN])
+    more = f" and {len(shown) - REASONS_SHOWN} other reasons" if len(shown) > REASONS_SHOWN else ""
+    return [f"nodes dropped peers {total.total():,} times ({', '.join(nodes)}): {listed}{more}"]

@@ -1,0 +1,261 @@
+"""Perturbations: what a profile has done to nodes while the load runs, undone in time, and the recovery measured.
+
+A node has recovered when it has the height that the network had at the moment of undoing, and says that it does not
+catch up any more. Nodes that were partitioned all have that height at once if the chain halted: they have recovered
+when each has one block more.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import polars as pl
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.systems.cometbft.instruments import Instruments
+from chainmark.systems.cometbft.launch import CometNode
+from chainmark.systems.cometbft.profile import Perturbation
+
+NS = 1_000_000_000
+LOOK_S = 0.05
+IDLE_S = 0.2
+STOP_TIMEOUT_S = 20.0
+# Kinds that end a node's process and start another one.
+RESTARTING = ("kill", "restart", "upgrade")
+_SAID = {
+    "kill": "killed",
+    "pause": "paused",
+    "restart": "stopped",
+    "upgrade": "stopped",
+    "disconnect": "disconnected",
+    "partition": "cut off from the others",
+}
+
+PERTURBATION_SCHEMA: dict[str, type[pl.DataType]] = {
+    "perturbation": pl.Int64,
+    "kind": pl.String,
+    "host": pl.String,
+    "version": pl.String,
+    "begun_ns": pl.Int64,
+    "undone_ns": pl.Int64,
+    "recovered_ns": pl.Int64,
+    "height_begun": pl.Int64,
+    "height_undone": pl.Int64,
+}
+
+
+class CuttableLinks(Protocol):
+    """Links between nodes that can be cut."""
+
+    def disconnect(self, name: str) -> None:
+        """Cut a node off from all others."""
+
+    def reconnect(self, name: str) -> None:
+        """Undo it."""
+
+    def partition(self, groups: Sequence[Sequence[str]]) -> None:
+        """Cut groups off from one another."""
+
+    def heal(self) -> None:
+        """Undo it."""
+
+
+@dataclass
+class Disturbance:
+    """One perturbation with what became of it."""
+
+    number: int
+    plan: Perturbation
+    nodes: list[CometNode]
+    waiting_for: list[CometNode]
+    begin_ns: int
+    end_ns: int
+    begun_ns: int | None = None
+    undone_ns: int | None = None
+    height_begun: int = 0
+    height_undone: int = 0
+    recovered_ns: dict[str, int] = field(default_factory=dict)
+    given_up: bool = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of its nodes have recovered, or are waited for no longer."""
+        return self.given_up or (self.undone_ns is not None and len(self.recovered_ns) == len(self.waiting_for))
+
+    @property
+    def failures(self) -> list[str]:
+        """The nodes that did not recover."""
+        return [node.name for node in self.waiting_for if node.name not in self.recovered_ns]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """One row per node whose recovery was waited for."""
+        return [
+            (
+                *(self.number, self.plan.kind, node.name, self.plan.version, self.begun_ns, self.undone_ns),
+                *(self.recovered_ns.get(node.name), self.height_begun, self.height_undone),
+            )
+            for node in self.waiting_for
+        ]
+
+
+class Disturber:
+    """All perturbations of a run, one step at a time."""
+
+    def __init__(
+        self,
+        instruments: Instruments,
+        plans: Sequence[Perturbation],
+        window_start_ns: int,
+        recovery_timeout_s: float,
+        links: CuttableLinks | None,
+    ) -> None:
+        self._instruments = instruments
+        self._links = links
+        self._timeout_ns = round(recovery_timeout_s * NS)
+        self.disturbances = [self._planned(index + 1, plan, window_start_ns) for index, plan in enumerate(plans)]
+
+    def _planned(self, number: int, plan: Perturbation, window_start_ns: int) -> Disturbance:
+        network = self._instruments.network
+        nodes = [network.node(f"node{index}") for index in plan.nodes]
+        begin_ns, end_ns = (window_start_ns + round(at_s * NS) for at_s in (plan.at_s, plan.end_s))
+        return Disturbance(number, plan, nodes, network.nodes if plan.kind == "partition" else nodes, begin_ns, end_ns)
+
+    def step(self) -> None:
+        """Begin what is due, undo what has lasted long enough, look who has recovered."""
+        for one in self.disturbances:
+            if one.finished:
+                continue
+            now_ns = time.time_ns()
+            if one.begun_ns is None:
+                if now_ns >= one.begin_ns:
+                    self._begin(one)
+            elif one.undone_ns is None:
+                if now_ns >= one.end_ns:
+                    self._undo(one)
+            else:
+                self._look(one)
+
+    def rest_s(self) -> float:
+        """Until the next thing is due, but no longer than the load may be left alone."""
+        now_ns = time.time_ns()
+        rests = [IDLE_S]
+        for one in self.disturbances:
+            if one.begun_ns is None:
+                rests.append((one.begin_ns - now_ns) / NS)
+            elif one.undone_ns is None and now_ns < one.end_ns:
+                rests.append((one.end_ns - now_ns) / NS)
+            elif not one.finished:
+                rests.append(LOOK_S)
+        return max(0.0, min(rests))
+
+    def load_ended(self) -> None:
+        """All begin within the load, as the profile was checked for."""
+
+    def finished(self) -> bool:
+        """Whether all of them are over."""
+        return all(one.finished for one in self.disturbances)
+
+    def frame(self) -> pl.DataFrame:
+        """What became of every perturbation on every node."""
+        rows = [row for one in self.disturbances for row in one.rows()]
+        return pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row")
+
+    def problems(self) -> list[str]:
+        """A sentence for every perturbation from which a node did not recover."""
+        return [
+            f"{name} did not recover from perturbation {one.number} ({one.plan.kind})"
+            for one in self.disturbances
+            for name in one.failures
+        ]
+
+    def _others(self, one: Disturbance) -> list[CometNode]:
+        """Who knows the network's height while it lasts; nobody is apart from a partition."""
+        alive = self._instruments.network.alive()
+        return alive if one.plan.kind == "partition" else [node for node in alive if node not in one.nodes]
+
+    def _begin(self, one: Disturbance) -> None:
+        one.height_begun = self._instruments.height(self._others(one))
+        for node in one.nodes:
+            if one.plan.kind in {"kill", "pause", "restart", "upgrade"}:
+                self._instruments.scraper.expect_silence(node.name)
+            self._break(one.plan.kind, node)
+        if one.plan.kind == "partition":
+            side = [node.name for node in one.nodes]
+            rest = [node.name for node in self._instruments.network.started if node.name not in side]
+            self._require_links().partition([side, rest])
+        names = ", ".join(node.name for node in one.nodes)
+        one.begun_ns = self._instruments.note(f"planned: {names} {_SAID[one.plan.kind]}")
+
+    def _break(self, kind: str, node: CometNode) -> None:
+        if kind == "kill":
+            node.process.signal(signal.SIGKILL, ends=True)
+        elif kind in {"restart", "upgrade"}:
+            node.process.signal(signal.SIGTERM, ends=True)
+        elif kind == "pause":
+            node.process.signal(signal.SIGSTOP)
+        elif kind == "disconnect":
+            self._require_links().disconnect(node.name)
+
+    def _require_links(self) -> CuttableLinks:
+        if self._links is None:
+            raise EnvironmentFailure(
+                "nodes can be disconnected only where there are links between them",
+                "`--set network.links=namespaces` makes them",
+            )
+        return self._links
+
+    def _undo(self, one: Disturbance) -> None:
+        if one.plan.kind in RESTARTING and not self._ended(one):
+            return
+        one.height_undone = self._instruments.height(self._others(one))
+        for node in one.nodes:
+            self._mend(one, node)
+            self._instruments.scraper.expect_answers(node.name)
+        if one.plan.kind == "partition":
+            self._require_links().heal()
+        names = ", ".join(node.name for node in one.nodes)
+        with_version = f" with {one.plan.version}" if one.plan.version else ""
+        done = "started again" if one.plan.kind in RESTARTING else "let go on"
+        one.undone_ns = self._instruments.note(f"planned: {names} {done}{with_version}")
+
+    def _ended(self, one: Disturbance) -> bool:
+        """Whether the processes are gone; one that does not heed its signal is killed."""
+        late = time.time_ns() - (one.begun_ns or 0) > STOP_TIMEOUT_S * NS
+        for node in one.nodes:
+            if late and not node.process.ended():
+                node.process.signal(signal.SIGKILL, ends=True)
+                self._instruments.note(f"{node.name} did not stop on SIGTERM and was killed")
+        return all(node.process.ended() for node in one.nodes)
+
+    def _mend(self, one: Disturbance, node: CometNode) -> None:
+        if one.plan.kind in RESTARTING:
+            if one.plan.version:
+                node.binary = self._instruments.network.binaries[one.plan.version]
+            self._instruments.start(node)
+        elif one.plan.kind == "pause":
+            node.process.signal(signal.SIGCONT)
+        elif one.plan.kind == "disconnect":
+            self._require_links().reconnect(node.name)
+
+    def _look(self, one: Disturbance) -> None:
+        beyond = 1 if one.plan.kind == "partition" else 0
+        for node in one.waiting_for:
+            if node.name in one.recovered_ns:
+                continue
+            state = self._instruments.state(node)
+            if state and state.height >= one.height_undone + beyond and not state.catching_up:
+                one.recovered_ns[node.name] = time.time_ns()
+        if time.time_ns() - (one.undone_ns or 0) > self._timeout_ns:
+            one.given_up = True
+            for name in one.failures:
+                self._instruments.note(f"{name} has not recovered")
+
+
+def planned_starts(plans: Sequence[Perturbation]) -> Counter[str]:
+    """How often each node is started anew by plan."""
+    return Counter(f"node{index}" for plan in plans if plan.kind in RESTARTING for index in plan.nodes)

@@ -1,0 +1,139 @@
+"""Full nodes that join one after another, without any data, while the load runs, and must catch up with the network.
+
+The network goes on while a node catches up: its height is read again at every look, before the joining node's, and a
+node has caught up when it has at least that height and says that it does not catch up any more.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from chainmark.systems.cometbft.instruments import Instruments
+from chainmark.systems.cometbft.launch import CometNode
+from chainmark.systems.cometbft.profile import Rotating
+from chainmark.systems.cometbft.shape import Role
+
+NS = 1_000_000_000
+LOOK_S = 0.1
+IDLE_S = 0.2
+
+JOINER_SCHEMA: dict[str, type[pl.DataType]] = {
+    "host": pl.String,
+    "started_ns": pl.Int64,
+    "answered_ns": pl.Int64,
+    "caught_up_ns": pl.Int64,
+    "height": pl.Int64,
+    "under_load": pl.Boolean,
+}
+HEIGHT_SCHEMA: dict[str, type[pl.DataType]] = {
+    "time_ns": pl.Int64,
+    "host": pl.String,
+    "height": pl.Int64,
+    "network_height": pl.Int64,
+    "catching_up": pl.Boolean,
+}
+
+
+@dataclass
+class Joiner:
+    """One joining node with what became of it."""
+
+    node: CometNode
+    started_ns: int | None = None
+    answered_ns: int | None = None
+    caught_up_ns: int | None = None
+    height: int | None = None
+    under_load: bool = False
+    over: bool = False
+
+
+@dataclass
+class Rotation:
+    """All joining nodes of a run, one step at a time."""
+
+    instruments: Instruments
+    plan: Rotating
+    joiners: list[Joiner] = field(init=False)
+    _heights: list[tuple[object, ...]] = field(default_factory=list)
+    _loaded: bool = True
+
+    def __post_init__(self) -> None:
+        members = self.instruments.network.members
+        self.joiners = [Joiner(node) for node in members if node.role is Role.JOINER]
+
+    def step(self) -> None:
+        """Start the next one, or look how far the present one is."""
+        current = next((one for one in self.joiners if not one.over), None)
+        if current is None:
+            return
+        network_height = self.instruments.height(self.instruments.network.alive()[:1])
+        if current.started_ns is None:
+            if not self._loaded:
+                current.over = True
+            elif network_height >= self.plan.min_height:
+                self._start(current)
+            return
+        if current.caught_up_ns is None:
+            self._look(current, network_height)
+        elif current.node.process.ended():
+            current.over = True
+
+    def _start(self, one: Joiner) -> None:
+        self.instruments.start(one.node)
+        one.started_ns = self.instruments.note(f"planned: {one.node.name} joined")
+
+    def _look(self, one: Joiner, network_height: int) -> None:
+        state = self.instruments.state(one.node)
+        now_ns = time.time_ns()
+        if state is not None:
+            one.answered_ns = one.answered_ns or now_ns
+            self._heights.append((now_ns, one.node.name, state.height, network_height, state.catching_up))
+            if state.height >= network_height and not state.catching_up:
+                one.caught_up_ns, one.height, one.under_load = now_ns, state.height, self._loaded
+                one.node.process.signal(signal.SIGTERM, ends=True)
+                return
+        died = one.node.process.ended()
+        if died or now_ns - (one.started_ns or 0) > self.plan.catch_up_timeout_s * NS:
+            one.over = True
+            self.instruments.note(f"{one.node.name} {'died' if died else 'did not catch up'}")
+            one.node.process.signal(signal.SIGKILL, ends=True)
+
+    def rest_s(self) -> float:
+        """Often while one catches up, for a time to be measured."""
+        return IDLE_S if self.finished() else LOOK_S
+
+    def load_ended(self) -> None:
+        """Who has not joined by now does not join under load."""
+        self._loaded = False
+
+    def finished(self) -> bool:
+        """Whether all have come and gone."""
+        return all(one.over for one in self.joiners)
+
+    def frame(self) -> pl.DataFrame:
+        """What became of every joining node."""
+        rows = [
+            (one.node.name, one.started_ns, one.answered_ns, one.caught_up_ns, one.height, one.under_load)
+            for one in self.joiners
+        ]
+        return pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
+
+    def heights(self) -> pl.DataFrame:
+        """Every look: the joining node's height and that of the network just before."""
+        return pl.DataFrame(self._heights, schema=HEIGHT_SCHEMA, orient="row")
+
+    def problems(self) -> list[str]:
+        """A sentence for every node that did not join under load."""
+        return [_problem(one) for one in self.joiners if not one.under_load]
+
+
+def _problem(one: Joiner) -> str:
+    if one.started_ns is None:
+        return f"{one.node.name} was not started before the load ended"
+    if one.caught_up_ns is None:
+        return f"{one.node.name} did not catch up"
+    return f"{one.node.name} had caught up only after the load"
