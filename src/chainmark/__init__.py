@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from chainmark.core.qa_report import QaReport
     from chainmark.core.saturation import SaturationReport
     from chainmark.core.side_by_side import SideBySide
-    from chainmark.report import junit_xml, render_html, render_markdown, render_pdf, render_terminal, worded
+    from chainmark.report import (
+        junit_xml,
+        render_html,
+        render_markdown,
+        render_page,
+        render_pdf,
+        render_terminal,
+        worded,
+    )
     from chainmark.stats.summarise import summarise
     from chainmark.store.paths import data_directory
     from chainmark.store.runs import SealedRun, Store
@@ -61,6 +69,7 @@ __all__ = [
     "qa_report",
     "render_html",
     "render_markdown",
+    "render_page",
     "render_pdf",
     "render_terminal",
     "saturation_report",
@@ -83,7 +92,15 @@ _HOMES = {
     "chainmark.core.qa_report": ["QaReport"],
     "chainmark.core.saturation": ["SaturationReport"],
     "chainmark.core.side_by_side": ["SideBySide"],
-    "chainmark.report": ["junit_xml", "render_html", "render_markdown", "render_pdf", "render_terminal", "worded"],
+    "chainmark.report": [
+        "junit_xml",
+        "render_html",
+        "render_markdown",
+        "render_page",
+        "render_pdf",
+        "render_terminal",
+        "worded",
+    ],
     "chainmark.stats.summarise": ["summarise"],
     "chainmark.store.paths": ["data_directory"],
     "chainmark.store.runs": ["SealedRun", "Store"],

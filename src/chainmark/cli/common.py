@@ -104,7 +104,7 @@ class Output(BaseModel):
         contents: list[tuple[Path | None, Callable[[], bytes]]] = [
             (self.html, lambda: chainmark.render_html(document).encode()),
             (self.pdf, lambda: chainmark.render_pdf(document)),
-            (self.markdown, lambda: chainmark.render_markdown(document).encode()),
+            (self.markdown, lambda: self._page(document).encode()),
             (self.json_file, lambda: json_bytes(document)),
         ]
         written = []
@@ -113,6 +113,16 @@ class Output(BaseModel):
                 write_bytes(path, render())
                 written.append(path)
         return written
+
+    def _page(self, document: Document) -> str:
+        """The Markdown; the figures of a release's page are written beside it."""
+        if not isinstance(document, QaReport) or self.markdown is None:
+            return chainmark.render_markdown(document)
+        folder = self.markdown.with_name(f"{self.markdown.stem}-figures")
+        text, figures = chainmark.render_page(document, folder.name)
+        for name, svg in figures.items():
+            write_bytes(folder / name, svg.encode())
+        return text
 
 
 def numbered(path: Path, number: int) -> Path:

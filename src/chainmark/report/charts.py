@@ -27,7 +27,12 @@ _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
 _PRINT_POINTS = {True: 200, False: 80}  # pooled lines; lines of single runs
-_DOT_LOOKS = ((2_000, 14.0, 0.6), (20_000, 9.0, 0.3), (math.inf, 6.0, 0.15))  # up to so many dots: size, opacity
+_DOT_LOOKS = (
+    (300, 40.0, 0.8),
+    (2_000, 14.0, 0.6),
+    (20_000, 9.0, 0.3),
+    (math.inf, 6.0, 0.15),
+)  # up to so many dots: size, opacity
 _PRINT_DOTS = 1500  # of a whole chart
 
 

@@ -49,5 +49,11 @@ def _figure(id_: str, chart: ChartData, context: ChartContext, notes: Sequence[s
         title=chart.title,
         spec=screen_spec(chart, context),
         paper=[{**paper, **_PAPER}],
-        note=" ".join(text if text.endswith(".") else f"{text}." for text in told if text),
+        note=" ".join(_sentence(text) for text in told if text),
+        half=True,
     )
+
+
+def _sentence(text: str) -> str:
+    begun = text[:1].upper() + text[1:]
+    return begun if begun.endswith(".") else f"{begun}."

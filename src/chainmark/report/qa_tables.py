@@ -32,6 +32,7 @@ _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
     Agreement.NOT_COMPARABLE: "caution",
 }
 _SHORT_HASH = 16
+_UNBROKEN = "\u00a0"
 QUIET = {Agreement.BOTH_PASS, Agreement.NO_DATA, Agreement.NOT_JUDGED}  # not worth a row beside the metrics
 
 
@@ -139,7 +140,7 @@ def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Row],
             TableCell(row.baseline),
             TableCell(row.candidate),
             TableCell(row.change, row.change_unit, "quiet" if excused else row.emphasis),
-            TableCell(row.interval),
+            TableCell(row.interval.replace(" ", _UNBROKEN)),
             TableCell(bar=None if excused else row.bar),
             TableCell(row.margin),
             TableCell("not comparable" if excused else row.outcome, emphasis="quiet" if excused else row.emphasis),

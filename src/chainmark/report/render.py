@@ -26,7 +26,7 @@ from chainmark.report.qa_sheet import qa_sheet
 from chainmark.report.saturation_sheet import saturation_sheet
 from chainmark.report.sheet import Sheet
 from chainmark.report.sheet_html import render_sheet_html
-from chainmark.report.sheet_markdown import render_sheet_markdown
+from chainmark.report.sheet_markdown import render_sheet_markdown, render_sheet_page
 from chainmark.report.sheet_pdf import render_sheet_pdf
 from chainmark.report.sheet_terminal import render_sheet_terminal
 from chainmark.report.side_by_side_sheet import side_by_side_sheet
@@ -82,6 +82,11 @@ def render_markdown(document: Document) -> str:
     if isinstance(document, Comparison):
         return markdown.render_markdown(document)
     return render_sheet_markdown(sheet_of(document))
+
+
+def render_page(document: QaReport, folder: str) -> tuple[str, dict[str, str]]:
+    """A document as a Markdown page with its figures as files, which lie in ``folder``: the page, and SVG by name."""
+    return render_sheet_page(sheet_of(document), folder)
 
 
 def render_pdf(document: Document) -> bytes:
