@@ -16,6 +16,9 @@ from chainmark.core.storage import storage_errors
 _BROKEN = re.compile(r'Stopping peer for error .*\berr=(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
 _ADDRESSES = re.compile(r"\b(\d+\.){3}\d+:\d+(->)?")
 REASONS_SHOWN = 3
+# How the other end says goodbye: to a connection too many, or because it is a seed that has told what it knows. Whoever
+# breaks a connection for a reason of its own says that reason.
+_GOODBYES = ("EOF", "unexpected EOF", "connection reset by peer", "use of closed network connection", "broken pipe")
 
 
 def broken_connections(logs: Mapping[str, Path]) -> dict[str, Counter[str]]:
@@ -33,11 +36,11 @@ def broken_connections(logs: Mapping[str, Path]) -> dict[str, Counter[str]]:
 
 
 def told(broken: Mapping[str, Counter[str]]) -> list[str]:
-    """A warning with the numbers and the reasons, the most frequent first; none where nothing broke."""
+    """A warning with the numbers and the reasons, the most frequent first; none where nodes only said goodbye."""
     total: Counter[str] = Counter()
     for reasons in broken.values():
         total.update(reasons)
-    if not total:
+    if all(reason.endswith(_GOODBYES) for reason in total):
         return []
     nodes = [name for name, reasons in broken.items() if reasons]
     shown = sorted(total.items(), key=lambda item: (-item[1], item[0]))

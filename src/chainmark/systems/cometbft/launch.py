@@ -16,7 +16,10 @@ from chainmark.core.manifest import Configuration, Scalar
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.network.addresses import loopback_addresses, require_free_ports
+from chainmark.network.emulation import EmulationPlan, Links, emulated_links
 from chainmark.network.processes import NodeProcess, ProcessGroup
+from chainmark.network.round_trips import RoundTrip
+from chainmark.network.zones import load_zone_table
 from chainmark.systems.cometbft.configuration import change_config, change_genesis, describe, flatten
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
@@ -26,19 +29,21 @@ P2P_PORT, RPC_PORT, METRICS_PORT = 26656, 26657, 26660
 TOOL_TIMEOUT_S = 120
 HEALTHY_HEIGHT = 2
 POLL_S = 0.05
+_ZONE_ORDER = (Role.SEED, Role.FULL, Role.VALIDATOR, Role.JOINER)
 
 
 @dataclass(frozen=True)
 class NetworkPlan:
     """What network to make: which version by which profile, below which folder, drawn from which seed.
 
-    ``binaries`` holds that of every version that the profile names.
+    ``binaries`` holds that of every version that the profile names; ``links_folder`` keeps what the links measured.
     """
 
     version: str
     binaries: Mapping[str, Path]
     profile: Profile
     folder: Path
+    links_folder: Path
     seed: int
 
 
@@ -81,6 +86,8 @@ class CometNetwork:
     configuration: Configuration
     environment: dict[str, str]
     binaries: Mapping[str, Path]
+    links: Links | None = None
+    round_trips: list[RoundTrip] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
 
     @property
@@ -104,6 +111,8 @@ class CometNetwork:
     def start(self, node: CometNode) -> NodeProcess:
         """Start a node, or start it anew on the same home."""
         command = [str(node.binary), "start", "--home", str(node.home)]
+        if self.links is not None:
+            command = self.links.command(node.name, command)
         node.current = self.processes.start(node.name, command, node.home / "node.log", self.environment)
         return node.current
 
@@ -115,34 +124,75 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
     ``plan.folder`` gets one home per node (``node0`` …), each with its ``node.log``.
 
     Raises:
-        EnvironmentFailure: a port is taken, a node died or did not become healthy in time (with its last log lines).
+        EnvironmentFailure: a port is taken, a node died or did not become healthy in time (with its last log lines),
+            or this machine cannot have the links that are asked for.
         UsageError: the profile changes a configuration key that this version does not have.
     """
-    shape = plan.profile.network
     members = members_of(plan.profile, plan.version, plan.seed)
-    addresses = loopback_addresses(shape.first_address, len(members))
+    with _links(plan, members) as links:
+        addresses = _addresses(plan, members, links)
+        round_trips = []
+        if links is not None:
+            progress.stage(f"measuring the round trips between {len(members)} nodes")
+            round_trips = links.measure()
+        progress.stage(f"generating {len(members)} nodes")
+        homes = generate(plan, members, addresses)
+        defaults = plan.folder / "defaults"
+        _tool(plan.binaries[plan.version], ["init", "--home", str(defaults)])
+        processors = plan.profile.node.processors
+        with ProcessGroup() as processes:
+            network = CometNetwork(
+                members=[
+                    CometNode(member.name, member.role, address, homes[member.name], plan.binaries[member.version])
+                    for member, address in zip(members, addresses, strict=True)
+                ],
+                processes=processes,
+                configuration=describe(homes, defaults),
+                environment={**os.environ, **({"GOMAXPROCS": str(processors)} if processors else {})},
+                binaries=plan.binaries,
+                links=links,
+                round_trips=round_trips,
+            )
+            starting = [network.node(member.name) for member in _start_order(members)]
+            progress.stage(f"starting {len(starting)} nodes")
+            for node in starting:
+                network.start(node)
+            _wait_until_healthy(network, plan.profile.network.start_timeout_s, progress)
+            yield network
+            progress.stage("stopping the nodes")
+            network.killed = processes.stop()
+
+
+@contextmanager
+def _links(plan: NetworkPlan, members: list[Member]) -> Iterator[Links | None]:
+    """Links between namespaces, where the profile asks for them."""
+    shape = plan.profile.network
+    if not shape.in_namespaces:
+        yield None
+        return
+    table = load_zone_table(shape.zones) if shape.zones else None
+    # Seeds, full nodes, validators, as the published networks are spread over the zones; who joins comes last.
+    in_turn = [member.name for role in _ZONE_ORDER for member in members if member.role is role]
+    emulation = EmulationPlan(
+        nodes=tuple(member.name for member in members),
+        zone_of=table.assign_in_turn(in_turn) if table else None,
+        table=table,
+        jitter_share=shape.jitter_share,
+        loss=shape.loss,
+        bandwidth_bps=shape.bandwidth_bps or None,
+        backend=shape.emulation,
+        seed=plan.seed,
+    )
+    with emulated_links(emulation, plan.links_folder) as links:
+        yield links
+
+
+def _addresses(plan: NetworkPlan, members: list[Member], links: Links | None) -> list[str]:
+    if links is not None:
+        return [links.addresses[member.name] for member in members]
+    addresses = loopback_addresses(plan.profile.network.first_address, len(members))
     require_free_ports(addresses, (P2P_PORT, RPC_PORT, METRICS_PORT))
-    progress.stage(f"generating {len(members)} nodes")
-    homes = generate(plan, members, addresses)
-    defaults = plan.folder / "defaults"
-    _tool(plan.binaries[plan.version], ["init", "--home", str(defaults)])
-    configuration = describe(homes, defaults)
-    processors = plan.profile.node.processors
-    environment = {**os.environ, **({"GOMAXPROCS": str(processors)} if processors else {})}
-    with ProcessGroup() as processes:
-        nodes = [
-            CometNode(member.name, member.role, address, homes[member.name], plan.binaries[member.version])
-            for member, address in zip(members, addresses, strict=True)
-        ]
-        network = CometNetwork(nodes, processes, configuration, environment, plan.binaries)
-        starting = [network.node(member.name) for member in _start_order(members)]
-        progress.stage(f"starting {len(starting)} nodes")
-        for node in starting:
-            network.start(node)
-        _wait_until_healthy(network, shape.start_timeout_s, progress)
-        yield network
-        progress.stage("stopping the nodes")
-        network.killed = processes.stop()
+    return addresses
 
 
 def _start_order(members: list[Member]) -> list[Member]:

@@ -18,7 +18,7 @@ Seconds = Annotated[float, Field(ge=0, le=86_400)]
 # Of the network, what every run states; anything else only where it was changed, so that what a later version of
 # chainmark can do besides does not keep its runs from being compared with earlier ones.
 _NETWORK_ALWAYS = {"validators", "full_nodes", "topology", "peers_per_node"}
-_NOT_WORKLOAD = {"first_address", "start_timeout_s", "check_capacity", "allow_halt"}
+_NOT_WORKLOAD = {"emulation", "first_address", "start_timeout_s", "check_capacity", "allow_halt"}
 
 
 def _on_top_of_our_own(changes: dict[str, Any]) -> dict[str, Any]:
@@ -45,6 +45,16 @@ class Network(BaseModel):
     absent_validators: Annotated[int, Field(ge=0, le=200)] = 0
     # Too much of the stake absent halts the chain for ever; this says that this is the point.
     allow_halt: bool = False
+    # Where the nodes run: at addresses of the loopback device, or each in a network namespace of its own.
+    links: Literal["loopback", "namespaces"] = "loopback"
+    # A table of zones, by name or path: nodes stand in them in turn, and packets between zones take their time.
+    # Needs namespaces, and means them.
+    zones: str = ""
+    # Of a packet's delay, its standard deviation; of all packets, what is lost; of each ordered pair of nodes, bits/s.
+    jitter_share: Annotated[float, Field(ge=0, le=1)] = 0.05
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    bandwidth_bps: Annotated[int, Field(ge=0)] = 0  # 0: as much as the machine can
+    emulation: Literal["auto", "netem", "switch"] = "auto"
     # A network of two versions: so large a share of the nodes, evenly spread, runs the other one.
     other_version: str = ""
     other_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
@@ -58,6 +68,11 @@ class Network(BaseModel):
     def nodes(self) -> int:
         """Validators and full nodes together."""
         return self.validators + self.full_nodes
+
+    @property
+    def in_namespaces(self) -> bool:
+        """Whether each node has a network namespace of its own."""
+        return self.links == "namespaces" or bool(self.zones)
 
     @property
     def first_absent(self) -> int:
@@ -80,6 +95,13 @@ class Network(BaseModel):
                 f'`network.seeds` is {self.seeds} and `network.topology` is "{self.topology}", but seeds and the '
                 'topology "seeds" need each other'
             )
+        return self
+
+    @model_validator(mode="after")
+    def _links_can_be_emulated(self) -> Network:
+        if (self.loss or self.bandwidth_bps) and not self.in_namespaces:
+            key = "loss" if self.loss else "bandwidth_bps"
+            raise ValueError(f'`network.{key}` needs `network.links = "namespaces"`, or zones')
         return self
 
     @model_validator(mode="after")
@@ -253,6 +275,8 @@ class Profile(BaseModel):
             loaded = sorted(set(one.nodes) & set(self.load.targets))
             if loaded and one.kind != "partition":
                 raise ValueError(f"{name} names node {loaded[0]}, which the load is sent to; perturb another one")
+            if one.kind in {"disconnect", "partition"} and not self.network.in_namespaces:
+                raise ValueError(f'{name} cuts connections, which needs `network.links = "namespaces"`, or zones')
             if one.end_s > self.load.duration_s:
                 raise ValueError(
                     f"{name} ends {one.end_s:g} s into the window, but `load.duration_s` is {self.load.duration_s:g}"

@@ -20,6 +20,8 @@ from chainmark.core.manifest import Configuration, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
 from chainmark.core.storage import storage_errors
+from chainmark.network.round_trips import round_trip_frame, round_trip_gate
+from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.base import Execution, Imported, ImportOrder, Order
@@ -42,6 +44,8 @@ from chainmark.systems.sweeping import CellLoad, SweepPlan
 COPIES_PER_NODE = 4
 # Empty databases and logs of a node, measured: 20 MiB; and what the run itself keeps.
 BASE_BYTES = 64 << 20
+# Of all packets between nodes, 99 % must be no later than this beyond their emulated delay, or it is told.
+ADDED_DELAY_MAX_S = 0.005
 
 
 class CometBft:
@@ -62,8 +66,10 @@ class CometBft:
         try:
             check_transaction_size(load.total_connections, load.rate, load.size_bytes)
         except ValueError as error:
-            told = UsageError.from_native(error)
-            raise UsageError(f"`load.size_bytes` cannot be used: {told.message}", told.hint) from error
+            reason = UsageError.from_native(error)
+            raise UsageError(f"`load.size_bytes` cannot be used: {reason.message}", reason.hint) from error
+        if profile.network.zones:
+            load_zone_table(profile.network.zones)
         return profile
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
@@ -111,16 +117,18 @@ class CometBft:
         _require_space(run.path, comet)
         homes = run.path / "homes"
         binaries = {one.version: nodes.binary_path(one.version) for one in (subject, *others)}
-        plan = NetworkPlan(order.version, binaries, comet, homes, order.seed)
+        plan = NetworkPlan(order.version, binaries, comet, homes, run.raw / "links", order.seed)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         with running_network(plan, progress) as network:
-            load_order = LoadOrder(comet, order.seed, experiment_id)
+            load_order = LoadOrder(comet, order.seed, experiment_id, network.links)
             measurement = measure(network, load_order, run.raw, progress)
             events = collect(measurement, experiment_id, progress)
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
         for name in ("transactions", "blocks", "scrapes"):
             run.write_events(name, getattr(events, name))
+        if network.round_trips:
+            run.write_events("round_trips", round_trip_frame(network.round_trips))
         sampled = _sampled(measurement)
         for name, frame in vars(sampled).items():
             if frame is not None:
@@ -133,9 +141,16 @@ class CometBft:
             subject=subject,
             samples=found,
             configuration=network.configuration,
-            conditions={**conditions(network.configuration), **_versions(comet, order)},
-            counts=books.counts | _dropped_peers(measurement),
-            gates=run_gates(comet, measurement, events, books, found),
+            conditions={
+                **conditions(network.configuration),
+                **_versions(comet, order),
+                "emulation": _emulation(comet, network),
+            },
+            counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
+            gates=[
+                *run_gates(comet, measurement, events, books, found),
+                *([round_trip_gate(network.round_trips)] if network.round_trips else []),
+            ],
             incidents=measurement.incidents,
             warnings=_warnings(network, measurement, comet),
         )
@@ -226,7 +241,7 @@ def _start_up(network: CometNetwork) -> dict[str, float]:
     """Seconds from each node's start until it was healthy."""
     return {
         node.name: (node.healthy_ns - node.process.started_ns) / NS
-        for node in network.started
+        for node in network.nodes
         if node.healthy_ns is not None
     }
 
@@ -255,6 +270,41 @@ def _sampled(measurement: Measurement) -> Sampled:
     )
 
 
+def _link_warnings(measurement: Measurement) -> list[str]:
+    stats = measurement.links
+    if stats is None:
+        return []
+    found = []
+    if stats.error_p99_s is not None and stats.error_p99_s > ADDED_DELAY_MAX_S:
+        found.append(
+            f"packets between nodes came up to {1000 * stats.error_p99_s:.1f} ms (p99, n = {stats.delayed:,}) later "
+            "than the emulated delay says: the machine was too busy"
+        )
+    if not stats.balanced:
+        found.append(f"of {stats.packets:,} packets between nodes not all are accounted for")
+    return found
+
+
+def _packets(measurement: Measurement) -> dict[str, dict[str, int]]:
+    """Where every packet between the nodes ended, until the load was over; nothing where no links were emulated."""
+    stats = measurement.links
+    if stats is None:
+        return {}
+    ends = {"delivered": stats.delivered, **dict(stats.dropped), "under way": stats.under_way}
+    return {"packets": {"read": stats.packets, **ends, "unread": stats.unread}}
+
+
+def _emulation(profile: Profile, network: CometNetwork) -> str:
+    """How the nodes were linked, as a condition."""
+    if network.links is None:
+        return "none"
+    shape = profile.network
+    parts = [f"zones {Path(shape.zones).stem}"] if shape.zones else ["no delay"]
+    parts += [f"{100 * shape.loss:g} % loss"] if shape.loss else []
+    parts += [f"{shape.bandwidth_bps:,} bit/s a pair"] if shape.bandwidth_bps else []
+    return f"{', '.join(parts)} ({network.links.backend})"
+
+
 def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
     """By node, how often it dropped a peer because of an error; nothing where none did."""
     dropped = {name: reasons.total() for name, reasons in measurement.broken_connections.items()}
@@ -265,6 +315,7 @@ def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile)
     found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
     if not profile.perturbation and not profile.rotating.joiners:  # these are meant to break connections
         found += told(measurement.broken_connections)
+    found += _link_warnings(measurement)
     if measurement.scrapes_missed:
         found.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
     if measurement.observer_reconnects:

@@ -18,6 +18,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
+from chainmark.network.links import LinkStats
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.connections import broken_connections
 from chainmark.systems.cometbft.current import current_figures
@@ -58,6 +59,7 @@ class Measurement:
     observer_reconnects: int
     incidents: list[Incident] = field(default_factory=list)
     deaths: list[str] = field(default_factory=list)
+    links: LinkStats | None = None
     disturber: Disturber | None = None
     rotation: Rotation | None = None
     broken_connections: dict[str, Counter[str]] = field(default_factory=dict)
@@ -118,6 +120,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         observer_reconnects=observer.reconnects(),
         incidents=sorted([*watch.incidents, *instruments.incidents], key=lambda incident: incident.time_ns),
         deaths=[incident.what for incident in watch.incidents],
+        links=network.links.stats() if network.links else None,
         disturber=disturber,
         rotation=rotation,
         broken_connections=broken,
