@@ -264,6 +264,10 @@ class _Maker:
         left_out = [pair for side in selected for pair in side.excluded.items()]
         invalid = [f"the run {run_id} is not counted: {why}" for run_id, why in left_out]
         labels = enumerated([label for _, label, _ in sides])
+        useless = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
+        if useless:
+            told = f"There is no valid run of {enumerated(useless)}."
+            return _Judged(ScenarioResult.INVALID, told, invalid, beside=rows)
         return _Judged(ScenarioResult.INFORMATIONAL, f"Shown for information: {labels}.", invalid, beside=rows)
 
     def _plots(self, plan: ScenarioPlan, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> list[QaPlot]:

@@ -20,6 +20,7 @@ _FOLDER = Path(__file__).with_name("qa_plans")
 # is analysed; each further node takes some of that again.
 _AROUND_LOAD_S = 15.0
 _PER_NODE_S = 0.7
+_LINKS_S = 15.0  # round trips are measured before the network starts
 
 
 @cache
@@ -42,7 +43,13 @@ def lacking(need: str, versions: Sequence[str]) -> str:
     """What of a need is not there; "" if nothing."""
     if need == "namespaces":
         return _lacking_namespaces()
-    return f"`{need}`, which no version offers ({' and '.join(dict.fromkeys(versions))})"
+    if need == "application:vote-extensions":
+        return f"an application with vote extensions, which the node's own binary has not in {_both(versions)}"
+    return f"`{need}`, which is nothing that a scenario can need of {_both(versions)}"
+
+
+def _both(versions: Sequence[str]) -> str:
+    return " and ".join(dict.fromkeys(versions))
 
 
 def _lacking_namespaces() -> str:
@@ -63,5 +70,6 @@ def commit(version: str) -> str:
 
 def expected_seconds(profile: Profile) -> float:
     """How long one run takes on an idle machine, about."""
-    load = profile.load
-    return load.warm_up_s + load.duration_s + _AROUND_LOAD_S + _PER_NODE_S * profile.network.nodes
+    load, network = profile.load, profile.network
+    links = _LINKS_S if network.in_namespaces else 0.0
+    return load.warm_up_s + load.duration_s + _AROUND_LOAD_S + links + _PER_NODE_S * (network.nodes + network.seeds)
