@@ -50,7 +50,7 @@ def qa_sheet(report: QaReport) -> Sheet:
     sections = [
         Section("verdict", "Verdict", _verdict(report)),
         Section("method", "What was compared, and how", _method(report)),
-        *(Section(one.id, one.title, _scenario(one, report)) for one in report.scenarios),
+        *(Section(f"scenario-{one.id}", one.title, _scenario(one, report)) for one in report.scenarios),
         Section("old-rule", "The rule of the published reports", _old_rule(report)),
         Section("dictionary", "What the metrics mean", _dictionary(report)),
     ]

@@ -211,7 +211,8 @@ def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
     columns = [*words("metric"), Column("difference"), *words("old rule", "chainmark", "both", "why")]
     title = f"{scenario.title}: the rule of the published reports beside ours"
     note = f"{len(scenario.old_rule)} judged figures; all of them stand in the JSON." if only_disagreements else ""
-    return Table(f"{scenario.id}-old-rule", title, columns, made, [note] if note else [])
+    id_ = f"{scenario.id}-disagreements" if only_disagreements else f"{scenario.id}-old-rule"
+    return Table(id_, title, columns, made, [note] if note else [])
 
 
 def _old_word(row: OldRuleRow) -> str:
