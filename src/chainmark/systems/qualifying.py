@@ -290,10 +290,11 @@ class Qualifier:
             lacking.append("two different versions")
         made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking)
         if not lacking:
-            made.sides = {side.id: self._profile(order, scenario, side) for side in scenario.sides}
+            made.sides = {side.id: self.profile_of(order, scenario, side) for side in scenario.sides}
         return made
 
-    def _profile(self, order: QaOrder, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
+    def profile_of(self, order: QaOrder, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
+        """The profile that a side runs, checked."""
         versions = {"baseline": order.baseline, "candidate": order.candidate}
         settings = [_filled(text, versions) for text in [*scenario.settings, *order.settings, *side.settings]]
         try:
