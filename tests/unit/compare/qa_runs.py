@@ -21,7 +21,7 @@ PLOTS = [
      "mean": True, "limit": 100},
     {"id": "mempool", "title": "Mempool", "metric": "mempool_txs_count", "y_label": "transactions", "limit": 5100},
 ]  # fmt: skip
-SCENARIOS = [
+SCENARIOS: list[dict[str, object]] = [
     {"id": "fixed-load", "title": "Fixed load", "question": "Is it slower?", "method": "A load.",
      "profile": "cometbft/demo", "plots": ["latencies", "block_rate", "memory", "mempool"]},
     {"id": "emulation", "title": "With latency emulation", "question": "And far away?", "method": "Delays.",

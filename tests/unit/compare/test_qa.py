@@ -38,7 +38,9 @@ def test_what_was_not_run_is_told_with_its_need_and_never_passes(equal: QaReport
     assert big.result is ScenarioResult.NOT_RUN
     assert "64 processors; this machine has 2" in big.sentence
     assert any("200 nodes" in notice and "64 processors" in notice for notice in equal.notices)
-    gating = [{**one, "gating": True} if one["id"] == "big" else one for one in qa_runs.SCENARIOS]
+    gating: list[dict[str, object]] = [
+        {**one, "gating": True} if one["id"] == "big" else one for one in qa_runs.SCENARIOS
+    ]
     assert qa_runs.report(scenarios=gating).verdict is Verdict.INCONCLUSIVE
 
 

@@ -27,7 +27,6 @@ from chainmark.systems.runner import Repetition
 
 from tests.unit.compare.synthetic_runs import catalogue, frames
 
-
 # One small population: what is measured does not matter here.
 _QUICK = catalogue().sampled({"node": ["clock_offset_s", "peer_count"]})
 
