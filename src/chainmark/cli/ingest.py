@@ -83,6 +83,10 @@ def ingest(
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")
     begin_ns, end_ns = time_range(begin, end, duration)
+    if begin_ns is not None and not is_url(source):
+        raise UsageError(
+            f"`{source}` is no server, so `--from`, `--to` and `--duration` say nothing of it", _RANGE_HINT
+        )
     order = ImportOrder(
         source=source if is_url(source) else Path(source),
         version=version,

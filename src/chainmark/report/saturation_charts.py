@@ -82,21 +82,20 @@ def _series(rows: Rows, x: Spec, y: Spec, looks: tuple[Spec, Spec, Spec], tips: 
     }  # fmt: skip
     dots: Spec = {
         "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.95},
-        "encoding": {"x": x, "y": y, "color": {**colour, "legend": None}, "shape": shape, "tooltip": tips},
+        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tips},
     }
-    quiet = {**colour, "legend": None}
     layers: list[Spec] = []
     upright = [row for row in rows if "low" in row]
     if upright:
         layers.append(
             {"data": {"values": upright}, "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.8, "tooltip": None},
-             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": quiet}}
+             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}}
         )  # fmt: skip
     level = [row for row in rows if "left" in row]
     if level:
         layers.append(
             {"data": {"values": level}, "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.8, "tooltip": None},
-             "encoding": {"y": y, "x": {**x, "field": "left"}, "x2": {"field": "right"}, "color": quiet}}
+             "encoding": {"y": y, "x": {**x, "field": "left"}, "x2": {"field": "right"}, "color": colour}}
         )  # fmt: skip
     return [*layers, line, dots]
 
@@ -181,7 +180,7 @@ def latency_chart(rows: Rows, versions: Sequence[str], connections: Sequence[str
         layers.append(
             {"data": {"values": list(knees)},
              "mark": {"type": "point", "shape": "circle", "size": 320, "filled": False, "strokeWidth": 2, "opacity": 1},
-             "encoding": {"x": x, "y": y, "color": {**looks[0], "legend": None},
+             "encoding": {"x": x, "y": y, "color": looks[0],
                           "tooltip": _tips(("version", "version", None), ("name", "knee", None))}}
         )  # fmt: skip
     return _spec("latency against throughput", rows, layers)

@@ -138,8 +138,8 @@ def _share_strips(report: SaturationReport) -> list[Strip]:
     for load, _, name in loads:
         shares = [_share_at(version, name) for version in report.versions]
         marks = [(place, min(1.0, share)) for place, share in enumerate(shares) if share is not None]
-        told = [units.UNSET if share is None else f"{100.0 * share:.1f} %" for share in shares]
-        strips.append(Strip(f"{units.count(load)} tx/s ({name})", marks, " / ".join(told)))
+        told = [units.UNSET if share is None else f"{100.0 * share:.1f}" for share in shares]
+        strips.append(Strip(f"{units.count(load)}: {name}", marks, f"{' / '.join(told)} %"))
     return strips
 
 

@@ -57,6 +57,7 @@ def ingest_server(order: ImportOrder, run: UnfinishedRun, progress: Progress) ->
         UsageError: there is no version or range, or nothing of CometBFT in it.
         EnvironmentFailure: the server cannot be asked, or does not answer.
     """
+    _refuse_what_means_nothing(order)
     if order.begin_ns is None or order.end_ns is None:
         raise UsageError(
             "nothing says which range of time to import", "for example `--from 2026-01-01T10:00:00Z --duration 90s`"
@@ -71,12 +72,32 @@ def ingest_kept(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> I
     Raises:
         UsageError: they were changed, or other ones are needed.
     """
+    _refuse_what_means_nothing(order)
     folder = order.path
     content = _read_order(folder / ORDERED)
     settings = _settings(order.settings, content["settings"])
-    asked = Range(order.begin_ns or content["begin_ns"], order.end_ns or content["end_ns"], settings)
+    asked = Range(content["begin_ns"], content["end_ns"], settings)
     source = KeptAnswers(folder, content["server"])
     return _ingest(order.version or content["version"], asked, source, run, progress)
+
+
+def _refuse_what_means_nothing(order: ImportOrder) -> None:
+    """Options of other imports: whoever gives one wants something that would not happen."""
+    given = {
+        "--genesis": order.genesis,
+        "--meta": order.meta,
+        "--topology": order.topology,
+        "--filter": order.filters,
+        "--exclude": order.exclude,
+        "--published-rules": order.published_rules,
+        "--keep-events": order.keep_events,
+    }
+    for option, value in given.items():
+        if value:
+            raise UsageError(
+                f"`{option}` means nothing for measurements of a Prometheus server",
+                "`--set 'select=job!=\"node3\"'` leaves out a node; what was read is kept in any case",
+            )
 
 
 def _settings(changes: Iterable[str], content: Mapping[str, Any] | None = None) -> Settings:

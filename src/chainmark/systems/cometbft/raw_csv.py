@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +118,14 @@ def read_index(path: Path) -> RawIndex:
         EnvironmentFailure: it cannot be read.
     """
     with storage_errors(path):
-        heading = _heading(path)
+        found = path.stat()
+    return _index(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _index(path: Path, _size: int, _changed_ns: int) -> RawIndex:
+    """The same, remembered until the file changes: every experiment is imported by itself, and asks anew."""
+    heading = _heading(path)
     if heading != list(COLUMNS):
         raise UsageError(f"`{path}` is no `raw.csv` of CometBFT's report tool", f"its heading is {','.join(COLUMNS)}")
     loads = ("connections", "rate", "size")

@@ -1,0 +1,61 @@
+"""A saturation test on real nodes: its runs, its document, and going on after an interruption."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+from chainmark.core.manifest import Status
+from chainmark.core.saturation import SaturationReport
+
+from tests.support import Lab, wait_until
+
+INTERRUPTED = 130
+SMALL = (
+    "cometbft/saturation", "--version", "v1.0.1",
+    "--set", "saturation.connections=[1, 2]", "--set", "saturation.rates=[100]",
+    "--set", "load.warm_up_s=1", "--set", "load.duration_s=4", "--set", "network.first_address=127.1.6.1",
+)  # fmt: skip
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(lab: Lab, tmp_path: Path) -> None:
+    """Two loads that four idle validators keep up with; broken off during the second one and resumed."""
+    started = lab.start("saturation", *SMALL)
+    wait_until(lambda: "run 2 of 2" in started.errors(), "the second load", timeout_s=120)
+    started.process.send_signal(signal.SIGINT)
+    ended = started.finish()
+    assert ended.returncode == INTERRUPTED, ended.stderr
+    first = lab.store.sealed()
+    assert len(first) == 1
+    place = first[0].manifest.experiment
+    assert place is not None
+    assert f"--resume {place.id}" in ended.stderr
+    assert lab.node_processes() == []
+
+    document = tmp_path / "saturation.json"
+    done = lab.run("saturation", *SMALL, "--resume", place.id, "--json-file", str(document))
+    runs = lab.store.sealed()
+    assert [run.run_id for run in runs][:1] == [first[0].run_id]
+    assert len(runs) == 2
+    assert all(run.manifest.status is Status.VALID for run in runs)
+    assert "keeps up with every load that was tested" in " ".join(done.stdout.split())
+
+    report = SaturationReport.model_validate_json(document.read_text(encoding="utf-8"))
+    (version,) = report.versions
+    assert version.chosen.state == "lower bound"
+    for cell in version.cells:
+        (run,) = cell.runs
+        # Five seconds of load, by the schedule.
+        assert run.offered == cell.load_per_s * 5 == run.committed
+        assert run.unsent == 0
+        assert run.latency is not None
+        assert run.latency.n == cell.load_per_s * 4
+        assert run.pace is not None
+
+    # Once more from the runs alone: nothing is run, and the same is said.
+    again = lab.run("saturation", *SMALL, "--resume", place.id, "--json")
+    assert json.loads(again.stdout) == json.loads(document.read_text(encoding="utf-8"))
+    assert len(lab.store.sealed()) == 2
+    other = lab.run("saturation", *SMALL, "--resume", place.id, "--seed", "7", code=2)
+    assert "was made with other" in other.stderr

@@ -1,0 +1,125 @@
+"""A saturation test in every rendering: the load, its uncertainty, the published tables, no figure without a source."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from chainmark.cli.app import app
+from chainmark.compare.saturation import saturation_report
+from chainmark.core.saturation import SaturationReport
+from chainmark.report.model_charts import LINE_COLOURS
+from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.saturation_sheet import saturation_sheet
+from chainmark.report.sheet import Figure, Table
+from chainmark.report.vega import svg_of
+
+from tests.unit.compare.saturation_samples import METRICS, run, version, whole_test
+from tests.unit.report.browser import page_without_complaints
+from tests.unit.systems.cometbft.test_published_tables import _ONE, _TWO, spaced
+
+
+@pytest.fixture(scope="module")
+def report() -> SaturationReport:
+    """Two versions, three repetitions, loads on a diagonal, one excluded run, and a published table."""
+    runs = {
+        name: [
+            run(c, r, min(1.0, f * capacity / (c * r)), position=place, latency=1.0 + c * r / 400,
+                throughput=f * min(capacity, c * r))
+            for place, f in enumerate((1.0, 0.97, 1.02))
+            for c, r in ((1, 200), (1, 400), (2, 200), (1, 800), (2, 800), (4, 800))
+        ]
+        for name, capacity in (("old", 500), ("new", 450))
+    }  # fmt: skip
+    runs["new"].append(run(1, 800, 0.1, position=40, excluded="no node was lost: node0 died (all alive)"))
+    told = version("theirs (published)", [run(1, 200, 1.0), run(1, 400, 0.876), run(2, 200, 0.972)], published=True)
+    return saturation_report(whole_test(), [version("old", runs["old"]), version("new", runs["new"]), told], METRICS)
+
+
+def _printed(report: SaturationReport, width: int) -> str:
+    file = io.StringIO()
+    render_terminal(report, Console(file=file, width=width, no_color=True))
+    return file.getvalue()
+
+
+def _tables(report: SaturationReport) -> dict[str, Table]:
+    return {block.id: block for block in saturation_sheet(report).blocks() if isinstance(block, Table)}
+
+
+@pytest.mark.parametrize("width", [60, 100, 160])
+def test_the_terminal_tells_the_load_and_breaks_no_line(report: SaturationReport, width: int) -> None:
+    text = _printed(report, width)
+    assert all(len(line) <= width for line in text.splitlines())
+    told = " ".join(text.split())
+    assert "old keeps up with 400 tx/s (c=1, r=400)" in told
+    assert "node0 died" in told
+
+
+def test_the_table_of_the_reports_has_every_count(report: SaturationReport) -> None:
+    table = _tables(report)["processed-0"]
+    assert [row.cells[0].text for row in table.rows] == ["200", "400", "800"]
+    assert [column.heading for column in table.columns] == ["r", "c=1", "c=2", "c=4"]
+    assert table.rows[1].cells[1].whole == "400,000 100.0 % ◂"
+    assert table.rows[0].cells[3].text == "—"
+
+
+def test_cells_of_one_load_stand_together(report: SaturationReport) -> None:
+    rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in _tables(report)["diagonals"].rows}
+    assert rows["400 tx/s"] == ["c=1 100.0 %, c=2 100.0 %"] * 2 + ["c=1 87.6 %, c=2 97.2 %"]
+
+
+def test_every_change_has_its_interval_and_outcome(report: SaturationReport) -> None:
+    tables = _tables(report)
+    assert "comparison-1" not in tables, "what was published was compared with what was measured"
+    for row in tables["comparison-0"].rows:
+        for change, outcome in zip(row.cells[1::2], row.cells[2::2], strict=True):
+            assert re.fullmatch(r"\(.+ … .+\)", change.tail)
+            assert outcome.text in {"equal", "better", "worse", "inconclusive"}
+
+
+def test_charts_are_drawn_with_error_bars(report: SaturationReport) -> None:
+    figures = [block for block in saturation_sheet(report).blocks() if isinstance(block, Figure)]
+    assert [figure.id for figure in figures] == ["processed", "share", "latency"]
+    for figure in figures:
+        bars = [
+            layer for layer in figure.spec["layer"] if layer["mark"].get("type") == "rule" and "y2" in layer["encoding"]
+        ]
+        assert bars
+        svg = svg_of(figure.paper[0], LINE_COLOURS)
+        assert svg.count("<path") > 20
+        assert "NaN" not in svg
+
+
+def test_markdown_and_pdf_and_json_say_it_too(report: SaturationReport) -> None:
+    text = render_markdown(report)
+    assert "| r | c=1 | c=2 | c=4 |" in text
+    assert "**NOT CLEAR**" in text or "**FOUND**" in text
+    assert render_pdf(report).startswith(b"%PDF")
+    assert render_markdown(SaturationReport.model_validate_json(report.model_dump_json())) == text
+
+
+def test_the_page_opens_offline(report: SaturationReport, tmp_path: Path) -> None:
+    page = page_without_complaints(render_html(report), tmp_path)
+    assert page.count("<svg") >= 3
+
+
+def test_an_empty_test_is_told_as_such() -> None:
+    nothing = saturation_report(whole_test(), [version("v", [run(1, 200, 0.0, excluded="lost")])], METRICS)
+    assert "NO DATA" in _printed(nothing, 100)
+    render_pdf(nothing)
+    render_html(nothing)
+
+
+def test_published_tables_alone_can_be_shown(tmp_path: Path) -> None:
+    path = tmp_path / "v9_report_tabbed.txt"
+    path.write_text(spaced(_ONE, _TWO), encoding="utf-8")
+    shown = CliRunner().invoke(app, ["saturation", "cometbft/saturation", "--against-published", f"{path}@v9.0"])
+    assert shown.exit_code == 0, shown.output
+    assert "v9.0 (published)" in shown.output
+    named = CliRunner().invoke(app, ["saturation", "cometbft/saturation", "--against-published", str(path)])
+    assert "v9 (published)" in named.output

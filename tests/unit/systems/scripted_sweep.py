@@ -1,0 +1,136 @@
+"""A system whose saturation is known, and whose runs take no time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+from pydantic import BaseModel
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
+from chainmark.core.metric import Population, Table
+from chainmark.core.progress import Progress
+from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
+from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.systems.base import Execution, Order
+from chainmark.systems.runner import Repetition
+from chainmark.systems.sweeping import CellLoad, SweepPlan
+
+from tests.unit.compare.saturation_samples import METRICS, run, version
+
+SECONDS = 1000
+
+
+class Profile(BaseModel):
+    """A load."""
+
+    name: str = "scripted/saturation"
+    connections: int = 1
+    rate: int = 1
+    note: str = ""
+
+
+@dataclass
+class Scripted:
+    """Versions that commit up to their capacity; Ctrl-C comes at the run whose number is ``interrupted_at``."""
+
+    capacities: Mapping[str, int]
+    plan: SweepPlan
+    interrupted_at: int | None = None
+    made: list[tuple[str, int]] = field(default_factory=list)
+    name: str = "scripted"
+    title: str = "Scripted"
+
+    def catalogue(self) -> Catalogue:
+        """One metric."""
+        metric = METRICS.throughput.model_copy(update={"statistics": ["mean"]})
+        return Catalogue(
+            system=self.name, title=self.title, populations=[Population(id="p", label="seconds", keys=["second"])],
+            tables=[Table(id="t", title="Table")], metrics=[metric],
+        )  # fmt: skip
+
+    def profile(self, content: Mapping[str, object]) -> Profile:
+        """Its load."""
+        return Profile.model_validate(content)
+
+    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
+        """The same."""
+        return dict(profile.model_dump())
+
+    def install(self, version: str) -> Subject:
+        """Nothing to do."""
+        return Subject(system=self.name, name=self.title, version=version)
+
+    def installed(self) -> list[tuple[Subject, Path]]:
+        """None."""
+        return []
+
+    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+        """Commit what the version can."""
+        if len(self.made) == self.interrupted_at:
+            raise KeyboardInterrupt
+        load = Profile.model_validate(profile.model_dump())
+        offered = load.connections * load.rate
+        self.made.append((order.version, offered))
+        committed = min(offered, self.capacities[order.version])
+        ok = Gate(id="ok", label="ok", status=GateStatus.PASS, measured="", limit="")
+        return Execution(
+            subject=self.install(order.version),
+            samples={"p": pl.DataFrame({"second": [0, 1], "throughput_per_s": [float(committed)] * 2})},
+            configuration=Configuration(),
+            conditions={},
+            counts={"transactions": {"offered": offered * SECONDS, "committed": committed * SECONDS}},
+            gates=[ok],
+        )
+
+    def sweep_plan(self, profile: BaseModel) -> SweepPlan:
+        """As it was given."""
+        return self.plan
+
+    def at_load(self, profile: BaseModel, load: CellLoad) -> Profile:
+        """The load."""
+        return Profile.model_validate(
+            {**profile.model_dump(), "connections": load.connections, "rate": load.rate_per_s}
+        )
+
+    def cell_run(self, run_: SealedRun) -> CellRun:
+        """Its books."""
+        workload, counts = run_.manifest.workload, run_.manifest.counts["transactions"]
+        place = run_.manifest.experiment
+        connections, rate = workload["connections"], workload["rate"]
+        assert isinstance(connections, int)
+        assert isinstance(rate, int)
+        share = counts["committed"] / counts["offered"]
+        found = run(connections, rate, share, position=place.position if place else None)
+        return found.model_copy(update={"origin": place.side if place else ""})
+
+    def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
+        """All of them."""
+        return version(label, [self.cell_run(one) for one in runs])
+
+    def sweep_metrics(self) -> SaturationMetrics:
+        """Those of the samples."""
+        return METRICS
+
+    def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
+        """None is known."""
+        raise AssertionError(path, label)
+
+
+class Quiet:
+    """Who follows, and says nothing."""
+
+    def begin(self, repetition: Repetition) -> None:
+        """A run begins."""
+
+    def end(self, run: SealedRun) -> None:
+        """A run ended."""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """It goes on."""
