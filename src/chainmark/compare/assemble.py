@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chainmark.compare.breakdowns import breakdowns_of
@@ -13,6 +13,7 @@ from chainmark.compare.facts import facts_beside
 from chainmark.compare.gates import (
     condition_differences,
     configuration_differences,
+    incomparable,
     pair_gates,
     workload_differences,
 )
@@ -57,7 +58,13 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
 
 
 def _judgements(
-    catalogue: Catalogue, baseline: SelectedRuns, candidate: SelectedRuns, archive: Archive, gates: Sequence[Gate]
+    catalogue: Catalogue,
+    baseline: SelectedRuns,
+    candidate: SelectedRuns,
+    archive: Archive,
+    gates: Sequence[Gate],
+    *,
+    incomparable_because: Mapping[str, str],
 ) -> list[Judged]:
     failed = [problem(gate) for gate in gates if gate.status is GateStatus.FAIL]
     result = []
@@ -68,6 +75,10 @@ def _judgements(
             if failed:
                 note = f"not judged: {', '.join(failed)}"
                 plain = unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note)
+                result.append(Judged(plain))
+            elif metric.id in incomparable_because:
+                note = f"not comparable: {incomparable_because[metric.id]}"
+                plain = unjudged(metric, statistic, left, right, outcome=Outcome.NOT_COMPARABLE, note=note)
                 result.append(Judged(plain))
             else:
                 result.append(judge(metric, statistic, left, right, archive))
@@ -185,7 +196,8 @@ def compare(
     conditions = condition_differences(catalogue, left, right)
     gates = pair_gates(left, right, workload)
     archive = Archive([*map(LoadedRun, history), *left.included, *right.included], left.first)
-    judged = adjust(_judgements(catalogue, left, right, archive, gates), catalogue)
+    because = incomparable(catalogue, conditions)
+    judged = adjust(_judgements(catalogue, left, right, archive, gates, incomparable_because=because), catalogue)
     finding = find(judged, gates, (left, right), names, catalogue)
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
     chart_sides = [

@@ -180,6 +180,21 @@ def condition_differences(
     return result
 
 
+def incomparable(catalogue: Catalogue, differences: list[ConditionDifference]) -> dict[str, str]:
+    """Metrics that mean different things on the two sides, by id, each with the conditions that make it so.
+
+    Args:
+        catalogue: says which condition makes which metrics incomparable.
+        differences: from `condition_differences`.
+    """
+    named = {condition.id: condition.makes_incomparable for condition in catalogue.conditions}
+    found: dict[str, list[str]] = {}
+    for item in differences:
+        for metric_id in named.get(item.id, []):
+            found.setdefault(metric_id, []).append(f"{item.label} differs ({item.baseline} against {item.candidate})")
+    return {metric_id: " and ".join(texts) for metric_id, texts in found.items()}
+
+
 def _file_differences(file: str, left: Configuration, right: Configuration) -> list[ConfigurationDifference]:
     one, other = left.effective.get(file, {}), right.effective.get(file, {})
     result = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from chainmark.compare.gates import incomparable
 from chainmark.compare.verdict import is_failure
 from chainmark.compare.wording import change_with_interval, counted, judged_name, margin_of
 from chainmark.core import units
@@ -18,13 +19,7 @@ OLD_MARGIN = 0.10
 
 def incomparable_metrics(comparison: Comparison) -> list[Incomparable]:
     """The metrics that a condition on which the sides differ makes incomparable, in the catalogue's order."""
-    conditions = {condition.id: condition for condition in comparison.catalogue.conditions}
-    because: dict[str, str] = {}
-    for difference in comparison.condition_differences:
-        condition = conditions.get(difference.id)
-        for metric_id in condition.incomparable if condition else []:
-            text = f"{difference.label} differs: {difference.baseline} against {difference.candidate}"
-            because.setdefault(metric_id, text)
+    because = incomparable(comparison.catalogue, comparison.condition_differences)
     return [
         Incomparable(metric_id=metric.id, label=metric.label, because=because[metric.id])
         for metric in comparison.catalogue.ordered()

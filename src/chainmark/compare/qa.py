@@ -236,7 +236,7 @@ class _Maker:
             history=self.history,
             tool_version=self.made.tool_version,
         )
-        comparison = _without_the_incomparable(_reduced(full))
+        comparison = _reduced(full)
         result, reasons = _OF_VERDICT[comparison.verdict], list(comparison.reasons)
         if one.failure:
             reasons.insert(0, f"not all of its runs could be made: {one.failure}")
@@ -310,21 +310,6 @@ def _reduced(comparison: Comparison) -> Comparison:
     gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
     charts = [chart for chart in comparison.charts if chart.kind in _KEPT_CHARTS and chart.metric_id in gating]
     return comparison.model_copy(update={"charts": charts, "tails": [], "stories": [], "breakdowns": []})
-
-
-def _without_the_incomparable(comparison: Comparison) -> Comparison:
-    """What cannot be compared is neither better nor worse, and has not moved."""
-    because = {item.metric_id: item.because for item in incomparable_metrics(comparison)}
-    judgements = [
-        item.model_copy(
-            update={"outcome": Outcome.INCONCLUSIVE, "moved": False, "trend": False,
-                    "note": f"not comparable: {because[item.metric_id]}"}
-        )
-        if item.metric_id in because and item.outcome is not Outcome.NO_DATA
-        else item
-        for item in comparison.judgements
-    ]  # fmt: skip
-    return comparison.model_copy(update={"judgements": judgements})
 
 
 def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:

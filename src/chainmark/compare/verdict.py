@@ -203,6 +203,8 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
         name, change = name_of(catalogue, item), change_with_interval(item, metric)
         if item.outcome is Outcome.NO_DATA:
             reasons.append(f"{name} has no data ({item.note}): a missing metric is never a pass")
+        elif item.outcome is Outcome.NOT_COMPARABLE:
+            reasons.append(f"{name} is {item.note}")
         elif item.outcome is Outcome.WORSE:
             reasons.append(
                 f"{name} looks worse, {change}, but not when {counted(family, 'gating metric')} are judged "

@@ -77,6 +77,15 @@ class Catalogue(BaseModel):
                 raise ValueError(f"the published reports name the unknown table `{stranger}`")
         return self
 
+    @model_validator(mode="after")
+    def _conditions_name_metrics(self) -> Catalogue:
+        known = {metric.id for metric in self.metrics}
+        for condition in self.conditions:
+            stranger = next((name for name in condition.makes_incomparable if name not in known), None)
+            if stranger is not None:
+                raise ValueError(f"condition `{condition.id}` names the unknown metric `{stranger}`")
+        return self
+
     def metric(self, metric_id: str) -> Metric:
         """The metric of that id.
 
@@ -107,11 +116,19 @@ class Catalogue(BaseModel):
         metrics = [metric for metric in self.metrics if metric.id in columns.get(metric.population, ())]
         published = [] if self.published is None else self.published.tables
         tables = {*(metric.table for metric in metrics), *published}
+        kept = {metric.id for metric in metrics}
+        conditions = [
+            condition.model_copy(
+                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in kept]}
+            )
+            for condition in self.conditions
+        ]
         return self.model_copy(
             update={
                 "metrics": metrics,
                 "populations": [population for population in self.populations if population.id in columns],
                 "tables": [table for table in self.tables if table.id in tables],
+                "conditions": conditions,
                 "trails": [trail for trail in self.trails if set(trail.populations) <= columns.keys()],
             }
         )

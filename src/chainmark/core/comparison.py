@@ -24,6 +24,7 @@ class Outcome(StrEnum):
     BETTER = "better"
     INCONCLUSIVE = "inconclusive"
     NO_DATA = "no data"
+    NOT_COMPARABLE = "not comparable"  # the sides measured different things under the metric's name
 
 
 class Verdict(StrEnum):

@@ -168,7 +168,8 @@ class Condition(BaseModel):
     """A fact about a run that two sides should share; when they differ the report warns with this text.
 
     Attributes:
-        incomparable: ids of the metrics whose values must not be held against each other where it differs.
+        makes_incomparable: ids of the metrics whose very definition depends on the fact: where it differs they are
+            shown, but neither judged nor called a change.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -176,7 +177,7 @@ class Condition(BaseModel):
     id: str
     label: str
     explanation: str
-    incomparable: list[str] = []
+    makes_incomparable: list[str] = []
 
 
 class TrailStage(BaseModel):

@@ -26,6 +26,8 @@ from chainmark.core.comparison import (
 from chainmark.core.metric import Better, Metric
 from chainmark.report.bars import IntervalBar, interval_bar
 
+# Outcomes that say by themselves why there is no change.
+_WITHOUT_CHANGE = (Outcome.NO_DATA, Outcome.NOT_COMPARABLE)
 VERDICT_WORDS = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "invalid": "INVALID"}
 BETTER_WORDS = {
     Better.LOWER: "lower is better",
@@ -162,7 +164,7 @@ class RowMaker:
             change_unit=change_unit,
             low=low,
             high=high,
-            interval=units.NO_DATA if judgement.outcome is Outcome.NO_DATA and no_interval else interval,
+            interval=judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE and no_interval else interval,
             margin=_margin(judgement, metric),
             outcome=_outcome(judgement, metric),
             emphasis=_emphasis(judgement, metric),
@@ -223,7 +225,7 @@ def _change_texts(judgement: Judgement, metric: Metric, unit: units.DisplayUnit)
     """Sign and figure of the change, its unit, and the ends of its interval."""
     raw = (judgement.change, judgement.low, judgement.high)
     if judgement.change is None:
-        word = units.NO_DATA if judgement.outcome is Outcome.NO_DATA else units.NOT_ESTIMABLE
+        word = judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE else units.NOT_ESTIMABLE
         return word, "", "", ""
     if judgement.scale is Scale.RELATIVE:
         decimals = units.percent_decimals(*raw)
@@ -257,7 +259,7 @@ def _margin(judgement: Judgement, metric: Metric) -> str:
 def _outcome(judgement: Judgement, metric: Metric) -> str:
     if judgement.outcome is Outcome.EQUAL and judgement.trend:
         return "equal, trend"
-    if not judgement.gating and metric.better is Better.NEITHER and judgement.outcome is not Outcome.NO_DATA:
+    if not judgement.gating and metric.better is Better.NEITHER and judgement.outcome not in _WITHOUT_CHANGE:
         return "moved" if judgement.moved else "–"
     return judgement.outcome.value
 
@@ -271,6 +273,7 @@ def _emphasis(judgement: Judgement, metric: Metric) -> Emphasis:
             Outcome.BETTER: "better",
             Outcome.INCONCLUSIVE: "caution",
             Outcome.NO_DATA: "caution",
+            Outcome.NOT_COMPARABLE: "caution",
         }
         return loud.get(outcome, "caution" if judgement.trend else "quiet")
     if not judgement.moved:

@@ -255,5 +255,5 @@ def runs_table(scenario: QaScenario) -> Table:
 
 def gating_metrics(report: QaReport) -> list[Metric]:
     """The metrics that a release can fail by, and those that a condition may make incomparable."""
-    named = {name for condition in report.catalogue.conditions for name in condition.incomparable}
+    named = {name for condition in report.catalogue.conditions for name in condition.makes_incomparable}
     return [metric for metric in report.catalogue.ordered() if metric.gating or metric.id in named]

@@ -42,7 +42,7 @@ class QualifiableSystem(LaunchableSystem, Protocol):
         """The plots that published reports show, for plans that bring none of their own."""
 
     def lacking(self, need: str, versions: Sequence[str]) -> str:
-        """What of a need this machine or one of the versions does not have, in a clause; "" if nothing."""
+        """What of a need this machine or one of the versions that use it does not have, in a clause; "" if nothing."""
 
     def commit(self, version: str) -> str:
         """The commit that a version was made of; "" where that is not known."""
@@ -285,7 +285,7 @@ class Qualifier:
 
     def _prepared(self, order: QaOrder, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
         """A scenario with its profiles checked, and what it lacks."""
-        lacking = [text for need in scenario.needs if (text := self._lack(need, order))]
+        lacking = [text for need in scenario.needs if (text := self._lack(need, order, scenario))]
         if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
             lacking.append("two different versions")
         made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking)
@@ -303,7 +303,7 @@ class Qualifier:
             error.message = f"the scenario `{scenario.id}` cannot be made: {error.message}"
             raise
 
-    def _lack(self, need: str, order: QaOrder) -> str:
+    def _lack(self, need: str, order: QaOrder, scenario: ScenarioPlan) -> str:
         """What of a need is not there; "" if nothing."""
         host = host_facts()
         if need.startswith(_CORES):
@@ -313,7 +313,8 @@ class Qualifier:
             wanted = _amount(need, _MEMORY)
             found = host.memory_bytes / 2**30
             return "" if found >= wanted else f"{wanted} GiB of memory; this machine has {found:.1f}"
-        return self.system.lacking(need, (order.baseline, order.candidate))
+        versions = dict.fromkeys(order.version(side.version) for side in scenario.sides)
+        return self.system.lacking(need, tuple(versions))
 
     def _remove_dead(self, experiment_id: str) -> None:
         """Remove what a killed process of this experiment left half made."""

@@ -52,7 +52,7 @@ def made_of(
     """The runs of a sample plan; ``incomparable`` metrics are so because the block time differs."""
     whole = plan(scenarios)
     known = catalogue()
-    conditions = [one.model_copy(update={"incomparable": list(incomparable)}) for one in known.conditions]
+    conditions = [one.model_copy(update={"makes_incomparable": list(incomparable)}) for one in known.conditions]
     known = known.model_copy(update={"conditions": conditions})
     far = [run("v1.0.1", 1, side="candidate", factors={"tx_latency_s": 2.0}, seed=900)]
     far[0].manifest.run_id += "-far"

@@ -63,7 +63,7 @@ def test_a_metric_that_cannot_be_compared_is_no_regression() -> None:
     assert "BFT against proposer-based" in row.why
     assert scenario.comparison is not None
     judged = next(item for item in scenario.comparison.judgements if item.metric_id == "rpc_latency_s")
-    assert judged.outcome is Outcome.INCONCLUSIVE
+    assert judged.outcome is Outcome.NOT_COMPARABLE
     assert not judged.moved
     assert report.notices[0].startswith("Not comparable: RPC latency.")
 

@@ -21,6 +21,7 @@ from chainmark.network.processes import NodeProcess, ProcessGroup
 from chainmark.network.round_trips import RoundTrip
 from chainmark.network.zones import load_zone_table
 from chainmark.systems.cometbft.configuration import change_config, change_genesis, describe, flatten
+from chainmark.systems.cometbft.extensions import ExtendingApplication
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Member, Role, members_of
@@ -45,6 +46,7 @@ class NetworkPlan:
     folder: Path
     links_folder: Path
     seed: int
+    application: ExtendingApplication | None = None
 
 
 @dataclass
@@ -86,6 +88,7 @@ class CometNetwork:
     configuration: Configuration
     environment: dict[str, str]
     binaries: Mapping[str, Path]
+    application: ExtendingApplication | None = None
     links: Links | None = None
     round_trips: list[RoundTrip] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
@@ -110,10 +113,13 @@ class CometNetwork:
 
     def start(self, node: CometNode) -> NodeProcess:
         """Start a node, or start it anew on the same home."""
-        command = [str(node.binary), "start", "--home", str(node.home)]
+        command, environment = [str(node.binary), "start", "--home", str(node.home)], self.environment
+        if self.application is not None:
+            command = self.application.command(node.home)
+            environment = {**environment, **self.application.environment(node.home)}
         if self.links is not None:
             command = self.links.command(node.name, command)
-        node.current = self.processes.start(node.name, command, node.home / "node.log", self.environment)
+        node.current = self.processes.start(node.name, command, node.home / "node.log", environment)
         return node.current
 
 
@@ -150,6 +156,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
                 configuration=describe(homes, defaults),
                 environment={**os.environ, **({"GOMAXPROCS": str(processors)} if processors else {})},
                 binaries=plan.binaries,
+                application=plan.application,
                 links=links,
                 round_trips=round_trips,
             )
@@ -223,6 +230,9 @@ def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> 
         changes = _addresses_of(address) | _topology_of(member, places) | flatten(node.config)
         change_config(homes[member.name], {"proxy_app": node.app, **changes}, member.version)
         change_genesis(homes[member.name], flatten(node.genesis), plan.version)
+        if (application := plan.application) is not None:
+            change_genesis(homes[member.name], application.genesis_changes(homes[member.name]), plan.version)
+            application.prepare(homes[member.name])
     for folder in drafts.values():
         shutil.rmtree(folder)
     return homes

@@ -93,6 +93,36 @@ def _build(version: str) -> Subject:
     return _read_subject(target / "binary.json")
 
 
+def install_tool(version: str, package: str, name: str) -> Path:
+    """Make sure that another program of the same module is cached beside the node's binary, as it was built.
+
+    Args:
+        version: of CometBFT, whose node is installed.
+        package: below the module, "test/e2e/node".
+        name: of the cached file.
+
+    Raises:
+        UsageError: that version has no such package.
+        EnvironmentFailure: it could not be built, or was changed since.
+    """
+    folder = binary_path(version).parent
+    cached, record = folder / name, folder / f"{name}.json"
+    if not record.is_file():
+        with tempfile.TemporaryDirectory(dir=nodes_directory(), prefix=".building-") as built:
+            path = f"{MODULE}/{package}@{version}"
+            outcome = _go(["install", path], GOBIN=built, GOFLAGS="-trimpath")
+            if outcome.returncode != 0:
+                raise _build_error(version, outcome.stderr, package)
+            (Path(built) / package.rpartition("/")[2]).replace(cached)
+        write_bytes(record, json_bytes({"package": path, "sha256": _sha256(cached)}))
+    if json.loads(record.read_text(encoding="utf-8"))["sha256"] != _sha256(cached):
+        raise EnvironmentFailure(
+            f"the cached `{name}` of CometBFT {version} is not the one that was built",
+            f"remove {record} and try again",
+        )
+    return cached
+
+
 def _go(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
@@ -110,14 +140,14 @@ def _go(arguments: list[str], **environment: str) -> subprocess.CompletedProcess
         raise EnvironmentFailure("`go` was not found", "install Go 1.23 or newer") from error
 
 
-def _build_error(version: str, output: str) -> UsageError | EnvironmentFailure:
+def _build_error(version: str, output: str, package: str = "cmd/cometbft") -> UsageError | EnvironmentFailure:
     """One sentence out of Go's many lines: is it the version, or is it the machine?"""
     if UNKNOWN_VERSION.search(output):
         return UsageError(f"CometBFT has no version `{version}`", _version_hint(version))
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reason = lines[-1].rpartition(f"@{version}: ")[2] if lines else "no output"
     return EnvironmentFailure(
-        f"CometBFT {version} could not be built: {reason}", f"`go install {MODULE}/cmd/cometbft@{version}` shows more"
+        f"CometBFT {version} could not be built: {reason}", f"`go install {MODULE}/{package}@{version}` shows more"
     )
 
 

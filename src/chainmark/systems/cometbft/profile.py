@@ -203,6 +203,16 @@ class Rotating(BaseModel):
     catch_up_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
 
 
+class Application(BaseModel):
+    """Another application than the node's own, for what that cannot do."""
+
+    model_config = _SECTION
+
+    # Every validator extends each of its votes by so many bytes; 0: by a number of up to 8 bytes. Left out, the node
+    # runs its own application, which extends none.
+    vote_extension_size_bytes: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
+
+
 class Gates(BaseModel):
     """What a run must meet before it may be compared."""
 
@@ -247,6 +257,7 @@ class Profile(BaseModel):
     network: Network = Network()
     load: Load = Load()
     node: Node = Node()
+    application: Application = Application()
     gates: Gates = Gates()
     saturation: Saturation = Saturation()
     perturbation: list[Perturbation] = []
@@ -289,6 +300,12 @@ class Profile(BaseModel):
                     raise ValueError(f"{name} begins on node {min(shared)} while an earlier one lasts")
         return self
 
+    @model_validator(mode="after")
+    def _one_application_has_one_version(self) -> Profile:
+        if self.application.vote_extension_size_bytes is not None and self.other_versions:
+            raise ValueError("`application.vote_extension_size_bytes` needs a network of one version")
+        return self
+
     @property
     def other_versions(self) -> list[str]:
         """The versions that nodes run besides the subject's."""
@@ -309,4 +326,6 @@ class Profile(BaseModel):
             flat |= {f"perturbation.{index + 1}.{key}": value for key, value in one.model_dump().items()}
         if self.rotating.joiners:
             flat |= {f"rotating.{key}": value for key, value in self.rotating.model_dump().items()}
+        if (size_bytes := self.application.vote_extension_size_bytes) is not None:
+            flat["application.vote_extension_size_bytes"] = size_bytes
         return {**flat, "node.app": self.node.app}

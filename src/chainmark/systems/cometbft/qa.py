@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from chainmark.core.errors import ChainmarkError
 from chainmark.network.emulation import available
+from chainmark.systems.cometbft import extensions
 from chainmark.systems.cometbft.nodes import MODULE
 from chainmark.systems.cometbft.profile import Profile
 
@@ -43,18 +45,24 @@ def lacking(need: str, versions: Sequence[str]) -> str:
     """What of a need is not there; "" if nothing."""
     if need == "namespaces":
         return _lacking_namespaces()
-    if need == "application:vote-extensions":
-        return f"an application with vote extensions, which the node's own binary has not in {_both(versions)}"
-    return f"`{need}`, which is nothing that a scenario can need of {_both(versions)}"
-
-
-def _both(versions: Sequence[str]) -> str:
-    return " and ".join(dict.fromkeys(versions))
+    if need == "vote-extensions":
+        return _lacking_extensions(versions)
+    return f"`{need}`, which is nothing that a scenario can need of {' and '.join(versions)}"
 
 
 def _lacking_namespaces() -> str:
     found = available()
     return "" if found.backends else found.lacks or "network namespaces"
+
+
+def _lacking_extensions(versions: Sequence[str]) -> str:
+    """Whether there is an application that extends votes by a chosen size; the first time it is built."""
+    for version in versions:
+        try:
+            extensions.install(version, 1)
+        except ChainmarkError as error:
+            return error.message
+    return ""
 
 
 def commit(version: str) -> str:

@@ -25,7 +25,7 @@ from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.base import Execution, Imported, ImportOrder, Order
-from chainmark.systems.cometbft import nodes, qa, sweep
+from chainmark.systems.cometbft import extensions, nodes, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
 from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.gates import run_gates
@@ -114,10 +114,13 @@ class CometBft:
         require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = nodes.install(order.version)
         others = [nodes.install(version) for version in comet.other_versions]
+        size_bytes = comet.application.vote_extension_size_bytes
+        application = None if size_bytes is None else extensions.install(order.version, size_bytes)
         _require_space(run.path, comet)
         homes = run.path / "homes"
         binaries = {one.version: nodes.binary_path(one.version) for one in (subject, *others)}
-        plan = NetworkPlan(order.version, binaries, comet, homes, run.raw / "links", order.seed)
+        links_folder = run.raw / "links"
+        plan = NetworkPlan(order.version, binaries, comet, homes, links_folder, order.seed, application)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         with running_network(plan, progress) as network:
             load_order = LoadOrder(comet, order.seed, experiment_id, network.links)
@@ -141,11 +144,7 @@ class CometBft:
             subject=subject,
             samples=found,
             configuration=network.configuration,
-            conditions={
-                **conditions(network.configuration),
-                **_versions(comet, order),
-                "emulation": _emulation(comet, network),
-            },
+            conditions=conditions(network.configuration) | _run_conditions(comet, order, network),
             counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
             gates=[
                 *run_gates(comet, measurement, events, books, found),
@@ -211,6 +210,12 @@ def conditions(configuration: Configuration) -> dict[str, str]:
         "application": str(config.get("proxy_app")),
         "database": str(config.get("db_backend")),
     }
+
+
+def _run_conditions(profile: Profile, order: Order, network: CometNetwork) -> dict[str, str]:
+    """Conditions that do not stand in the nodes' configuration."""
+    application = {} if network.application is None else {"application": str(network.application)}
+    return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
 
 
 def _versions(profile: Profile, order: Order) -> dict[str, str]:
