@@ -10,7 +10,7 @@ from chainmark.core.qa_report import QaPlot, QaScenario
 from chainmark.report.charts import ChartContext, chart_context, paper_spec, screen_spec
 from chainmark.report.sheet import Figure
 
-_PAPER = {"width": 560, "height": 200}
+_PAPER = {"width": 560, "height": 150}
 
 
 def plot_figures(scenario: QaScenario) -> list[Figure]:
