@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chainmark.compare import compare as compare_runs
     from chainmark.compare.joined import compare_published
+    from chainmark.compare.qa import qa_report
     from chainmark.compare.saturation import saturation_report
     from chainmark.compare.side_by_side import compare_side_by_side
     from chainmark.core.catalogue import Catalogue
@@ -26,9 +27,18 @@ if TYPE_CHECKING:
     from chainmark.core.manifest import Manifest
     from chainmark.core.prediction import Evidence, Explanation, Prediction
     from chainmark.core.published import PublishedReport, ReportStyle
+    from chainmark.core.qa_report import QaReport
     from chainmark.core.saturation import SaturationReport
     from chainmark.core.side_by_side import SideBySide
-    from chainmark.report import junit_xml, render_html, render_markdown, render_pdf, render_terminal, worded
+    from chainmark.report import (
+        junit_xml,
+        render_html,
+        render_markdown,
+        render_page,
+        render_pdf,
+        render_terminal,
+        worded,
+    )
     from chainmark.stats.summarise import summarise
     from chainmark.store.paths import data_directory
     from chainmark.store.runs import SealedRun, Store
@@ -44,6 +54,7 @@ __all__ = [
     "Outcome",
     "Prediction",
     "PublishedReport",
+    "QaReport",
     "ReportStyle",
     "SaturationReport",
     "SealedRun",
@@ -55,8 +66,10 @@ __all__ = [
     "compare_side_by_side",
     "data_directory",
     "junit_xml",
+    "qa_report",
     "render_html",
     "render_markdown",
+    "render_page",
     "render_pdf",
     "render_terminal",
     "saturation_report",
@@ -66,6 +79,7 @@ __all__ = [
 
 _HOMES = {
     "chainmark.compare.joined": ["compare_published"],
+    "chainmark.compare.qa": ["qa_report"],
     "chainmark.compare.saturation": ["saturation_report"],
     "chainmark.compare.side_by_side": ["compare_side_by_side"],
     "chainmark.core.catalogue": ["Catalogue"],
@@ -75,9 +89,18 @@ _HOMES = {
     "chainmark.core.manifest": ["Manifest"],
     "chainmark.core.prediction": ["Evidence", "Explanation", "Prediction"],
     "chainmark.core.published": ["PublishedReport", "ReportStyle"],
+    "chainmark.core.qa_report": ["QaReport"],
     "chainmark.core.saturation": ["SaturationReport"],
     "chainmark.core.side_by_side": ["SideBySide"],
-    "chainmark.report": ["junit_xml", "render_html", "render_markdown", "render_pdf", "render_terminal", "worded"],
+    "chainmark.report": [
+        "junit_xml",
+        "render_html",
+        "render_markdown",
+        "render_page",
+        "render_pdf",
+        "render_terminal",
+        "worded",
+    ],
     "chainmark.stats.summarise": ["summarise"],
     "chainmark.store.paths": ["data_directory"],
     "chainmark.store.runs": ["SealedRun", "Store"],

@@ -24,6 +24,7 @@ from chainmark.cli import (
     nodes,
     predict,
     profiles,
+    qa,
     run,
     runs,
     saturation,
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("experiment")(experiment.experiment)
+app.command("qa")(qa.qa)
 app.command("ingest")(ingest.ingest)
 app.command("load")(load.load)
 app.command("saturation")(saturation.saturation)

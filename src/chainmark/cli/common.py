@@ -18,6 +18,7 @@ from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.load_report import LoadReport
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
+from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
@@ -38,6 +39,7 @@ Document = (
     | SideBySide
     | LoadReport
     | SaturationReport
+    | QaReport
 )
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
@@ -102,7 +104,7 @@ class Output(BaseModel):
         contents: list[tuple[Path | None, Callable[[], bytes]]] = [
             (self.html, lambda: chainmark.render_html(document).encode()),
             (self.pdf, lambda: chainmark.render_pdf(document)),
-            (self.markdown, lambda: chainmark.render_markdown(document).encode()),
+            (self.markdown, lambda: self._page(document).encode()),
             (self.json_file, lambda: json_bytes(document)),
         ]
         written = []
@@ -111,6 +113,16 @@ class Output(BaseModel):
                 write_bytes(path, render())
                 written.append(path)
         return written
+
+    def _page(self, document: Document) -> str:
+        """The Markdown; the figures of a release's page are written beside it."""
+        if not isinstance(document, QaReport) or self.markdown is None:
+            return chainmark.render_markdown(document)
+        folder = self.markdown.with_name(f"{self.markdown.stem}-figures")
+        text, figures = chainmark.render_page(document, folder.name)
+        for name, svg in figures.items():
+            write_bytes(folder / name, svg.encode())
+        return text
 
 
 def numbered(path: Path, number: int) -> Path:

@@ -58,13 +58,17 @@ class TerminalProgress:
         self._task: TaskID | None = None
         self._heading = ""
 
-    def begin(self, repetition: Repetition) -> None:
-        """Announce a run."""
+    def begin(self, repetition: Repetition, heading: str = "") -> None:
+        """Announce a run, by a heading of its own where there is one."""
         arm = repetition.arm
         side = "" if arm.side == LONE_SIDE else f" ({arm.side})"
-        self._heading = f"run {repetition.position + 1} of {repetition.total} · {arm.version}{side}"
+        self._heading = heading or f"run {repetition.position + 1} of {repetition.total} · {arm.version}{side}"
         if self._bars is None:
-            err.print(self._heading)
+            err.print(self._heading, markup=False)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        (self._bars.console if self._bars else err).print(text, markup=False, highlight=False)
 
     def end(self, run: SealedRun) -> None:
         """Say how a run ended."""
@@ -95,10 +99,14 @@ class ExposedProgress:
         self._shown = shown
         self._state = state
 
-    def begin(self, repetition: Repetition) -> None:
+    def begin(self, repetition: Repetition, heading: str = "") -> None:
         """Announce a run."""
         self._state.begin(repetition.arm.version, repetition.arm.side, repetition.position + 1, repetition.total)
-        self._shown.begin(repetition)
+        self._shown.begin(repetition, heading)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._shown.say(text)
 
     def end(self, run: SealedRun) -> None:
         """Count a run and its gates."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,18 @@ DATA_NAME = "points"
 SIDE_COLOURS = ("#0072b2", "#d55e00")
 SIDE_COLOURS_ON_DARK = ("#56b4e9", "#e69f00")
 OTHER_COLOURS = ("#009e73", "#cc79a7", "#888888")  # of lines that belong to no side
-_DASHES = ([5, 3], [1, 0])
-_SHAPES = ("circle", "triangle-up")
+_DASHES = ([5, 3], [1, 0], [2, 2], [8, 2, 2, 2])
+_SHAPES = ("circle", "triangle-up", "square", "diamond")
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
 _PRINT_POINTS = {True: 200, False: 80}  # pooled lines; lines of single runs
-_DOT_LOOKS = ((2_000, 14.0, 0.6), (20_000, 9.0, 0.3), (math.inf, 6.0, 0.15))  # up to so many dots: size, opacity
+_DOT_LOOKS = (
+    (300, 40.0, 0.8),
+    (2_000, 14.0, 0.6),
+    (20_000, 9.0, 0.3),
+    (math.inf, 6.0, 0.15),
+)  # up to so many dots: size, opacity
 _PRINT_DOTS = 1500  # of a whole chart
 
 
@@ -40,18 +45,52 @@ class ChartDrawing:
     y_factor: float
 
 
+@dataclass(frozen=True)
+class ChartContext:
+    """What must be known of a chart besides its points.
+
+    Attributes:
+        unit: of the metric's values.
+        sides: by a line's side, the label under which it stands; the first one has the first colour.
+        relative: whether the metric's changes are ratios.
+        margin: half the height of the band of changes that do not matter, as the chart's values are.
+    """
+
+    unit: str
+    sides: Mapping[str, str]
+    relative: bool = True
+    margin: float = 0.0
+
+
+def chart_context(chart: ChartData, comparison: Comparison) -> ChartContext:
+    """What a comparison says of one of its charts."""
+    metric = next(metric for metric in comparison.catalogue.metrics if metric.id == chart.metric_id)
+    own = [judgement for judgement in comparison.judgements if judgement.metric_id == metric.id]
+    relative = own[0].scale is Scale.RELATIVE if own else True
+    # The widest effective margin among the metric's judgements.
+    judged = [judgement.margin_high for judgement in own if judgement.margin_high]
+    margin = max(judged) if judged else metric.margin if relative else metric.floor
+    sides = {"baseline": comparison.baseline.label, "candidate": comparison.candidate.label}
+    return ChartContext(metric.unit, sides, relative, margin)
+
+
 def chart_drawing(chart: ChartData, comparison: Comparison, *, interactive: bool) -> ChartDrawing:
+    """The specification of one chart of a comparison, which gives the sides' labels, the unit and the margin."""
+    return drawing_of(chart, chart_context(chart, comparison), interactive=interactive)
+
+
+def drawing_of(chart: ChartData, context: ChartContext, *, interactive: bool) -> ChartDrawing:
     """The specification of one chart.
 
     Args:
         chart: what to draw.
-        comparison: gives the sides' labels, the metric's unit and the margin.
+        context: the sides' labels, the metric's unit and the margin.
         interactive: adds zoom, the legend's toggles and tooltips; the drawing itself is the same.
     """
-    unit = next(metric.unit for metric in comparison.catalogue.metrics if metric.id == chart.metric_id)
+    unit = context.unit
     horizontal = chart.kind is ChartKind.CDF
     values = [value for line in chart.lines for value in (line.x if horizontal else line.y)]
-    relative = chart.kind is ChartKind.SHIFT and _scale(chart, comparison) is Scale.RELATIVE
+    relative = chart.kind is ChartKind.SHIFT and context.relative
     shown = units.DisplayUnit("%") if relative else units.display_unit(unit, values)
     x_label, y_label = chart.x_label, chart.y_label
     if horizontal:
@@ -60,7 +99,7 @@ def chart_drawing(chart: ChartData, comparison: Comparison, *, interactive: bool
         y_label = _in_unit(y_label, unit, shown.symbol)
     scale = _value_scale([scaled for value in values if (scaled := shown.of(value)) is not None])
     axes = _Axes(
-        chart, comparison, labels=(x_label, y_label), factor=shown.factor, value_scale=scale, interactive=interactive
+        chart, context, labels=(x_label, y_label), factor=shown.factor, value_scale=scale, interactive=interactive
     )
     layers = {
         ChartKind.CDF: axes.cdf,
@@ -77,11 +116,6 @@ def chart_drawing(chart: ChartData, comparison: Comparison, *, interactive: bool
         "layer": layers,
     }
     return ChartDrawing(spec, shown.factor if horizontal else 1.0, 1.0 if horizontal else shown.factor)
-
-
-def _scale(chart: ChartData, comparison: Comparison) -> Scale:
-    """Whether this metric's changes are ratios or differences."""
-    return next((j.scale for j in comparison.judgements if j.metric_id == chart.metric_id), Scale.RELATIVE)
 
 
 def _in_unit(label: str, unit: str, symbol: str) -> str:
@@ -105,10 +139,9 @@ def _value_scale(values: Sequence[float]) -> Spec:
     return {"zero": False}
 
 
-def line_label(line: Line, comparison: Comparison) -> str:
+def line_label(line: Line, context: ChartContext) -> str:
     """The name under which a line stands in the legend: its side's label, or its own if it belongs to both."""
-    sides = {"baseline": comparison.baseline.label, "candidate": comparison.candidate.label}
-    return sides.get(line.side, line.label)
+    return context.sides.get(line.side, line.label)
 
 
 class _Axes:
@@ -117,7 +150,7 @@ class _Axes:
     def __init__(
         self,
         chart: ChartData,
-        comparison: Comparison,
+        context: ChartContext,
         *,
         labels: tuple[str, str],
         factor: float,
@@ -125,7 +158,7 @@ class _Axes:
         interactive: bool,
     ) -> None:
         self.chart = chart
-        self.comparison = comparison
+        self.context = context
         self.x_label, self.y_label = labels
         self.factor = factor
         self.value_scale = value_scale
@@ -134,18 +167,17 @@ class _Axes:
 
     def _labels(self) -> list[str]:
         """Baseline first, so that it has the first colour even where only the candidate has a line."""
-        found = [line_label(line, self.comparison) for line in self.chart.lines]
-        sides = [self.comparison.baseline.label, self.comparison.candidate.label]
-        both = any(line.side in ("baseline", "candidate") for line in self.chart.lines)
-        return list(dict.fromkeys([*(sides if both else []), *found]))
+        found = [line_label(line, self.context) for line in self.chart.lines]
+        sided = any(line.side in self.context.sides for line in self.chart.lines)
+        return list(dict.fromkeys([*(self.context.sides.values() if sided else []), *found]))
 
     def _side(self, channel: str) -> Spec:
         scale: Spec = {"domain": self.labels}
         cycle = len(self.labels)
         if channel == "strokeDash":
-            scale["range"] = [_DASHES[index % 2] for index in range(cycle)]
+            scale["range"] = [_DASHES[index % len(_DASHES)] for index in range(cycle)]
         elif channel == "shape":
-            scale["range"] = [_SHAPES[index % 2] for index in range(cycle)]
+            scale["range"] = [_SHAPES[index % len(_SHAPES)] for index in range(cycle)]
         legend: Spec | None = None
         if len(self.labels) > 1:
             legend = {"title": None, "orient": "top", "symbolOpacity": 1}
@@ -224,10 +256,10 @@ class _Axes:
 
     def shift(self) -> list[Spec]:
         """How each quantile moved, against no change and the band in which a change does not matter."""
-        margin = self._margin()
+        margin = self.context.margin * self.factor
         low, high = self._shift_domain(margin)
         x = self._x({"domain": [0, 1]}, labelExpr="'p' + format(datum.value * 100, '~g')", tickCount=6)
-        ticks = "+.0%" if _scale(self.chart, self.comparison) is Scale.RELATIVE else "+,.12~r"
+        ticks = "+.0%" if self.context.relative else "+,.12~r"
         y = self._y({"domain": [low, high], "nice": False}, format=ticks, tickCount=6)
         colour = self._side("color")
         return [
@@ -258,16 +290,6 @@ class _Axes:
             },
         ]
 
-    def _margin(self) -> float:
-        """Half the height of the band: the widest effective margin among the metric's judgements, in the axis' unit."""
-        metric_id = self.chart.metric_id
-        judged = [j.margin_high for j in self.comparison.judgements if j.metric_id == metric_id and j.margin_high]
-        if judged:
-            return max(judged) * self.factor
-        metric = next(metric for metric in self.comparison.catalogue.metrics if metric.id == metric_id)
-        relative = _scale(self.chart, self.comparison) is Scale.RELATIVE
-        return metric.margin if relative else metric.floor * self.factor
-
     def _shift_domain(self, margin: float) -> tuple[float, float]:
         """Room for the band and for every point; intervals of wild tails may leave the frame."""
         points = [value * self.factor for line in self.chart.lines for value in line.y if math.isfinite(value)]
@@ -297,7 +319,7 @@ class _Axes:
 
     def scatter(self) -> list[Spec]:
         """One dot a sample; the more there are, the fainter: density shows, and no side covers the other."""
-        dots = sum(len(line.x) for line in self.chart.lines)
+        dots = sum(len(line.x) for line in self.chart.lines if line.run_id is not None)
         size, opacity = next((look[1:] for look in _DOT_LOOKS if dots <= look[0]), _DOT_LOOKS[-1][1:])
         encoding = {
             "x": self._x(),
@@ -306,7 +328,22 @@ class _Axes:
             "shape": self._side("shape"),
             "opacity": self._fade(opacity),
         }
-        return [{"mark": {"type": "point", "filled": True, "size": size, "clip": True}, "encoding": encoding}]
+        layer: Spec = {"mark": {"type": "point", "filled": True, "size": size, "clip": True}, "encoding": encoding}
+        if all(line.run_id is not None for line in self.chart.lines):
+            return [layer]
+        level: Spec = {
+            "mark": {"type": "line", "strokeWidth": 1.6, "clip": True},
+            "transform": [{"filter": "datum.pooled"}],
+            "encoding": {
+                "x": encoding["x"],
+                "y": encoding["y"],
+                "color": self._side("color"),
+                "detail": {"field": "run"},
+                "strokeDash": {**self._side("strokeDash"), "legend": None},
+                "opacity": self._fade(1.0),
+            },
+        }
+        return [level, {**layer, "transform": [{"filter": "!datum.pooled"}]}]
 
     def _tooltip(self) -> str:
         """What the pointer is told of a point.
@@ -363,12 +400,12 @@ class _Axes:
         return [*layers[:-1], last, hover]
 
 
-def chart_points(chart: ChartData, comparison: Comparison, drawing: ChartDrawing) -> list[dict[str, object]]:
+def chart_points(chart: ChartData, context: ChartContext, drawing: ChartDrawing) -> list[dict[str, object]]:
     """The rows of the data set ``points``. The HTML report does the same in its script."""
     points: list[dict[str, object]] = []
     # The dashed baseline goes over the solid candidate, so that both are seen where they coincide.
     for line in sorted(chart.lines, key=lambda line: line.side != "candidate"):
-        side = line_label(line, comparison)
+        side = line_label(line, context)
         low, high = line.low or [], line.high or []
         factor = drawing.x_factor if chart.kind is ChartKind.CDF else drawing.y_factor
         for index, (x, y) in enumerate(zip(line.x, line.y, strict=False)):
@@ -391,14 +428,21 @@ def chart_svg(chart: ChartData, comparison: Comparison) -> tuple[str, str]:
     Returns:
         The SVG, and a sentence on what was thinned ("" if nothing was).
     """
+    spec, note = paper_spec(chart, chart_context(chart, comparison))
+    return svg_of({**spec, "width": 330, "height": 185}, [*SIDE_COLOURS, "#009e73", "#cc79a7", "#555555"]), note
+
+
+def screen_spec(chart: ChartData, context: ChartContext) -> Spec:
+    """One chart with its points in it, for a screen."""
+    drawing = drawing_of(chart, context, interactive=True)
+    return drawing.spec | {"datasets": {DATA_NAME: chart_points(chart, context, drawing)}}
+
+
+def paper_spec(chart: ChartData, context: ChartContext) -> tuple[Spec, str]:
+    """The same for paper, thinned to what that can show, and a sentence on what was thinned ("" if nothing was)."""
     thinned, note = _for_print(chart)
-    drawing = chart_drawing(thinned, comparison, interactive=False)
-    spec: Spec = drawing.spec | {
-        "width": 330,
-        "height": 185,
-        "datasets": {DATA_NAME: chart_points(thinned, comparison, drawing)},
-    }
-    return svg_of(spec, [*SIDE_COLOURS, "#009e73", "#cc79a7", "#555555"]), note
+    drawing = drawing_of(thinned, context, interactive=False)
+    return drawing.spec | {"datasets": {DATA_NAME: chart_points(thinned, context, drawing)}}, note
 
 
 def _for_print(chart: ChartData) -> tuple[ChartData, str]:

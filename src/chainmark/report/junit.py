@@ -6,31 +6,32 @@ belong to suites alone, so that each is named after its case.
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import math
-import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as Xml
 
 from chainmark.core.load_report import CapacityEntry, EndpointEntry, LoadReport, StepEntry, TargetEntry
 from chainmark.core.load_verdict import LoadVerdict, Ruling, rulings
+from chainmark.core.qa_report import QaReport
 from chainmark.report import load_text as text
+from chainmark.report.qa_junit import qa_junit_xml
+from chainmark.report.xml_text import clean, timestamp, token
 
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_UNKNOWN_TIME = "1970-01-01T00:00:00"
 
-
-def junit_xml(report: LoadReport) -> str:
+def junit_xml(report: LoadReport | QaReport) -> str:
     """The document for a pipeline; the same document gives the same text.
 
-    A missed capacity is a failure. What was not decided (inconclusive, generator-limited, interrupted), endpoints that
-    were not measured, and what is missed where others are required are skipped, with the reason.
+    A missed capacity is a failure, as is a failed scenario of a qualification. What was not decided (inconclusive,
+    generator-limited, interrupted), what was not measured, and what is missed where others are required are skipped,
+    with the reason.
     """
+    if isinstance(report, QaReport):
+        return qa_junit_xml(report)
     root = Xml.Element("testsuites")
     ruled = rulings(report)
-    names = _distinct([_token(name) for name in text.names_of(report.targets)])
+    names = _distinct([token(name) for name in text.names_of(report.targets)])
     for number, (target, name) in enumerate(zip(report.targets, names, strict=True)):
         root.append(_suite(report, target, number, name, [one for one in ruled if one.number == number]))
     Xml.indent(root)
@@ -41,7 +42,7 @@ def _suite(report: LoadReport, target: TargetEntry, number: int, name: str, rule
     suite = Xml.Element("testsuite")
     properties = Xml.SubElement(suite, "properties")
     for key, value in _properties(report, target):
-        Xml.SubElement(properties, "property", name=_token(key), value=_clean(value))
+        Xml.SubElement(properties, "property", name=token(key), value=clean(value))
     endpoints = {endpoint.id: endpoint for endpoint in target.endpoints}
     cases = [_case(name, ruling, endpoints.get(ruling.endpoint)) for ruling in ruled]
     told = {ruling.endpoint for ruling in ruled}
@@ -52,13 +53,13 @@ def _suite(report: LoadReport, target: TargetEntry, number: int, name: str, rule
         case.set("name", name_)
     suite.extend(cases)
     Xml.SubElement(suite, "system-out")
-    Xml.SubElement(suite, "system-err").text = _clean("\n".join(target.warnings))
+    Xml.SubElement(suite, "system-err").text = clean("\n".join(target.warnings))
     attributes = {
         "name": name,
-        "package": _token(report.system),
+        "package": token(report.system),
         "id": str(number),
-        "timestamp": _timestamp(report.started_at),
-        "hostname": _token(_host(target.url)),
+        "timestamp": timestamp(report.started_at),
+        "hostname": token(_host(target.url)),
         "tests": str(len(cases)),
         "failures": str(sum(case.find("failure") is not None for case in cases)),
         "errors": "0",
@@ -74,10 +75,10 @@ def _case(suite: str, ruling: Ruling, endpoint: EndpointEntry | None) -> Xml.Ele
     case = Xml.Element(
         "testcase",
         classname=suite,
-        name=_token(ruling.name),
+        name=token(ruling.name),
         time=_duration(steps),
     )
-    reason = _clean(f"{ruling.name}: {ruling.reason}")
+    reason = clean(f"{ruling.name}: {ruling.reason}")
     if ruling.verdict is LoadVerdict.MISSED and ruling.gates:
         Xml.SubElement(case, "failure", type="sla", message=reason).text = reason
     elif ruling.verdict is not LoadVerdict.MET:
@@ -87,8 +88,8 @@ def _case(suite: str, ruling: Ruling, endpoint: EndpointEntry | None) -> Xml.Ele
 
 
 def _not_measured(suite: str, name: str, reason: str) -> Xml.Element:
-    case = Xml.Element("testcase", classname=suite, name=_token(name), time="0")
-    Xml.SubElement(case, "skipped", message=_clean(reason) or "not measured")
+    case = Xml.Element("testcase", classname=suite, name=token(name), time="0")
+    Xml.SubElement(case, "skipped", message=clean(reason) or "not measured")
     return case
 
 
@@ -123,16 +124,6 @@ def _figures(endpoint: EndpointEntry, found: CapacityEntry) -> Iterator[tuple[st
     yield "confirmed", "yes" if found.confirmed else "no"
 
 
-def _clean(words: str) -> str:
-    """Without the characters that no XML may hold."""
-    return _NOT_XML.sub("\ufffd", words)
-
-
-def _token(words: str) -> str:
-    """On one line, and not empty: a name."""
-    return " ".join(_clean(words).split()) or "unnamed"
-
-
 def _distinct(names: Sequence[str]) -> list[str]:
     """Two cases or suites of one name are one to a pipeline: what makes them equal here gets a number."""
     taken: set[str] = set()
@@ -142,20 +133,6 @@ def _distinct(names: Sequence[str]) -> list[str]:
         found.append(next(one for one in numbered if one not in taken))
         taken.add(found[-1])
     return found
-
-
-def _timestamp(started_at: str) -> str:
-    """UTC without a zone, as the schema has it."""
-    try:
-        time = datetime.datetime.fromisoformat(started_at.replace("Z", "+00:00"))
-    except ValueError:
-        return _UNKNOWN_TIME
-    if time.tzinfo is not None:
-        try:
-            time = time.astimezone(datetime.UTC)
-        except OverflowError:
-            return _UNKNOWN_TIME
-    return time.replace(tzinfo=None, microsecond=0).isoformat()
 
 
 def _host(url: str) -> str:

@@ -12,6 +12,7 @@ from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
+from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
@@ -21,17 +22,26 @@ from chainmark.report.explanation_sheet import explanation_sheet
 from chainmark.report.load_sheet import load_sheet
 from chainmark.report.prediction_sheet import prediction_sheet
 from chainmark.report.published_sheet import published_sheet
+from chainmark.report.qa_sheet import qa_sheet
 from chainmark.report.saturation_sheet import saturation_sheet
 from chainmark.report.sheet import Sheet
 from chainmark.report.sheet_html import render_sheet_html
-from chainmark.report.sheet_markdown import render_sheet_markdown
+from chainmark.report.sheet_markdown import render_sheet_markdown, render_sheet_page
 from chainmark.report.sheet_pdf import render_sheet_pdf
 from chainmark.report.sheet_terminal import render_sheet_terminal
 from chainmark.report.side_by_side_sheet import side_by_side_sheet
 from chainmark.report.trail_sheet import trail_sheet
 
 ModelDocument = (
-    Prediction | Explanation | Evidence | Story | PublishedReport | SideBySide | LoadReport | SaturationReport
+    Prediction
+    | Explanation
+    | Evidence
+    | Story
+    | PublishedReport
+    | SideBySide
+    | LoadReport
+    | SaturationReport
+    | QaReport
 )
 Document = Comparison | ModelDocument
 
@@ -44,6 +54,7 @@ _SHEETS: dict[type[BaseModel], Callable[[Any], Sheet]] = {
     PublishedReport: published_sheet,
     SideBySide: side_by_side_sheet,
     LoadReport: load_sheet,
+    QaReport: qa_sheet,
     SaturationReport: saturation_sheet,
 }
 
@@ -71,6 +82,11 @@ def render_markdown(document: Document) -> str:
     if isinstance(document, Comparison):
         return markdown.render_markdown(document)
     return render_sheet_markdown(sheet_of(document))
+
+
+def render_page(document: QaReport, folder: str) -> tuple[str, dict[str, str]]:
+    """A document as a Markdown page with its figures as files, which lie in ``folder``: the page, and SVG by name."""
+    return render_sheet_page(sheet_of(document), folder)
 
 
 def render_pdf(document: Document) -> bytes:

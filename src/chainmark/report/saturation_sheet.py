@@ -48,6 +48,20 @@ def saturation_sheet(report: SaturationReport) -> Sheet:
     ).noted_once()
 
 
+def saturation_blocks(report: SaturationReport) -> list[Block]:
+    """A saturation test as a part of another report: what was found, the plots, the published tables."""
+    why = Remarks("why", "Why", text.reasons(report))
+    return [
+        found_table(report),
+        why,
+        *saturation_figures(report),
+        *processed_tables(report),
+        diagonal_table(report),
+        *comparison_tables(report),
+        *cell_tables(report),
+    ]
+
+
 def _conditions(report: SaturationReport) -> list[Block]:
     blocks: list[Block] = []
     runs = run_table(report)

@@ -100,7 +100,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart. ``spec`` is drawn on a screen, ``paper`` on paper; ``strips`` and their ``kinds`` on a terminal."""
+    """A chart. ``spec`` is drawn on a screen, ``paper`` on paper; ``strips`` and their ``kinds`` on a terminal.
+
+    On a screen a ``wide`` one takes the whole width, and two ``half`` ones stand beside each other.
+    """
 
     id: str
     title: str
@@ -108,6 +111,7 @@ class Figure:
     paper: list[Spec]
     note: str = ""
     wide: bool = False
+    half: bool = False
     strips: list[Strip] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
 

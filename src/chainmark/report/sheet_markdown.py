@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
-from chainmark.report.sheet import Definitions, Listing, Remarks, Section, Sheet, Table, TableCell
+from chainmark.report.model_charts import LINE_COLOURS
+from chainmark.report.sheet import Definitions, Figure, Listing, Remarks, Section, Sheet, Table, TableCell
+from chainmark.report.vega import svg_of
 
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
 
@@ -24,6 +28,55 @@ def render_sheet_markdown(sheet: Sheet) -> str:
     lines += bullets("Notes", sheet.notes)
     lines.append(f"<sub>{sheet.kind} SHA-256 <code>{sheet.digest}</code></sub>")
     return "\n".join(lines) + "\n"
+
+
+def render_sheet_page(sheet: Sheet, folder: str) -> tuple[str, dict[str, str]]:
+    """The sheet as a page of a website or a release: nothing folded, with its figures as files.
+
+    Args:
+        sheet: what to lay out.
+        folder: where the figures lie, seen from the page.
+
+    Returns:
+        The page, and the figures as SVG by their files' names in that folder.
+    """
+    files: dict[str, str] = {}
+    lines = [
+        f"# {plain(sheet.title)}",
+        "",
+        f"{_SIGNS[sheet.status]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
+        "",
+        plain(sheet.subtitle),
+        "",
+        *(f"- [{plain(section.title)}](#{_anchor(section.title)})" for section in sheet.sections),
+        "",
+    ]
+    for section in sheet.sections:
+        lines += [f"## {plain(section.title)}", ""]
+        for block in section.blocks:
+            if isinstance(block, Figure):
+                lines += _pictures(block, folder, files)
+            else:
+                lines += _section(replace(section, blocks=[block]))
+    lines += bullets("Notes", sheet.notes)
+    lines.append(f"<sub>{sheet.kind} SHA-256 <code>{sheet.digest}</code></sub>")
+    return "\n".join(lines) + "\n", files
+
+
+def _pictures(figure: Figure, folder: str, files: dict[str, str]) -> list[str]:
+    """A figure's files, and the lines that show them."""
+    lines = [f"**{plain(figure.title)}**", ""]
+    for number, spec in enumerate(figure.paper, start=1):
+        name = f"{figure.id}.svg" if len(figure.paper) == 1 else f"{figure.id}-{number}.svg"
+        files[name] = svg_of({**spec, "background": "white"}, LINE_COLOURS)
+        lines += [f"![{plain(figure.title)}]({folder}/{name})", ""]
+    return [*lines, plain(figure.note), ""] if figure.note else lines
+
+
+def _anchor(title: str) -> str:
+    """As GitHub makes it of a heading."""
+    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return kept.replace(" ", "-")
 
 
 def _section(section: Section) -> list[str]:

@@ -49,6 +49,14 @@ class UnfinishedRun:
         """Whether nothing was collected yet, so that nothing is lost with it."""
         return {path.name for path in self.path.iterdir()} <= {STATE}
 
+    def state(self) -> dict[str, Any]:
+        """What was known when it was begun: the process that makes it, its experiment; empty where that is lost."""
+        try:
+            content: dict[str, Any] = json.loads((self.path / STATE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return content
+
     def write_events(self, name: str, frame: pl.DataFrame) -> None:
         """Store typed events as ``events/<name>.parquet``."""
         self._write_frame(self.path / "events" / f"{name}.parquet", frame)

@@ -90,6 +90,7 @@ class Lab:
         """
         started_at = utc_now()
         state = {"pid": os.getpid(), "started_at": started_at, "version": order.version, "profile": _name(profile)}
+        state |= {"experiment": place.id} if place else {}
         unfinished = self.store.create(self.system.name, _name(profile), order.version, state)
         try:
             execution = self.system.execute(profile, order, unfinished, progress)

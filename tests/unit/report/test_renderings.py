@@ -17,7 +17,7 @@ from rich.console import Console
 
 from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Outcome, SideValue, Verdict
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.charts import chart_drawing, chart_points, chart_svg
+from chainmark.report.charts import chart_context, chart_drawing, chart_points, chart_svg
 from chainmark.report.content import RowMaker
 from chainmark.report.document import comparison_json, digest, document, prose
 
@@ -292,7 +292,7 @@ def test_a_dense_chart_is_thinned_for_paper_but_keeps_its_peaks() -> None:
     svg, _ = chart_svg(series.model_copy(update={"lines": [line]}), comparison)
     assert len(svg) < 60_000
     drawing = chart_drawing(series, comparison, interactive=False)
-    assert len(chart_points(series, comparison, drawing)) == 160
+    assert len(chart_points(series, chart_context(series, comparison), drawing)) == 160
     dots = comparison.charts[2].model_copy(update={"lines": [line]})
     svg, note = chart_svg(dots, comparison)
     assert len(svg) < 500_000

@@ -25,7 +25,7 @@ from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.base import Execution, Imported, ImportOrder, Order
-from chainmark.systems.cometbft import extensions, nodes, sweep
+from chainmark.systems.cometbft import extensions, nodes, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
 from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.gates import run_gates
@@ -75,6 +75,30 @@ class CometBft:
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """The load and the network."""
         return cast(Profile, profile).workload()
+
+    def qa_plans(self) -> list[str]:
+        """The plans of ``qa_plans``."""
+        return list(qa.PLANS)
+
+    def qa_plan(self, name: str) -> Mapping[str, object]:
+        """One of them."""
+        return qa.plan(name)
+
+    def qa_plots(self) -> Sequence[Mapping[str, object]]:
+        """The published reports' plots."""
+        return qa.plots()
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """Whether this machine has namespaces and both versions their applications."""
+        return qa.lacking(need, versions)
+
+    def commit(self, version: str) -> str:
+        """As the module proxy says."""
+        return qa.commit(version)
+
+    def expected_seconds(self, profile: BaseModel) -> float:
+        """The load and what is around it."""
+        return qa.expected_seconds(cast(Profile, profile))
 
     def install(self, version: str) -> Subject:
         """Build or find the node's binary."""

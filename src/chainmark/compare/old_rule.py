@@ -1,0 +1,146 @@
+"""The verdict rule of the published reports, computed beside ours: any difference of more than 10 % is a regression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from chainmark.compare.gates import incomparable
+from chainmark.compare.verdict import is_failure
+from chainmark.compare.wording import change_with_interval, counted, judged_name, margin_of
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
+from chainmark.core.metric import Better, Metric
+from chainmark.core.qa_report import Agreement, Incomparable, OldRuleRow, OldVerdict
+
+OLD_MARGIN = 0.10
+
+
+def incomparable_metrics(comparison: Comparison) -> list[Incomparable]:
+    """The metrics that a condition on which the sides differ makes incomparable, in the catalogue's order."""
+    because = incomparable(comparison.catalogue, comparison.condition_differences)
+    return [
+        Incomparable(metric_id=metric.id, label=metric.label, because=because[metric.id])
+        for metric in comparison.catalogue.ordered()
+        if metric.id in because
+    ]
+
+
+def relative_change(judgement: Judgement) -> float | None:
+    """Candidate / baseline - 1; None where a side has no value or the baseline is 0."""
+    base, other = judgement.baseline.value, judgement.candidate.value
+    if base is None or other is None or base == 0.0:
+        return None
+    change = other / base - 1.0
+    return change if math.isfinite(change) else None
+
+
+def old_rule_rows(comparison: Comparison) -> list[OldRuleRow]:
+    """Every judged metric by the old rule and by ours, in the report's order."""
+    excused = {item.metric_id: item.because for item in incomparable_metrics(comparison)}
+    return [_row(item, comparison.catalogue, excused) for item in comparison.judgements]
+
+
+def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> OldRuleRow:
+    metric = catalogue.metric(item.metric_id)
+    change = relative_change(item)
+    old_fails = _old_fails(item, change)
+    ours = is_failure(item) or (item.outcome is Outcome.WORSE and item.metric_id not in excused)
+    agreement = _agreement(old_fails, ours=ours, excused=item.metric_id in excused, judged=item.change is not None)
+    return OldRuleRow(
+        metric_id=item.metric_id,
+        statistic=item.statistic,
+        label=judged_name(metric, item.statistic),
+        unit=metric.unit,
+        gating=item.gating,
+        baseline=item.baseline.value,
+        candidate=item.candidate.value,
+        change=change,
+        old_fails=old_fails,
+        outcome=item.outcome.value,
+        ours_fails=ours,
+        agreement=agreement,
+        why=_why(item, metric, agreement, excused),
+    )
+
+
+def _old_fails(item: Judgement, change: float | None) -> bool | None:
+    """By the letter: a difference is one in either direction. From 0 to something is more than any percentage."""
+    if change is not None:
+        return abs(change) > OLD_MARGIN
+    base, other = item.baseline.value, item.candidate.value
+    if base is None or other is None:
+        return None
+    return other != 0.0
+
+
+def _agreement(old_fails: bool | None, *, ours: bool, excused: bool, judged: bool) -> Agreement:
+    if old_fails is None:
+        return Agreement.NO_DATA
+    if excused:
+        return Agreement.NOT_COMPARABLE
+    if not judged:
+        return Agreement.NOT_JUDGED
+    if old_fails and ours:
+        return Agreement.BOTH_FAIL
+    if not old_fails and not ours:
+        return Agreement.BOTH_PASS
+    return Agreement.ONLY_OLD_FAILS if old_fails else Agreement.ONLY_OURS_FAILS
+
+
+def _why(item: Judgement, metric: Metric, agreement: Agreement, excused: Mapping[str, str]) -> str:
+    """What makes the difference where the rules do not say the same."""
+    if agreement is Agreement.NOT_COMPARABLE:
+        return f"not comparable: {excused[metric.id]}"
+    if agreement is Agreement.ONLY_OURS_FAILS:
+        return f"{change_with_interval(item, metric)} is beyond its margin of {margin_of(item, metric)}"
+    return _why_not(item, metric) if agreement is Agreement.ONLY_OLD_FAILS else ""
+
+
+def _why_not(item: Judgement, metric: Metric) -> str:
+    """Why a difference of more than 10 % is none that the candidate could fail by."""
+    base, other = item.baseline.value or 0.0, item.candidate.value or 0.0
+    if metric.better is Better.NEITHER:
+        return "neither direction is better: a difference alone is no regression"
+    if (other < base) is (metric.better is Better.LOWER):
+        return "it differs for the better"
+    if abs(other - base) < metric.floor:
+        return f"too small to matter: it moved by less than {units.tidy_quantity(metric.floor, metric.unit)}"
+    return _noise(item, metric)
+
+
+def _noise(item: Judgement, metric: Metric) -> str:
+    """A worsening that is not shown to be beyond the margin."""
+    runs = f"{len(item.baseline.per_run)} + {len(item.candidate.per_run)} runs"
+    told = change_with_interval(item, metric)
+    if item.low is not None and item.low <= 0.0 <= (item.high or 0.0):
+        return f"within the noise of {runs}: {told} holds no change at all"
+    margin = margin_of(item, metric)
+    if item.outcome is Outcome.EQUAL:
+        return f"{told} lies within its margin of {margin}"
+    reach = "" if item.scale is Scale.RELATIVE else f", judged in {metric.unit}"
+    return f"too few runs to tell it from its margin of {margin} ({runs}{reach}): {told}"
+
+
+def old_verdict(rows: Sequence[OldRuleRow]) -> OldVerdict:
+    """What the old rule says of all rows together, and on how many it disagrees with ours."""
+    judged = [row for row in rows if row.old_fails is not None]
+    differing = [row for row in judged if row.old_fails]
+    disagreed = [row for row in rows if row.agreement in {Agreement.ONLY_OLD_FAILS, Agreement.ONLY_OURS_FAILS}]
+    excused = [row for row in differing if row.agreement is Agreement.NOT_COMPARABLE]
+    if not judged:
+        return OldVerdict(fails=False, judged=0, differing=0, disagreements=0, sentence="There was nothing to judge.")
+    told = (
+        f"{len(differing)} of {counted(len(judged), 'judged figure')} differ by more than "
+        f"{units.plain_percent(OLD_MARGIN)}, so by the rule of the published reports the release "
+        f"{'fails' if differing else 'passes'}; that rule and chainmark's disagree on {len(disagreed)}"
+    )
+    held = f", and {len(excused)} of those that differ cannot be compared at all" if excused else ""
+    return OldVerdict(
+        fails=bool(differing),
+        judged=len(judged),
+        differing=len(differing),
+        disagreements=len(disagreed),
+        sentence=f"{told}{held}.",
+    )

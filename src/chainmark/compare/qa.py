@@ -1,0 +1,447 @@
+"""The qualification of a release, from the runs of its scenarios to the report and its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chainmark.compare.assemble import compare
+from chainmark.compare.estimates import collect
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.judge import judge
+from chainmark.compare.noise import Archive
+from chainmark.compare.old_rule import incomparable_metrics, old_rule_rows, old_verdict
+from chainmark.compare.qa_plots import PlotSide, plot_of
+from chainmark.compare.sides import exclusion, joined_conditions, select
+from chainmark.compare.wording import counted, enumerated
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import ChartKind, Comparison, Outcome, Verdict
+from chainmark.core.manifest import Fact, GateStatus, Scalar, Subject
+from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
+from chainmark.core.qa_report import (
+    BesideRow,
+    QaPlot,
+    QaReport,
+    QaScenario,
+    RunLine,
+    ScenarioResult,
+    SideLine,
+    VerdictRow,
+)
+from chainmark.core.saturation import SaturationReport
+
+# A regression that was found outweighs a scenario that could not be judged.
+_OF_VERDICT = {
+    Verdict.PASS: ScenarioResult.PASS,
+    Verdict.FAIL: ScenarioResult.FAIL,
+    Verdict.INCONCLUSIVE: ScenarioResult.INCONCLUSIVE,
+    Verdict.INVALID: ScenarioResult.INVALID,
+}
+_KEPT_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
+
+
+@dataclass(frozen=True)
+class ScenarioRuns:
+    """What was made of one scenario.
+
+    Attributes:
+        sides: the runs of each side, valid or not, repetitions of invalid ones among them; as far as there are any.
+        lacking: what it needs and did not get; then it has no runs.
+        repeats: by the id of a run that repeats an invalid one, the id of that one.
+        failure: why it could not be made as planned; "" if it was.
+        profile_description: what its profile says of itself.
+        saturation: of a sweep, its document.
+    """
+
+    plan: ScenarioPlan
+    experiment: str
+    sides: Mapping[str, Sequence[RunData]]
+    lacking: Sequence[str] = ()
+    repeats: Mapping[str, str] = field(default_factory=dict)
+    failure: str = ""
+    profile_description: str = ""
+    saturation: SaturationReport | None = None
+
+    def all_runs(self) -> list[RunData]:
+        """In the order in which they were made."""
+        found = [run for runs in self.sides.values() for run in runs]
+        return sorted(found, key=lambda run: (run.manifest.started_at, run.manifest.run_id))
+
+
+@dataclass(frozen=True)
+class QaRuns:
+    """Everything that was made of a plan; ``commits`` are the baseline's and the candidate's, "" where unknown."""
+
+    plan: QaPlan
+    experiment: str
+    seed: int
+    baseline: Subject
+    candidate: Subject
+    scenarios: Sequence[ScenarioRuns]
+    commits: tuple[str, str]
+    machine: Sequence[Fact]
+    catalogue: Catalogue
+    tool_version: str
+
+
+def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
+    """Judge every scenario, and all of them together.
+
+    Args:
+        made: the runs.
+        history: archived runs, for the noise where a side has one run.
+
+    Returns:
+        Everything that a report shows. The same runs give the same bytes.
+    """
+    maker = _Maker(made, history)
+    scenarios = [maker.scenario(one) for one in made.scenarios]
+    verdict, sentence, reasons = _overall(scenarios, made.candidate)
+    runs = [run.manifest for one in made.scenarios for run in one.all_runs()]
+    date = max((run.started_at for run in runs), default="")[:10]
+    comparisons = [one.comparison for one in scenarios if one.comparison]
+    return QaReport(
+        tool_version=made.tool_version,
+        title=f"QA of {made.candidate.name} {made.candidate.version} against {made.baseline.version}",
+        system=made.plan.system,
+        plan=made.plan.name,
+        plan_title=made.plan.title,
+        plan_description=made.plan.description,
+        experiment=made.experiment,
+        seed=made.seed,
+        date=date,
+        started_at=min((run.started_at for run in runs), default=""),
+        ended_at=max((run.ended_at for run in runs), default=""),
+        baseline=made.baseline,
+        candidate=made.candidate,
+        commits=made.commits,
+        machine=list(made.machine),
+        verdict=verdict,
+        sentence=sentence,
+        reasons=reasons,
+        advice=_advice(scenarios, made.experiment),
+        notices=_notices(scenarios),
+        method=_method(made, scenarios),
+        rows=[_verdict_row(one, made) for one in scenarios],
+        scenarios=scenarios,
+        old_verdict=old_verdict([row for one in scenarios for row in one.old_rule]),
+        configuration_differences=[
+            one for one in (comparisons[0].configuration_differences if comparisons else []) if one.is_default_change
+        ],
+        condition_rows=[
+            (one.label, one.baseline, one.candidate, one.explanation)
+            for one in (comparisons[0].condition_differences if comparisons else [])
+        ],
+        catalogue=made.catalogue,
+    )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What one kind of scenario finds."""
+
+    result: ScenarioResult
+    sentence: str
+    reasons: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
+    comparison: Comparison | None = None
+    beside: list[BesideRow] = field(default_factory=list)
+
+
+class _Maker:
+    """Makes the scenarios of one report."""
+
+    def __init__(self, made: QaRuns, history: Sequence[RunData]) -> None:
+        self.made = made
+        self.history = history
+        self.by_id = {one.plan.id: one for one in made.scenarios}
+
+    def scenario(self, one: ScenarioRuns) -> QaScenario:
+        """One scenario with its result."""
+        plan = one.plan
+        sides = self._sides(one)
+        judged = self._judged(one, sides)
+        comparison = judged.comparison
+        runs = one.all_runs()
+        lines = [_run_line(run, one.repeats) for run in runs]
+        return QaScenario(
+            id=plan.id,
+            title=plan.title,
+            question=plan.question,
+            method=plan.method,
+            kind=plan.kind,
+            gating=plan.gating,
+            profile_name=plan.profile,
+            profile_description=one.profile_description,
+            settings=plan.settings,
+            repetitions=plan.repetitions,
+            needs=plan.needs,
+            lacking=list(one.lacking),
+            experiment=one.experiment if runs else "",
+            date=max((run.manifest.started_at for run in runs), default="")[:10],
+            result=judged.result,
+            sentence=judged.sentence,
+            reasons=judged.reasons,
+            advice=judged.advice,
+            sides=[_side_line(id_, label, found) for id_, label, found in sides],
+            runs=lines,
+            repeated=_repeated(lines),
+            workload=_facts(runs[0].manifest.workload) if runs else [],
+            comparison=comparison,
+            tables=plan.tables,
+            beside=judged.beside,
+            incomparable=incomparable_metrics(comparison) if comparison else [],
+            old_rule=old_rule_rows(comparison) if comparison else [],
+            plots=self._plots(plan, sides),
+            saturation=one.saturation,
+        )
+
+    def _sides(self, one: ScenarioRuns) -> list[tuple[str, str, Sequence[RunData]]]:
+        """The sides with runs, in their order, each with a label of its own."""
+        found: list[tuple[str, str, Sequence[RunData]]] = []
+        if one.plan.beside and (other := self.by_id[one.plan.beside].sides.get("candidate")):
+            found.append((f"{one.plan.beside}/candidate", self.made.candidate.version, other))
+        same = self.made.baseline.version == self.made.candidate.version
+        for side in one.plan.sides:
+            version = self.made.baseline.version if side.version == "baseline" else self.made.candidate.version
+            words = side.label or (side.id if same else "")
+            label = f"{version} ({words})" if words and words != version else version
+            taken = [label for _, label, _ in found]
+            label = f"{label} ({one.plan.title})" if label in taken else label
+            if one.sides.get(side.id):
+                found.append((side.id, label, one.sides[side.id]))
+        return found
+
+    def _judged(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
+        if one.lacking:
+            needs = [f"it needs {text}" for text in one.lacking]
+            return _Judged(ScenarioResult.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
+        missing = [side.id for side in one.plan.sides if not one.sides.get(side.id)]
+        if one.failure or missing:
+            why = one.failure or f"there is no run of {enumerated(missing)}"
+            if one.plan.kind is not ScenarioKind.COMPARISON or missing:
+                return _Judged(ScenarioResult.INVALID, f"It could not be made: {why}.", [why])
+        if one.plan.kind is ScenarioKind.COMPARISON:
+            return self._compared(one)
+        if one.saturation is not None:
+            return _swept(one.plan, one.saturation)
+        return self._shown(one, sides)
+
+    def _compared(self, one: ScenarioRuns) -> _Judged:
+        """Baseline against candidate by the verdict of every comparison."""
+        full = compare(
+            one.sides["baseline"],
+            one.sides["candidate"],
+            history=self.history,
+            tool_version=self.made.tool_version,
+        )
+        comparison = _reduced(full)
+        result, reasons = _OF_VERDICT[comparison.verdict], list(comparison.reasons)
+        if one.failure:
+            reasons.insert(0, f"not all of its runs could be made: {one.failure}")
+            result = result if result is ScenarioResult.FAIL else ScenarioResult.INVALID
+        if not one.plan.gating:
+            result = ScenarioResult.INFORMATIONAL
+        return _Judged(result, _sentence(comparison.sentence), reasons, list(comparison.advice), comparison)
+
+    def _shown(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
+        """Sides next to each other, each against the first, without a verdict."""
+        selected = [select(id_, list(runs)) for id_, _, runs in sides]
+        included = [side.included or side.runs for side in selected]
+        rows = []
+        archive = Archive([*map(LoadedRun, self.history), *included[0]], selected[0].first)
+        for metric in self.made.catalogue.ordered():
+            if not (metric.gating or metric.table in one.plan.tables):
+                continue
+            for statistic in metric.judged_by:
+                base = collect(included[0], metric, statistic)
+                found = [judge(metric, statistic, base, collect(runs, metric, statistic), archive).judgement
+                         for runs in included[1:]]  # fmt: skip
+                found = found or [judge(metric, statistic, base, base, archive).judgement]
+                if any(item.outcome is not Outcome.NO_DATA or item.baseline.samples for item in found):
+                    rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=found))
+        left_out = [pair for side in selected for pair in side.excluded.items()]
+        invalid = [f"the run {run_id} is not counted: {why}" for run_id, why in left_out]
+        labels = enumerated([label for _, label, _ in sides])
+        useless = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
+        if useless:
+            told = f"There is no valid run of {enumerated(useless)}."
+            return _Judged(ScenarioResult.INVALID, told, invalid, beside=rows)
+        return _Judged(ScenarioResult.INFORMATIONAL, f"Shown for information: {labels}.", invalid, beside=rows)
+
+    def _plots(self, plan: ScenarioPlan, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> list[QaPlot]:
+        drawn = []
+        for _, label, runs in sides:
+            valid = [run for run in runs if exclusion(run.manifest) is None]
+            drawn.append(PlotSide(label, [LoadedRun(run) for run in valid or runs]))
+        plots: list[PlotPlan] = self.made.plan.plots_of(plan) if drawn else []
+        found = [plot_of(one, drawn, self.made.catalogue) for one in plots]
+        return [plot for plot in found if plot]
+
+
+def _swept(plan: ScenarioPlan, report: SaturationReport) -> _Judged:
+    """Whether the candidate keeps up with what the baseline keeps up with.
+
+    It fails if the baseline clearly keeps up with a load that the candidate is clearly saturated by, and passes if it
+    clearly keeps up with every load that the baseline keeps up with; "clearly" with the whole interval.
+    """
+    base, other = (version.chosen for version in report.versions)
+    names = [version.label for version in report.versions]
+    reasons = [f"{name}: {found.reason}" for name, found in zip(names, (base, other), strict=True)]
+    reach = max(base.load_per_s or 0, base.low_per_s)
+    sure = f"{names[1]} keeps up with at least {other.low_per_s:,} per second for certain"
+    if "no data" in {base.state, other.state}:
+        result, told = ScenarioResult.INVALID, "A version has no run that counts."
+    elif other.high_per_s is not None and 0 < other.high_per_s <= base.low_per_s:
+        result = ScenarioResult.FAIL
+        told = f"{names[0]} keeps up with {base.low_per_s:,} per second, by which {names[1]} is saturated."
+    elif reach and other.low_per_s >= reach:
+        result = ScenarioResult.PASS
+        told = f"{sure}, as {names[0]} does with {reach:,}."
+    else:
+        result = ScenarioResult.INCONCLUSIVE
+        told = f"{sure}, {names[0]} with {reach:,}: the loads and runs do not decide whether that is less."
+    return _Judged(result if plan.gating else ScenarioResult.INFORMATIONAL, told, reasons)
+
+
+def _reduced(comparison: Comparison) -> Comparison:
+    """Without what only the comparison's own report shows: `chainmark compare` makes that of the same runs."""
+    gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
+    charts = [chart for chart in comparison.charts if chart.kind in _KEPT_CHARTS and chart.metric_id in gating]
+    return comparison.model_copy(update={"charts": charts, "tails": [], "stories": [], "breakdowns": []})
+
+
+def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:
+    manifest = run.manifest
+    place = manifest.experiment
+    return RunLine(
+        run_id=manifest.run_id,
+        side=place.side if place else "",
+        repetition=place.repetition if place else 0,
+        position=place.position if place else 0,
+        started_at=manifest.started_at,
+        valid=exclusion(manifest) is None,
+        failed_gates=[gate for gate in manifest.gates if gate.status is GateStatus.FAIL],
+        repeats=repeats.get(manifest.run_id, ""),
+        warnings=manifest.warnings,
+        incidents=[incident.what for incident in manifest.incidents],
+    )
+
+
+def _side_line(side: str, label: str, runs: Sequence[RunData]) -> SideLine:
+    selected = select(side, list(runs))
+    return SideLine(
+        id=side,
+        label=label,
+        version=selected.version,
+        run_ids=[run.run_id for run in selected.runs],
+        conditions=joined_conditions(selected),
+    )
+
+
+def _repeated(lines: Sequence[RunLine]) -> list[str]:
+    by_id = {line.run_id: line for line in lines}
+    told = []
+    for line in lines:
+        first = by_id.get(line.repeats)
+        if first is None:
+            continue
+        gates = "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in first.failed_gates)
+        ended = "valid" if line.valid else "invalid again"
+        told.append(
+            f"{first.side}, repetition {first.repetition}, was invalid ({gates}) and was run once more: {ended}"
+        )
+    return told
+
+
+def _facts(workload: Mapping[str, Scalar | list[Scalar]]) -> list[Fact]:
+    return [Fact(label=key, value=units.scalar(value)) for key, value in sorted(workload.items())]
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
+    """The verdict over the gating scenarios: fail, then invalid, then inconclusive; a pass only if all of them pass."""
+    gating = [one for one in scenarios if one.gating]
+    named = {result: [one for one in gating if one.result is result] for result in ScenarioResult}
+    words = {
+        ScenarioResult.FAIL: "fails",
+        ScenarioResult.INVALID: "could not be judged in",
+        ScenarioResult.INCONCLUSIVE: "is undecided in",
+        ScenarioResult.NOT_RUN: "was not tested in",
+        ScenarioResult.PASS: "passes",
+    }
+    parts = [
+        f"{word} {enumerated([one.title for one in named[result]])}" for result, word in words.items() if named[result]
+    ]
+    sentence = f"{candidate.name} {candidate.version} {'; it '.join(parts)}." if parts else "Nothing was judged."
+    reasons = [
+        f"{one.title}: {reason}"
+        for result in words
+        if result is not ScenarioResult.PASS
+        for one in named[result]
+        for reason in (one.reasons or [one.sentence])
+    ]
+    if named[ScenarioResult.FAIL]:
+        return Verdict.FAIL, sentence, reasons
+    if named[ScenarioResult.INVALID]:
+        return Verdict.INVALID, sentence, reasons
+    undecided = named[ScenarioResult.INCONCLUSIVE] or named[ScenarioResult.NOT_RUN] or not gating
+    return Verdict.INCONCLUSIVE if undecided else Verdict.PASS, sentence, reasons
+
+
+def _advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
+    found = [f"{one.title}: {text}" for one in scenarios if one.gating for text in one.advice]
+    lacking = list(dict.fromkeys(text for one in scenarios for text in one.lacking))
+    found += [f"what was not run needs {text}" for text in lacking]
+    if any(one.result is ScenarioResult.INVALID for one in scenarios):
+        found.append(f"`--resume {experiment}` makes what is still missing")
+    return found
+
+
+def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
+    """What must be known before any figure is read."""
+    told: dict[str, None] = {}
+    for one in scenarios:
+        by_reason: dict[str, list[str]] = {}
+        for item in one.incomparable:
+            by_reason.setdefault(item.because, []).append(item.label)
+        for because, labels in by_reason.items():
+            told[f"Not comparable: {enumerated(labels)}. {because[:1].upper()}{because[1:]}. Such a difference is no "
+                 "regression, and none is called one."] = None  # fmt: skip
+    for one in scenarios:
+        if one.result is ScenarioResult.NOT_RUN:
+            told[f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed."] = None
+        for text in one.repeated:
+            told[f"Run again: {one.title}, {text}."] = None
+    return list(told)
+
+
+def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
+    runs = sum(len(one.runs) for one in scenarios)
+    invalid = sum(not line.valid for one in scenarios for line in one.runs)
+    return [
+        f"Plan “{made.plan.name}”: {made.plan.description}",
+        f"{counted(runs, 'run')} on one machine, each on a fresh network and each sealed with everything that was "
+        f"collected; {invalid} of them {'was' if invalid == 1 else 'were'} invalid by a gate and "
+        f"{'is' if invalid == 1 else 'are'} not counted.",
+        "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
+        "both alike.",
+        "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
+        "against one margin for each metric: 10 %, or the metric's own where that is larger.",
+        f"Seed {made.seed}; a run's seed is that plus its place.",
+    ]
+
+
+def _verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
+    candidate, commit = made.candidate, made.commits[1] or made.candidate.revision
+    return VerdictRow(
+        scenario=one.title,
+        date=one.date,
+        version=f"{candidate.version} ({commit})" if commit else candidate.version,
+        result=one.result,
+        reason=one.sentence,
+    )

@@ -1,0 +1,238 @@
+"""The report of a release's qualification: every scenario with its result, and the verdict over all of them.
+
+It is the only source of every rendering of it. Whatever a rendering shows stands here, computed.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import ChartData, Comparison, ConfigurationDifference, Judgement, Verdict
+from chainmark.core.manifest import Fact, Gate, Subject
+from chainmark.core.qa_plan import ScenarioKind
+from chainmark.core.saturation import SaturationReport
+
+QA_REPORT_SCHEMA = 1
+
+
+class ScenarioResult(StrEnum):
+    """What a scenario says of the candidate."""
+
+    PASS = "pass"  # noqa: S105 - not a password
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
+    INFORMATIONAL = "informational"
+    NOT_RUN = "not run"
+
+
+class Agreement(StrEnum):
+    """How the rule of the published reports and ours speak of one metric."""
+
+    BOTH_PASS = "both pass"  # noqa: S105 - not a password
+    BOTH_FAIL = "both fail"
+    ONLY_OLD_FAILS = "only the old rule fails it"
+    ONLY_OURS_FAILS = "only ours fails it"
+    NOT_COMPARABLE = "not comparable"
+    NOT_JUDGED = "not judged"
+    NO_DATA = "no data"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OldRuleRow(_Part):
+    """One judged metric by the rule of the published reports: a difference of more than 10 % is a regression.
+
+    Attributes:
+        change: candidate / baseline - 1; None where there is no ratio.
+        old_fails: None where the rule can say nothing.
+        why: what makes the difference where both disagree; else "".
+    """
+
+    metric_id: str
+    statistic: str
+    label: str
+    unit: str
+    gating: bool
+    baseline: float | None
+    candidate: float | None
+    change: float | None
+    old_fails: bool | None
+    outcome: str
+    ours_fails: bool
+    agreement: Agreement
+    why: str
+
+
+class Incomparable(_Part):
+    """A metric whose values must not be held against each other, and why."""
+
+    metric_id: str
+    label: str
+    because: str
+
+
+class RunLine(_Part):
+    """One run of a scenario, as the report lists it.
+
+    Attributes:
+        repeats: the id of the invalid run that it repeats.
+        failed_gates: empty for a valid run.
+    """
+
+    run_id: str
+    side: str
+    repetition: int
+    position: int
+    started_at: str
+    valid: bool
+    failed_gates: list[Gate] = []
+    repeats: str = ""
+    warnings: list[str] = []
+    incidents: list[str] = []
+
+
+class SideLine(_Part):
+    """One side of a scenario: what it ran, and which conditions it met."""
+
+    id: str
+    label: str
+    version: str
+    run_ids: list[str]
+    conditions: dict[str, str] = {}
+
+
+class BesideRow(_Part):
+    """One metric of an informational scenario: a judgement of each further side against the first one."""
+
+    metric_id: str
+    statistic: str
+    judgements: list[Judgement]
+
+
+class QaPlot(_Part):
+    """A plot over time with all sides of a scenario in it.
+
+    Attributes:
+        chart: its lines' ``side`` is the label of the side; a line without a run id is a version's mean.
+        unit: in which the values are.
+        limit: the upper end of the published plot's axis, drawn where values come near it; None: there is none.
+    """
+
+    id: str
+    published_id: str
+    chart: ChartData
+    sides: list[str]
+    unit: str
+    limit: float | None = None
+    beyond_limit: bool = False
+
+
+class QaScenario(_Part):
+    """One scenario with its result.
+
+    Attributes:
+        experiment: under which its runs are found; "" where none were made.
+        reasons: of the result, the most important first.
+        lacking: what it needs and this machine or version does not have; empty where it was run.
+        repeated: what was run again, and why.
+    """
+
+    id: str
+    title: str
+    question: str
+    method: str
+    kind: ScenarioKind
+    gating: bool
+    profile_name: str
+    profile_description: str = ""
+    settings: list[str] = []
+    repetitions: int
+    needs: list[str] = []
+    lacking: list[str] = []
+    experiment: str = ""
+    date: str = ""
+    result: ScenarioResult
+    sentence: str
+    reasons: list[str] = []
+    advice: list[str] = []
+    sides: list[SideLine] = []
+    runs: list[RunLine] = []
+    repeated: list[str] = []
+    workload: list[Fact] = []
+    comparison: Comparison | None = None
+    tables: list[str] = []
+    beside: list[BesideRow] = []
+    incomparable: list[Incomparable] = []
+    old_rule: list[OldRuleRow] = []
+    plots: list[QaPlot] = []
+    saturation: SaturationReport | None = None
+
+
+class VerdictRow(_Part):
+    """One row of the table that published reports end with."""
+
+    scenario: str
+    date: str
+    version: str
+    result: ScenarioResult
+    reason: str
+
+
+class OldVerdict(_Part):
+    """What the rule of the published reports says of the whole.
+
+    Attributes:
+        differing: how many of the judged metrics differ by more than 10 %, of ``judged`` with a ratio.
+        disagreements: on how many both rules disagree.
+    """
+
+    fails: bool
+    judged: int
+    differing: int
+    disagreements: int
+    sentence: str
+
+
+class QaReport(_Part):
+    """``qa.json``.
+
+    Attributes:
+        notices: what a reader must know before any figure: what cannot be compared, what was not run or run again.
+        configuration_differences: of the versions' own defaults, where their effective values differ.
+        catalogue: for the labels and units of the metrics.
+    """
+
+    schema_version: int = QA_REPORT_SCHEMA
+    tool_version: str
+    title: str
+    system: str
+    plan: str
+    plan_title: str
+    plan_description: str
+    experiment: str
+    seed: int
+    date: str
+    started_at: str
+    ended_at: str
+    baseline: Subject
+    candidate: Subject
+    commits: tuple[str, str]
+    machine: list[Fact]
+    verdict: Verdict
+    sentence: str
+    reasons: list[str]
+    advice: list[str]
+    notices: list[str]
+    method: list[str]
+    rows: list[VerdictRow]
+    scenarios: list[QaScenario]
+    old_verdict: OldVerdict
+    configuration_differences: list[ConfigurationDifference]
+    condition_rows: list[tuple[str, str, str, str]] = []
+    catalogue: Catalogue

@@ -1,0 +1,182 @@
+"""A qualification as a sheet: the verdict and what must be known before any figure, then scenario by scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chainmark.core import units
+from chainmark.core.comparison import Verdict
+from chainmark.core.manifest import Fact
+from chainmark.core.qa_report import QaReport, QaScenario, ScenarioResult
+from chainmark.report.content import BETTER_WORDS, VERDICT_WORDS
+from chainmark.report.document import prose
+from chainmark.report.qa_figures import distribution_figures, plot_figures
+from chainmark.report.qa_tables import (
+    QUIET,
+    RESULT_WORDS,
+    beside_table,
+    comparison_table,
+    configuration_table,
+    facts_table,
+    gating_metrics,
+    old_rule_table,
+    runs_table,
+    subjects_table,
+    verdict_table,
+)
+from chainmark.report.saturation_sheet import saturation_blocks
+from chainmark.report.sheet import (
+    Block,
+    Definition,
+    Definitions,
+    Remarks,
+    Section,
+    Sheet,
+    Status,
+    one_line,
+)
+
+_STATUS: dict[Verdict, Status] = {
+    Verdict.PASS: "pass",
+    Verdict.FAIL: "fail",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.INVALID: "invalid",
+}
+
+
+def qa_sheet(report: QaReport) -> Sheet:
+    """Lay out a qualification."""
+    sections = [
+        Section("verdict", "Verdict", _verdict(report)),
+        Section("method", "What was compared, and how", _method(report)),
+        *(Section(f"scenario-{one.id}", one.title, _scenario(one, report)) for one in report.scenarios),
+        Section("old-rule", "The rule of the published reports", _old_rule(report)),
+        Section("dictionary", "What the metrics mean", _dictionary(report)),
+    ]
+    return Sheet(
+        kind="qa",
+        title=report.title,
+        subtitle=one_line([report.plan_title, f"plan {report.plan}", report.date, report.experiment]),
+        status=_STATUS[report.verdict],
+        word=VERDICT_WORDS[report.verdict.value],
+        sentence=prose(report.sentence),
+        sections=[section for section in sections if section.blocks],
+        notes=[
+            f"Made by chainmark {report.tool_version}. Every run is kept: `chainmark runs show RUN` and "
+            f"`chainmark compare {report.experiment}-SCENARIO` show more of it.",
+        ],
+        source_json=report.model_dump_json(by_alias=True),
+        contents=True,
+    ).noted_once()
+
+
+def _verdict(report: QaReport) -> list[Block]:
+    blocks: list[Block] = [verdict_table(report)]
+    if report.notices:
+        blocks.append(Remarks("notices", "Before you read any figure", report.notices))
+    told = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
+    if told:
+        blocks.append(Remarks("reasons", "Why", told))
+    blocks.append(Remarks("old-rule-summary", "By the rule of the published reports", [report.old_verdict.sentence]))
+    return blocks
+
+
+def _method(report: QaReport) -> list[Block]:
+    began = [
+        Fact(label="Begun", value=units.utc(report.started_at)),
+        Fact(label="Ended", value=units.utc(report.ended_at)),
+    ]
+    when = began if report.started_at else []
+    blocks: list[Block] = [
+        subjects_table(report),
+        facts_table(
+            "machine", "The machine", [*report.machine, *when, Fact(label="Experiment", value=report.experiment)]
+        ),
+        Remarks("how", "Method", report.method),
+    ]
+    if report.configuration_differences:
+        blocks.append(configuration_table(report))
+    return blocks
+
+
+def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
+    metrics = {metric.id: metric for metric in report.catalogue.metrics}
+    about = [one.question, one.method, *_made(one)]
+    blocks: list[Block] = [
+        Remarks(
+            f"{one.id}-about", f"{one.title}: question and method", [" ".join(text.split()) for text in about if text]
+        ),
+        Remarks(f"{one.id}-result", f"{one.title}: {RESULT_WORDS[one.result]}", [prose(one.sentence), *_reasons(one)]),
+    ]
+    if one.comparison is not None:
+        blocks += comparison_table(one, one.comparison)
+    if one.beside:
+        blocks.append(beside_table(one, metrics))
+    if one.saturation is not None:
+        blocks += [replace(block, id=f"{one.id}-{block.id}") for block in saturation_blocks(one.saturation)]
+    blocks += plot_figures(one)
+    blocks += distribution_figures(one)
+    if any(row.agreement not in QUIET for row in one.old_rule):
+        blocks.append(old_rule_table(one, only_disagreements=True))
+    if one.workload:
+        blocks.append(_network(one))
+    if one.runs:
+        blocks.append(runs_table(one))
+    if remarks := _remarks(one):
+        blocks.append(Remarks(f"{one.id}-remarks", "What to know before believing it", remarks))
+    return blocks
+
+
+def _made(one: QaScenario) -> list[str]:
+    settings = f" with {', '.join(one.settings)}" if one.settings else ""
+    counted = units.plural(one.repetitions, "run")
+    told = [f"Profile {one.profile_name}{settings}; {counted} a side."]
+    if one.profile_description:
+        told.append(f"The profile: {one.profile_description}.")
+    if one.needs:
+        told.append(f"It needs {', '.join(one.needs)}.")
+    return told
+
+
+def _reasons(one: QaScenario) -> list[str]:
+    if one.result is ScenarioResult.NOT_RUN:
+        return []
+    return [*one.reasons, *(f"→ {advice}" for advice in one.advice), *(f"Run again: {text}" for text in one.repeated)]
+
+
+def _network(one: QaScenario) -> Block:
+    return facts_table(f"{one.id}-workload", "Network and load", one.workload)
+
+
+def _remarks(one: QaScenario) -> list[str]:
+    told = [f"{run.run_id}: {text}" for run in one.runs for text in [*run.incidents, *run.warnings]]
+    for side in one.sides:
+        told += [f"{side.label}: {key} is {value}" for key, value in side.conditions.items()] if one.beside else []
+    return told
+
+
+def _old_rule(report: QaReport) -> list[Block]:
+    items = [
+        report.old_verdict.sentence,
+        "The published reports call a release worse if a result differs by more than 10 % from the release before. "
+        "They do not say by which statistic, in which direction, nor how much two runs of one release differ; "
+        "here the rule is applied to every judged figure, in both directions.",
+        "chainmark asks instead whether the candidate is worse by more than a margin with the noise between runs "
+        "taken into account, and says when it cannot tell.",
+    ]
+    return [Remarks("old-rule-text", "Both rules", items), *_old_rule_tables(report.scenarios)]
+
+
+def _old_rule_tables(scenarios: Sequence[QaScenario]) -> list[Block]:
+    return [old_rule_table(one, only_disagreements=False) for one in scenarios if one.old_rule]
+
+
+def _dictionary(report: QaReport) -> list[Block]:
+    entries = []
+    for metric in gating_metrics(report):
+        published = f", published as {metric.published_id}" if metric.published_id else ""
+        role = "gating" if metric.gating else "not gating"
+        told = f"{' '.join(metric.description.split())} ({role}, {BETTER_WORDS[metric.better]}{published})"
+        entries.append(Definition(metric.label, metric.id, told))
+    return [Definitions("metrics", "Metrics", entries)] if entries else []

@@ -1,0 +1,259 @@
+"""The tables of a qualification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.core import units
+from chainmark.core.comparison import Comparison, Judgement, Scale
+from chainmark.core.manifest import Fact
+from chainmark.core.metric import Metric
+from chainmark.core.qa_report import Agreement, OldRuleRow, QaReport, QaScenario, ScenarioResult
+from chainmark.report.content import Emphasis, Row, RowMaker, aligned, row_label
+from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
+
+RESULT_WORDS = {
+    ScenarioResult.PASS: "Pass",
+    ScenarioResult.FAIL: "Fail",
+    ScenarioResult.INCONCLUSIVE: "Inconclusive",
+    ScenarioResult.INVALID: "Invalid",
+    ScenarioResult.INFORMATIONAL: "N/A",
+    ScenarioResult.NOT_RUN: "Not run",
+}
+_RESULT_LOOKS: dict[ScenarioResult, Emphasis] = {
+    ScenarioResult.PASS: "better",
+    ScenarioResult.FAIL: "worse",
+    ScenarioResult.INFORMATIONAL: "quiet",
+}
+_AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
+    Agreement.BOTH_FAIL: "worse",
+    Agreement.ONLY_OURS_FAILS: "worse",
+    Agreement.ONLY_OLD_FAILS: "caution",
+    Agreement.NOT_COMPARABLE: "caution",
+}
+_SHORT_HASH = 16
+_UNBROKEN = "\u00a0"
+QUIET = {Agreement.BOTH_PASS, Agreement.NO_DATA, Agreement.NOT_JUDGED}  # not worth a row beside the metrics
+
+
+def verdict_table(report: QaReport) -> Table:
+    """Scenario, date, version with commit, result: the row that published reports end with, and why."""
+    rows = [
+        TableRow([
+            TableCell(row.scenario),
+            TableCell(row.date or units.UNSET),
+            TableCell(row.version),
+            TableCell(RESULT_WORDS[row.result], emphasis=_RESULT_LOOKS.get(row.result, "caution")),
+        ])
+        for row in report.rows
+    ]  # fmt: skip
+    notes = ["N/A: shown for information, the release neither passes nor fails by it."]
+    informational = any(row.result is ScenarioResult.INFORMATIONAL for row in report.rows)
+    return Table(
+        "results",
+        "Results",
+        words("Scenario", "Date", "Version (commit)", "Result"),
+        rows,
+        notes if informational else [],
+    )
+
+
+def subjects_table(report: QaReport) -> Table:
+    """What was compared with what."""
+    sides = (report.baseline, report.candidate)
+    facts = [
+        ("version", [side.version for side in sides]),
+        ("commit", [commit or units.UNSET for commit in report.commits]),
+        ("module's sum", [side.revision or units.UNSET for side in sides]),
+        ("built by", [side.build or units.UNSET for side in sides]),
+        ("binary, SHA-256", [(side.binary_sha256 or units.UNSET)[:_SHORT_HASH] for side in sides]),
+    ]
+    facts += [(label, [left, right]) for label, left, right, _ in report.condition_rows]
+    rows = [TableRow([TableCell(label), *map(TableCell, values)]) for label, values in facts]
+    notes = [f"{label}: {' '.join(told.split())}" for label, _, _, told in report.condition_rows if told]
+    return Table("subjects", "What is compared", words("", "baseline", "candidate"), rows, notes)
+
+
+def facts_table(id_: str, title: str, facts: Sequence[Fact]) -> Table:
+    """Facts below each other."""
+    rows = [TableRow([TableCell(fact.label), TableCell(fact.value)]) for fact in facts]
+    return Table(id_, title, words("", ""), rows)
+
+
+def configuration_table(report: QaReport) -> Table:
+    """What the versions' own defaults do differently."""
+    rows = [
+        TableRow([
+            TableCell(f"{one.file}: {one.key}"),
+            TableCell(_setting(one.baseline, absent=one.only_in == "candidate")),
+            TableCell(_setting(one.candidate, absent=one.only_in == "baseline")),
+        ])
+        for one in report.configuration_differences
+    ]  # fmt: skip
+    return Table(
+        "configuration",
+        "Where the versions' defaults differ",
+        words("key", report.baseline.version, report.candidate.version),
+        rows,
+        ["“All defaults” is not the same configuration in both versions; a difference here may act on any figure."],
+        only_on_pages=True,
+    )
+
+
+def _setting(value: object, *, absent: bool) -> str:
+    return "no such key" if absent else units.scalar(value)
+
+
+def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table]:
+    """The gating metrics, the tables that the plan asks for, and what else moved."""
+    rows = RowMaker(comparison).rows()
+    tables = {metric.id: metric.table for metric in comparison.catalogue.metrics}
+    held = {item.metric_id for item in scenario.incomparable}
+    gating = [row for row in rows if row.gating]
+    shown = [row for row in rows if not row.gating and (tables[row.metric_id] in scenario.tables)]
+    said = {row.anchor for row in [*gating, *shown]}
+    moved = [row for row in rows if row.anchor not in said and (row.moved or row.metric_id in held)]
+    titles = [("gating", "Gating metrics", gating), ("tables", "Further metrics of this scenario", shown),
+              ("moved", "What else moved, or cannot be compared", moved)]  # fmt: skip
+    return [
+        _rows_table(scenario, f"{scenario.id}-{id_}", title, found, comparison) for id_, title, found in titles if found
+    ]
+
+
+def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Row], comparison: Comparison) -> Table:
+    held = {item.metric_id for item in scenario.incomparable}
+    columns = [
+        *words("metric"),
+        Column(comparison.baseline.label),
+        Column(comparison.candidate.label),
+        Column("change"),
+        Column("interval", kind="words"),
+        Column("interval in the margin", kind="bar"),
+        Column("margin", kind="words"),
+        Column("outcome", kind="words"),
+    ]
+    made = []
+    for row in aligned(rows):
+        excused = row.metric_id in held
+        cells = [
+            TableCell(row.label_with_unit),
+            TableCell(row.baseline),
+            TableCell(row.candidate),
+            TableCell(row.change, row.change_unit, "quiet" if excused else row.emphasis),
+            TableCell(row.interval.replace(" ", _UNBROKEN)),
+            TableCell(bar=None if excused else row.bar),
+            TableCell(row.margin),
+            TableCell("not comparable" if excused else row.outcome, emphasis="quiet" if excused else row.emphasis),
+        ]
+        made.append(TableRow(cells))
+    notes = [f"Intervals: {units.plain_percent(comparison.confidence)}."]
+    notes += [f"{item.label}: {item.because}." for item in scenario.incomparable
+              if any(row.metric_id == item.metric_id for row in rows)]  # fmt: skip
+    return Table(id_, title, columns, made, notes)
+
+
+def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
+    """Sides next to each other: values, and the change against the first one."""
+    first, *others = [side.label for side in scenario.sides]
+    columns = [*words("metric"), Column(first)]
+    for label in others:
+        columns += [
+            Column(label, group=label),
+            Column("change", group=label),
+            Column("interval", group=label, kind="words"),
+        ]
+    rows = []
+    for found in scenario.beside:
+        metric = metrics[found.metric_id]
+        values = [item.candidate.value for item in found.judgements] + [found.judgements[0].baseline.value]
+        unit = units.display_unit(metric.unit, values)
+        decimals = units.decimals_for([unit.of(value) for value in values])
+        label = row_label(metric, found.statistic)
+        cells = [
+            TableCell(f"{label}, {unit.symbol}" if unit.symbol else label),
+            TableCell(units.number(unit.of(found.judgements[0].baseline.value), decimals)
+                      if found.judgements[0].baseline.value is not None else units.NO_DATA),
+        ]  # fmt: skip
+        for item in found.judgements[: len(others)]:
+            cells += _beside_cells(item, unit, decimals)
+        rows.append(TableRow(cells))
+    note = "For information: nothing here is judged." + (f" Changes against {first}." if others else "")
+    return Table(f"{scenario.id}-beside", "Side by side", columns, rows, [note])
+
+
+def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> list[TableCell]:
+    if item.candidate.value is None:
+        return [TableCell(units.NO_DATA, emphasis="quiet"), TableCell(), TableCell()]
+    value = TableCell(units.number(unit.of(item.candidate.value), decimals))
+    if item.change is None:
+        return [value, TableCell(units.NOT_ESTIMABLE), TableCell()]
+    if item.scale is Scale.RELATIVE:
+        return [value, TableCell(units.percent(item.change)), TableCell(units.percent_interval(item.low, item.high))]
+    texts = [units.number(unit.of(part), decimals, signed=True) for part in (item.change, item.low, item.high)]
+    symbol = units.symbol_of_change(unit)
+    return [value, TableCell(texts[0], symbol), TableCell(f"{texts[1]} … {texts[2]} {symbol}".strip())]
+
+
+def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
+    """The rule of the published reports beside ours."""
+    rows = [row for row in scenario.old_rule if not (only_disagreements and row.agreement in QUIET)]
+    made = [
+        TableRow([
+            TableCell(row.label),
+            TableCell(units.percent(row.change) if row.change is not None else units.NO_DATA),
+            TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
+            TableCell(_our_word(row)),
+            TableCell(row.agreement.value, emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet")),
+            TableCell(row.why),
+        ])
+        for row in rows
+    ]  # fmt: skip
+    columns = [*words("metric"), Column("difference"), *words("old rule", "chainmark", "both", "why")]
+    title = f"{scenario.title}: the rule of the published reports beside ours"
+    note = f"{len(scenario.old_rule)} judged figures; all of them stand in the JSON." if only_disagreements else ""
+    id_ = f"{scenario.id}-disagreements" if only_disagreements else f"{scenario.id}-old-rule"
+    return Table(id_, title, columns, made, [note] if note else [])
+
+
+def _old_word(row: OldRuleRow) -> str:
+    if row.old_fails is None:
+        return units.UNSET
+    return "fails" if row.old_fails else "passes"
+
+
+def _our_word(row: OldRuleRow) -> str:
+    if row.agreement is Agreement.NOT_COMPARABLE:
+        return "not comparable"
+    if row.agreement is Agreement.NOT_JUDGED:
+        return "not judged"
+    return f"{row.outcome} (gating)" if row.gating else row.outcome
+
+
+def runs_table(scenario: QaScenario) -> Table:
+    """Every run, the invalid ones with their gates."""
+    labels = {side.id: side.label for side in scenario.sides}
+    rows = []
+    for run in scenario.runs:
+        failed = [f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in run.failed_gates]
+        state = "valid" if run.valid else f"✗ {'; '.join(failed)}"
+        again = " (run again)" if run.repeats else ""
+        rows.append(
+            TableRow(
+                [
+                    TableCell(f"{run.position + 1}"),
+                    TableCell(labels.get(run.side, run.side)),
+                    TableCell(f"{run.repetition}{again}"),
+                    TableCell(units.utc(run.started_at)),
+                    TableCell(state, emphasis="plain" if run.valid else "worse"),
+                    TableCell(run.run_id),
+                ]
+            )
+        )
+    columns = words("place", "side", "repetition", "begun", "state", "run")
+    return Table(f"{scenario.id}-runs", "Runs", columns, rows, only_on_pages=True)
+
+
+def gating_metrics(report: QaReport) -> list[Metric]:
+    """The metrics that a release can fail by, and those that a condition may make incomparable."""
+    named = {name for condition in report.catalogue.conditions for name in condition.makes_incomparable}
+    return [metric for metric in report.catalogue.ordered() if metric.gating or metric.id in named]

@@ -1,0 +1,102 @@
+"""Experiments on disk: what was planned and how far it is, beside the runs that it made."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.storage import storage_errors
+from chainmark.store.files import json_bytes, write_bytes
+from chainmark.store.runs import Store
+
+DOCUMENT = "experiment.json"
+_NAME = re.compile(r"^[A-Za-z0-9._+~-]+$")
+
+
+class ExperimentFolder:
+    """One experiment's document; the runs themselves are the store's."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.experiment_id = path.name
+
+    def write(self, content: BaseModel) -> None:
+        """Replace the document; a reader sees the old one or the new one."""
+        write_bytes(self.path / DOCUMENT, json_bytes(content))
+
+    def read(self) -> dict[str, Any]:
+        """The document.
+
+        Raises:
+            InvalidRunError: it cannot be read.
+        """
+        try:
+            content: dict[str, Any] = json.loads((self.path / DOCUMENT).read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise InvalidRunError(
+                f"the experiment `{self.experiment_id}` is damaged: {DOCUMENT} cannot be read ({error})",
+                "its finished runs are kept (`chainmark runs list`); start it anew",
+            ) from error
+        return content
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone with this experiment among all processes; the system frees the lock of one that was killed.
+
+        Raises:
+            UsageError: a living process works on it.
+        """
+        with storage_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(
+                    f"the experiment `{self.experiment_id}` is being made by another process",
+                    "wait for it, or stop it first",
+                ) from error
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def experiments(store: Store) -> list[str]:
+    """The ids of all experiments with a document, by name."""
+    return sorted(path.parent.name for path in (store.root / "experiments").glob(f"*/{DOCUMENT}"))
+
+
+def experiment_folder(store: Store, experiment_id: str) -> ExperimentFolder:
+    """The folder of an experiment, whether it is there or not.
+
+    Raises:
+        UsageError: that is no name of an experiment.
+    """
+    if not _NAME.match(experiment_id):
+        raise UsageError(f"`{experiment_id}` is no name of an experiment")
+    return ExperimentFolder(store.root / "experiments" / experiment_id)
+
+
+def find_experiment(store: Store, reference: str) -> ExperimentFolder:
+    """The one experiment whose id is, or begins with, ``reference``.
+
+    Raises:
+        UsageError: none or several match.
+    """
+    known = experiments(store)
+    matches = [one for one in known if one == reference] or [one for one in known if one.startswith(reference)]
+    if len(matches) == 1:
+        return experiment_folder(store, matches[0])
+    listed = f"experiments: {', '.join(known[-3:])}" if known else "no experiment was begun in this store"
+    trouble = f"matches {len(matches)} experiments" if matches else "is no experiment"
+    raise UsageError(f"`{reference}` {trouble}", listed)

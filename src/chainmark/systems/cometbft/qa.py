@@ -1,0 +1,83 @@
+"""How a release of CometBFT is qualified: the shipped plans, and what they need."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from chainmark.core.errors import ChainmarkError
+from chainmark.network.emulation import available
+from chainmark.systems.cometbft import extensions
+from chainmark.systems.cometbft.nodes import MODULE
+from chainmark.systems.cometbft.profile import Profile
+
+PLANS = ("quick", "standard", "full")
+_FOLDER = Path(__file__).with_name("qa_plans")
+# Measured with four nodes: until all answer, until all mempools are empty and two blocks more are made, and until all
+# is analysed; each further node takes some of that again.
+_AROUND_LOAD_S = 15.0
+_PER_NODE_S = 0.7
+_LINKS_S = 15.0  # round trips are measured before the network starts
+
+
+@cache
+def _read(name: str) -> Mapping[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def plan(name: str) -> Mapping[str, object]:
+    """The content of a shipped plan, with the plots of the published reports."""
+    return {**_read(name), "name": name, "plot": list(plots())}
+
+
+def plots() -> Sequence[Mapping[str, object]]:
+    """The plots of the published reports' metrics section, with their limits."""
+    found: list[Mapping[str, object]] = _read("plots")["plot"]
+    return found
+
+
+def lacking(need: str, versions: Sequence[str]) -> str:
+    """What of a need is not there; "" if nothing."""
+    if need == "namespaces":
+        return _lacking_namespaces()
+    if need == "vote-extensions":
+        return _lacking_extensions(versions)
+    return f"`{need}`, which is nothing that a scenario can need of {' and '.join(versions)}"
+
+
+def _lacking_namespaces() -> str:
+    found = available()
+    return "" if found.backends else found.lacks or "network namespaces"
+
+
+def _lacking_extensions(versions: Sequence[str]) -> str:
+    """Whether there is an application that extends votes by a chosen size; the first time it is built."""
+    for version in versions:
+        try:
+            extensions.install(version, 1)
+        except ChainmarkError as error:
+            return error.message
+    return ""
+
+
+def commit(version: str) -> str:
+    """The commit of a version, as the module proxy told it when the version was fetched; "" where it did not."""
+    root = os.environ.get("GOMODCACHE") or str(Path(os.environ.get("GOPATH") or Path.home() / "go") / "pkg" / "mod")
+    path = Path(root) / "cache" / "download" / MODULE / "@v" / f"{version}.info"
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return str(told.get("Origin", {}).get("Hash", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def expected_seconds(profile: Profile) -> float:
+    """How long one run takes on an idle machine, about."""
+    load, network = profile.load, profile.network
+    links = _LINKS_S if network.in_namespaces else 0.0
+    return load.warm_up_s + load.duration_s + _AROUND_LOAD_S + links + _PER_NODE_S * (network.nodes + network.seeds)

@@ -1,0 +1,98 @@
+"""A whole qualification of two releases on real nodes: broken off in the middle, gone on with, reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.qa_report import QaReport, ScenarioResult
+
+from tests.support import Lab, Started, wait_until
+
+PLAN = """
+system = "cometbft"
+title = "A short one"
+description = "Two scenarios, one of which no machine can make."
+
+[[scenario]]
+id = "fixed-load"
+title = "Fixed load"
+question = "Is it slower?"
+method = "Four validators under a light load."
+profile = "cometbft/demo"
+settings = ["load.warm_up_s=1", "load.duration_s=8"]
+repetitions = 1
+plots = ["latencies", "peers", "memory", "total_txs_rate"]
+
+[[scenario]]
+id = "huge"
+title = "A huge network"
+question = "At scale?"
+method = "On a machine that does not exist."
+profile = "cometbft/two-hundred-nodes"
+repetitions = 1
+gating = false
+needs = ["cores:100000"]
+"""
+# What is measured does not matter here, so neither does a busy machine.
+ANYHOW = (
+    "gates.cpu_pressure_max=1", "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64",
+    "gates.achieved_rate_min=0.01", "gates.committed_share_min=0", "gates.blocks_min=1",
+    "network.first_address=127.9.0.1",  # beside whatever network runs on this machine
+)  # fmt: skip
+
+
+def _begun(lab: Lab, folder: Path) -> Started:
+    plan = folder / "plan.toml"
+    plan.write_text(PLAN, encoding="utf-8")
+    settings = [part for setting in ANYHOW for part in ("--set", setting)]
+    versions = ("--baseline", "v0.38.17", "--candidate", "v1.0.1")
+    return lab.start("qa", "cometbft", *versions, "--plan", str(plan), *settings)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["SIGINT", "SIGKILL"])
+def test_broken_off_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path, number: signal.Signals) -> None:
+    """Hours of runs must not be lost, whoever ends the command; nor may anything of it be left running."""
+    started = _begun(lab, tmp_path)
+    wait_until(lambda: "run 2 of 2" in started.errors(), "the second run", timeout_s=90)
+    wait_until(lambda: started.errors().count("offering") == 2, "its load", timeout_s=90)
+    os.kill(started.process.pid, number)
+    broken = started.finish()
+    assert broken.returncode == (130 if number is signal.SIGINT else -signal.SIGKILL)
+    wait_until(lambda: not lab.node_processes(), "the end of all nodes")
+    kept = [run.run_id for run in lab.store.sealed()]
+    assert len(kept) == 1
+    assert len(lab.store.unfinished()) == (0 if number is signal.SIGINT else 1)
+    experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
+    if number is signal.SIGINT:
+        assert f"--resume {experiment}" in broken.stderr
+
+    names = {kind: tmp_path / f"qa.{kind}" for kind in ("html", "pdf", "md", "json", "xml")}
+    written = ("--html", names["html"], "--pdf", names["pdf"], "--md", names["md"], "--json-file", names["json"])
+    options = [*map(str, written), "--junit", str(names["xml"])]
+    resumed = lab.run("qa", "cometbft", "--resume", experiment, *options, code=None)
+    assert resumed.returncode in {0, 1, 3}, resumed.stderr
+    assert "run 2 of 2" in resumed.stderr
+    assert "run 1 of 2" not in resumed.stderr
+    assert lab.store.unfinished() == []
+    report = QaReport.model_validate(json.loads(names["json"].read_text(encoding="utf-8")))
+    fixed, huge = report.scenarios
+    assert [(run.side, run.position) for run in fixed.runs] == [("baseline", 0), ("candidate", 1)]
+    assert fixed.runs[0].run_id == kept[0]
+    assert fixed.comparison is not None
+    assert {plot.id for plot in fixed.plots} == {"latencies", "peers", "memory", "total_txs_rate"}
+    assert {line.side for plot in fixed.plots for line in plot.chart.lines} == {"v0.38.17", "v1.0.1"}
+    assert huge.result is ScenarioResult.NOT_RUN
+    assert "100000 processors" in resumed.stdout
+    page = names["md"].read_text(encoding="utf-8")
+    assert all((tmp_path / "qa-figures" / f"{fixed.id}-{plot.id}.svg").is_file() for plot in fixed.plots)
+    assert "qa-figures/fixed-load-latencies.svg" in page
+
+    # Shown again, it is the same.
+    again = tmp_path / "again.json"
+    lab.run("qa", "cometbft", "--resume", experiment, "--json-file", str(again), code=resumed.returncode)
+    assert again.read_bytes() == names["json"].read_bytes()

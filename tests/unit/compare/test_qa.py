@@ -1,0 +1,129 @@
+"""A qualification's verdict: it passes only by what was run and decided, and says what it cannot compare."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from chainmark.compare.qa import qa_report
+from chainmark.core.comparison import Outcome, Verdict
+from chainmark.core.qa_report import Agreement, QaReport, QaScenario, ScenarioResult
+
+from tests.unit.compare import qa_runs
+from tests.unit.compare.synthetic_runs import run, sides
+
+
+@pytest.fixture(scope="module")
+def equal() -> QaReport:
+    """A candidate like its baseline."""
+    return qa_runs.report()
+
+
+def _scenario(report: QaReport, scenario_id: str) -> QaScenario:
+    return next(one for one in report.scenarios if one.id == scenario_id)
+
+
+def test_an_equal_release_passes_by_its_gating_scenarios(equal: QaReport) -> None:
+    assert equal.verdict is Verdict.PASS
+    results = {one.id: one.result for one in equal.scenarios}
+    assert results["fixed-load"] is ScenarioResult.PASS
+    assert results["emulation"] is ScenarioResult.INFORMATIONAL
+    assert equal.rows[0].version == f"v1.0.1 ({qa_runs.COMMIT})"
+
+
+def test_what_was_not_run_is_told_with_its_need_and_never_passes(equal: QaReport) -> None:
+    """A machine that is too small must not make a release look tested."""
+    big = _scenario(equal, "big")
+    assert big.result is ScenarioResult.NOT_RUN
+    assert "64 processors; this machine has 2" in big.sentence
+    assert any("200 nodes" in notice and "64 processors" in notice for notice in equal.notices)
+    gating: list[dict[str, object]] = [
+        {**one, "gating": True} if one["id"] == "big" else one for one in qa_runs.SCENARIOS
+    ]
+    assert qa_runs.report(scenarios=gating).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_regression_fails_whatever_else_passes() -> None:
+    report = qa_runs.report({"tx_latency_s": 1.5})
+    assert report.verdict is Verdict.FAIL
+    assert "fails Fixed load" in report.sentence
+    assert any("tx latency" in reason for reason in report.reasons)
+
+
+def test_a_metric_that_cannot_be_compared_is_no_regression() -> None:
+    """Latencies by header times differ by a second where the block time differs, although nothing is slower."""
+    slower = qa_runs.report({"rpc_latency_s": 2.0})
+    assert any(row.metric_id == "rpc_latency_s" and row.ours_fails for row in slower.scenarios[0].old_rule)
+    report = qa_runs.report({"rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
+    scenario = report.scenarios[0]
+    row = next(row for row in scenario.old_rule if row.metric_id == "rpc_latency_s")
+    assert row.agreement is Agreement.NOT_COMPARABLE
+    assert not row.ours_fails
+    assert "BFT against proposer-based" in row.why
+    assert scenario.comparison is not None
+    judged = next(item for item in scenario.comparison.judgements if item.metric_id == "rpc_latency_s")
+    assert judged.outcome is Outcome.NOT_COMPARABLE
+    assert not judged.moved
+    assert report.notices[0].startswith("Not comparable: RPC latency.")
+
+
+def test_an_invalid_run_that_was_repeated_is_told() -> None:
+    baseline, candidate = sides()
+    qa_runs.invalid(candidate[1])
+    again = run("v1.0.1", 2, side="candidate", seed=777)
+    again.manifest.run_id += "-again"
+    made = qa_runs.made_of(baseline, [*candidate, again])
+    first = made.scenarios[0]
+    repeats = {again.manifest.run_id: candidate[1].manifest.run_id}
+    scenarios = [type(first)(first.plan, first.experiment, first.sides, repeats=repeats), *made.scenarios[1:]]
+    report = qa_report(type(made)(**{**made.__dict__, "scenarios": scenarios}))
+    told = report.scenarios[0].repeated
+    assert len(told) == 1
+    assert "offered load met: 91 %, required >= 98 %" in told[0]
+    assert told[0].endswith("was run once more: valid")
+    assert any("Run again" in notice for notice in report.notices)
+
+
+def test_a_scenario_that_could_not_be_made_is_invalid() -> None:
+    baseline, candidate = sides()
+    made = qa_runs.made_of(baseline, candidate)
+    first = made.scenarios[0]
+    broken = type(first)(first.plan, first.experiment, {"baseline": baseline}, failure="a port is in use")
+    report = qa_report(type(made)(**{**made.__dict__, "scenarios": [broken, *made.scenarios[1:]]}))
+    assert report.verdict is Verdict.INVALID
+    assert "a port is in use" in report.scenarios[0].sentence
+
+
+def test_emulation_stands_beside_the_candidate_without_it(equal: QaReport) -> None:
+    one = _scenario(equal, "emulation")
+    assert [side.label for side in one.sides] == ["v1.0.1", "v1.0.1 (far)"]
+    row = next(row for row in one.beside if row.metric_id == "tx_latency_s" and row.statistic == "p50")
+    assert row.judgements[0].change == pytest.approx(1.0, abs=0.1)
+    assert {line.side for line in one.plots[0].chart.lines} == {"v1.0.1", "v1.0.1 (far)"}
+
+
+def test_the_same_runs_give_the_same_bytes(equal: QaReport) -> None:
+    assert qa_runs.report().model_dump_json() == equal.model_dump_json()
+
+
+def test_a_plot_has_every_side_and_its_published_limit(equal: QaReport) -> None:
+    plots = {plot.id: plot for plot in equal.scenarios[0].plots}
+    assert set(plots) == {"latencies", "block_rate", "memory", "mempool"}
+    # 3 runs of 4 nodes a side, and a mean each.
+    assert len(plots["memory"].chart.lines) == 2 * (3 * 4 + 1)
+    assert plots["memory"].beyond_limit  # 180 MB on an axis that ends at 100
+    assert not plots["mempool"].beyond_limit
+    # A block every 1.2 s is 50 a minute, over any 20 s give or take one block.
+    for line in plots["block_rate"].chart.lines:
+        assert all(abs(value - 50.0) <= 3.0 for value in line.y)
+
+
+def test_a_dot_is_the_mean_of_what_ended_together(equal: QaReport) -> None:
+    """The level line is the mean of all samples, whatever the dots' sizes."""
+    chart = next(plot for plot in equal.scenarios[0].plots if plot.id == "latencies").chart
+    level = next(line for line in chart.lines if line.run_id is None and line.side == "v0.38.17")
+    baseline, _ = sides()
+    values = [value for one in baseline for value in one.frames["transaction"]["tx_latency_s"].drop_nulls().to_list()]
+    assert level.y[0] == pytest.approx(math.fsum(values) / len(values), rel=1e-4)
+    assert level.y[0] == level.y[1]

@@ -1,0 +1,104 @@
+"""A qualification in every rendering: the same verdicts, notices and figures everywhere."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from xml.etree import ElementTree as Xml
+
+import pytest
+from rich.console import Console
+
+from chainmark.core.qa_report import QaReport
+from chainmark.report.junit import junit_xml
+from chainmark.report.qa_sheet import qa_sheet
+from chainmark.report.render import render_html, render_page, render_pdf, render_terminal
+from chainmark.report.sheet import Figure, Remarks, Table
+
+from tests.unit.compare import qa_runs
+
+
+@pytest.fixture(scope="module")
+def report() -> QaReport:
+    """A candidate that is slower, with a metric that cannot be compared and a scenario that was not run."""
+    return qa_runs.report({"tx_latency_s": 1.5, "rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
+
+
+@pytest.fixture(scope="module")
+def renderings(report: QaReport) -> dict[str, str]:
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    render_terminal(report, console)
+    page, _ = render_page(report, "figures")
+    plain = re.sub(r"\\([\\`*_\[\]<>|#~&])", r"\1", page)
+    html = re.sub(r"<script.*?</script>", "", render_html(report), flags=re.DOTALL)
+    return {"terminal": console.export_text(), "markdown": plain, "html": unescape(re.sub(r"<[^>]+>", "", html))}
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.replace("\u00a0", " ").replace("\u2007", "").replace("\u2008", "").split())
+
+
+@pytest.mark.parametrize("name", ["terminal", "markdown", "html"])
+def test_every_rendering_tells_verdict_notices_and_needs(
+    report: QaReport, renderings: dict[str, str], name: str
+) -> None:
+    text = _bare(renderings[name])
+    assert "FAIL" in text
+    told = [report.sentence, *report.notices, report.old_verdict.sentence, report.scenarios[2].sentence]
+    told += [row.version for row in report.rows]
+    for sentence in told:
+        assert _bare(sentence) in text, sentence
+
+
+def test_what_cannot_be_compared_stands_before_any_figure(report: QaReport) -> None:
+    blocks = qa_sheet(report).sections[0].blocks
+    titles = [block.title for block in blocks]
+    assert titles[:2] == ["Results", "Before you read any figure"]
+    notices = next(block for block in blocks if isinstance(block, Remarks))
+    assert "Not comparable: RPC latency" in notices.items[0]
+
+
+def test_an_incomparable_metric_is_never_called_worse(report: QaReport) -> None:
+    rows = [
+        [cell.text for cell in row.cells]
+        for block in qa_sheet(report).blocks()
+        if isinstance(block, Table)
+        for row in block.rows
+        if row.cells[0].text.startswith("RPC latency")
+    ]
+    assert rows
+    assert all("worse" not in cells for cells in rows)
+    assert all(any("not comparable" in cell for cell in cells) for cells in rows)
+
+
+def test_the_page_names_every_figure_file(report: QaReport) -> None:
+    page, files = render_page(report, "v1.0.1-figures")
+    named = re.findall(r"\]\(v1\.0\.1-figures/([^)]+)\)", page)
+    assert sorted(named) == sorted(files)
+    figures = [block for block in qa_sheet(report).blocks() if isinstance(block, Figure)]
+    assert len(files) == len(figures) >= 5
+    assert all(svg.startswith("<svg") for svg in files.values())
+
+
+def test_block_ids_are_unique(report: QaReport) -> None:
+    """A figure that takes another's place in the page would show the wrong data."""
+    ids = [block.id for block in qa_sheet(report).blocks()]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_pdf_is_the_same_every_time(report: QaReport) -> None:
+    first = render_pdf(report)
+    assert first.startswith(b"%PDF")
+    assert render_pdf(report) == first
+
+
+def test_the_document_survives_its_json(report: QaReport) -> None:
+    assert QaReport.model_validate_json(report.model_dump_json()) == report
+
+
+def test_junit_has_a_case_a_scenario(report: QaReport) -> None:
+    root = Xml.fromstring(junit_xml(report))  # noqa: S314 - our own text
+    suite = root[0]
+    cases = {case.attrib["name"]: [child.tag for child in case] for case in suite.findall("testcase")}
+    assert cases == {"fixed-load": ["failure"], "emulation": [], "big": ["skipped"]}
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["skipped"]) == ("3", "1", "1")
