@@ -37,6 +37,7 @@ class Agreement(StrEnum):
     ONLY_OLD_FAILS = "only the old rule fails it"
     ONLY_OURS_FAILS = "only ours fails it"
     NOT_COMPARABLE = "not comparable"
+    UNDECIDED = "only ours is undecided"
     NOT_JUDGED = "not judged"
     NO_DATA = "no data"
 

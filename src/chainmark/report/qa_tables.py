@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison, Judgement, Scale
+from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.manifest import Fact
 from chainmark.core.metric import Metric
 from chainmark.core.qa_report import Agreement, OldRuleRow, QaReport, QaScenario, ScenarioResult
@@ -30,10 +30,12 @@ _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
     Agreement.ONLY_OURS_FAILS: "worse",
     Agreement.ONLY_OLD_FAILS: "caution",
     Agreement.NOT_COMPARABLE: "caution",
+    Agreement.UNDECIDED: "plain",
 }
 _SHORT_HASH = 16
 _UNBROKEN = "\u00a0"
-QUIET = {Agreement.BOTH_PASS, Agreement.NO_DATA, Agreement.NOT_JUDGED}  # not worth a row beside the metrics
+# Not worth a row beside the metrics.
+QUIET = {Agreement.BOTH_PASS, Agreement.UNDECIDED, Agreement.NO_DATA, Agreement.NOT_JUDGED}
 
 
 def verdict_table(report: QaReport) -> Table:
@@ -44,6 +46,7 @@ def verdict_table(report: QaReport) -> Table:
             TableCell(row.date or units.UNSET),
             TableCell(row.version),
             TableCell(RESULT_WORDS[row.result], emphasis=_RESULT_LOOKS.get(row.result, "caution")),
+            TableCell(row.reason),
         ])
         for row in report.rows
     ]  # fmt: skip
@@ -52,7 +55,7 @@ def verdict_table(report: QaReport) -> Table:
     return Table(
         "results",
         "Results",
-        words("Scenario", "Date", "Version (commit)", "Result"),
+        words("Scenario", "Date", "Version (commit)", "Result", "Reason"),
         rows,
         notes if informational else [],
     )
@@ -110,13 +113,18 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
     tables = {metric.id: metric.table for metric in comparison.catalogue.metrics}
     held = {item.metric_id for item in scenario.incomparable}
     gating = [row for row in rows if row.gating]
-    shown = [row for row in rows if not row.gating and (tables[row.metric_id] in scenario.tables)]
-    said = {row.anchor for row in [*gating, *shown]}
+    own = {
+        title: [row for row in rows if not row.gating and tables[row.metric_id] == id_]
+        for id_, title in ((table.id, table.title) for table in comparison.catalogue.tables)
+        if id_ in scenario.tables
+    }
+    said = {row.anchor for found in [gating, *own.values()] for row in found}
     moved = [row for row in rows if row.anchor not in said and (row.moved or row.metric_id in held)]
-    titles = [("gating", "Gating metrics", gating), ("tables", "Further metrics of this scenario", shown),
-              ("moved", "What else moved, or cannot be compared", moved)]  # fmt: skip
+    parts = [("Gating metrics", gating), *own.items(), ("What else moved, or cannot be compared", moved)]
     return [
-        _rows_table(scenario, f"{scenario.id}-{id_}", title, found, comparison) for id_, title, found in titles if found
+        _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, found, comparison)
+        for number, (title, found) in enumerate(parts)
+        if found
     ]
 
 
@@ -177,7 +185,8 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
         for item in found.judgements[: len(others)]:
             cells += _beside_cells(item, unit, decimals)
         rows.append(TableRow(cells))
-    note = "For information: nothing here is judged." + (f" Changes against {first}." if others else "")
+    against = f" Under each: its value, the change against {first}, and its 90 % interval." if others else ""
+    note = f"For information: nothing here is judged.{against}"
     return Table(f"{scenario.id}-beside", "Side by side", columns, rows, [note])
 
 
@@ -186,7 +195,8 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
         return [TableCell(units.NO_DATA, emphasis="quiet"), TableCell(), TableCell()]
     value = TableCell(units.number(unit.of(item.candidate.value), decimals))
     if item.change is None:
-        return [value, TableCell(units.NOT_ESTIMABLE), TableCell()]
+        held = item.outcome is Outcome.NOT_COMPARABLE
+        return [value, TableCell(item.outcome.value if held else units.NOT_ESTIMABLE, emphasis="quiet"), TableCell()]
     if item.scale is Scale.RELATIVE:
         return [value, TableCell(units.percent(item.change)), TableCell(units.percent_interval(item.low, item.high))]
     texts = [units.number(unit.of(part), decimals, signed=True) for part in (item.change, item.low, item.high)]
