@@ -68,6 +68,7 @@ docs: setup ## regenerate the reference part of the documentation
 bench: setup ## measure what must be fast beside its peers; needs an idle machine
 	$(BIN)/python benches/load/run.py
 	$(BIN)/python benches/http/run.py
+	$(BIN)/python benches/net/run.py
 	$(BIN)/python benches/stats/run.py
 	$(BIN)/python benches/simulation/run.py
 	$(BIN)/python benches/synth/run.py

@@ -375,7 +375,7 @@ def scan_head(path: str, max_lines: int) -> str:
     """
 
 class SwitchStats(TypedDict):
-    """What became of packets, as crates/chainmark-net/src/books.rs says. Errors are of late delivery."""
+    """What became of packets; crates/chainmark-net/src/books.rs says what each class means. Errors are lateness."""
 
     read: int
     read_bytes: int

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ from chainmark.network import emulation
 from chainmark.network.emulation import EmulationPlan, available, emulated_links
 from chainmark.network.leftovers import remove_leftovers
 from chainmark.network.namespaces import OWNER_VARIABLE, Namespace, claimed_network, host_device, start_ticks
-from chainmark.network.netem import Bridge
+from chainmark.network.netem import Bridge, Line, close_sockets, tc_tree
 from chainmark.network.processes import ProcessGroup
 from chainmark.network.round_trips import measured_round_trips, round_trip_gate
 from chainmark.network.zones import load_zone_table
@@ -142,6 +143,8 @@ def test_a_node_keeps_its_process_id_is_reached_by_the_host_and_is_cut_for_the_o
         links.reconnect("a")
         assert all(one.answered == 2 for one in links.measure(2))
         stats = links.stats()
+    with pytest.raises(EnvironmentFailure, match="the delay switch has ended"):
+        links.stats()
     assert stats.dropped["cut"] > 0
     assert stats.resets >= 2
 
@@ -191,6 +194,45 @@ def test_the_kernels_own_bridge_joins_nodes_and_host_and_leaves_nothing(tmp_path
 
 
 @needs_switch
+def test_the_kernel_takes_packets_to_each_address_to_its_own_class() -> None:
+    """The netem backend's tree in a real kernel, but for netem itself where there is none: filters and classes."""
+    with claimed_network() as network:
+        addresses = [str(network[number]) for number in (1, 2, 3)]
+        bridge = Bridge(addresses, str(network[254]), host_device(network))
+        lines = [Line(address, 0.01, 0.05, 0.01, 1_000_000) for address in addresses[1:]]
+        space = bridge.namespaces[0]
+        for command in tc_tree(lines):
+            done = subprocess.run(space.command(["tc", *command.split()]), capture_output=True, text=True, check=False)
+            # What the kernel does not know has been understood by tc.
+            lacks_netem = "netem" in command and "kind is unknown" in done.stderr
+            assert done.returncode == 0 or lacks_netem, f"{command}: {done.stderr}"
+        measured_round_trips(["a", "c"], [space, bridge.namespaces[2]], [addresses[0], addresses[2]], lambda *_: 0.0, 7)
+        show = space.command(["tc", "-s", "class", "show", "dev", "wan0"])
+        shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+        packets = dict(re.findall(r"class htb (\S+) .*\n Sent \d+ bytes (\d+) pkt", shown))
+        # Seven pings and seven answers to the third node, nothing to the second; ARP and the like to none of both.
+        assert (packets["1:10"], packets["1:11"]) == ("0", "14")
+        bridge.close()
+
+
+@needs_switch
+def test_sockets_to_one_node_are_closed_and_no_others(tmp_path: Path) -> None:
+    with claimed_network() as network, ProcessGroup() as group:
+        addresses = [str(network[number]) for number in (1, 2)]
+        bridge = Bridge(addresses, str(network[254]), host_device(network))
+        group.start("a", bridge.namespaces[0].command([sys.executable, "-c", ECHO, addresses[0]]), tmp_path / "a.log")
+        _wait_for_line(tmp_path / "a.log", "ready")
+        with socket.create_connection((addresses[0], 7000), PATIENCE_S) as host:
+            close_sockets(bridge.namespaces[0], addresses[1])
+            host.sendall(b"x")
+            assert host.recv(9) == b"x"
+            close_sockets(bridge.namespaces[0], str(network[254]))
+            with pytest.raises(ConnectionResetError):
+                host.recv(9)
+        bridge.close()
+
+
+@needs_switch
 def test_a_bridge_whose_owner_is_gone_goes_too() -> None:
     with claimed_network() as network:
         device = host_device(network)
@@ -229,8 +271,8 @@ def test_nothing_is_left_however_the_owner_ends(tmp_path: Path, how: str) -> Non
         text=True,
         start_new_session=True,
     )
+    assert owner.stdout is not None
     try:
-        assert owner.stdout is not None
         pid, device = owner.stdout.readline().split()
         ticks = start_ticks(int(pid))
         if how.startswith("SIG"):

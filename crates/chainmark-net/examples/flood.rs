@@ -1,18 +1,22 @@
 //! Datagrams through the switch at a fixed rate, and how late each came against what was intended.
 //!
-//! `flood PACKETS_PER_S SECONDS PAYLOAD_BYTES DELAY_MS NODES` prints figures as JSON. The sender and the receiver share
-//! a core, the switch has another to itself. Each packet carries its moment of sending, so the error holds everything on
-//! the way: the device's queue, the switch and the receiver's wake-up.
+//! `flood PACKETS_PER_S SECONDS PAYLOAD_BYTES DELAY_MS NODES` prints figures as JSON. One thread sends and receives on
+//! core 0, the switch has core 1. Each packet carries its moment of sending, so the error of the path holds everything
+//! on the way: the devices' queues, the switch, and the time until the receiver looks.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chainmark_net::{DelaySwitch, LineSettings, Namespace, Port, SwitchConfig};
 use hdrhistogram::Histogram;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
-const MAGIC_LAST: u64 = u64::MAX;
 const NS_PER_S: u64 = 1_000_000_000;
+/// Packets that are sent before the receiver has a look.
+const BATCH: u64 = 8;
+const HEADER: usize = 24;
+const RECEIVE_BYTES: usize = 64 << 20;
 
 struct Order {
     rate_per_s: u64,
@@ -36,62 +40,63 @@ struct Seen {
     received: u64,
     reordered: u64,
     early: u64,
+    last: Vec<u64>,
 }
 
-/// Receive on all sockets until told to stop; sequence numbers must grow within each pair.
-fn receive(sockets: &[UdpSocket], order: &Order, begin: Instant, stop: &AtomicBool) -> Seen {
-    let nodes = order.nodes;
-    let histogram = Histogram::new_with_max(60 * NS_PER_S, 3).expect("constants that fit");
-    let mut seen = Seen { error_ns: histogram, received: 0, reordered: 0, early: 0 };
-    let mut last = vec![0u64; nodes * nodes];
+fn pin(core: usize) {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    // On a machine with one core everything shares it.
+    sched_setaffinity(None, &cores).ok();
+}
+
+/// Receive what is there; sequence numbers must grow within each pair.
+fn receive(sockets: &[UdpSocket], order: &Order, begin: Instant, seen: &mut Seen) {
     let mut buffer = [0; 2048];
-    while !stop.load(Ordering::Relaxed) {
-        let mut idle = true;
-        for (to, socket) in sockets.iter().enumerate() {
-            while let Ok(bytes) = socket.recv(&mut buffer) {
-                idle = false;
-                let word = |at: usize| u64::from_be_bytes(buffer[at..at + 8].try_into().expect("eight bytes"));
-                let (sent_ns, number, from) = (word(0), word(8), word(16) as usize);
-                debug_assert!(bytes >= 24 && number != MAGIC_LAST);
-                let took_ns = begin.elapsed().as_nanos() as u64 - sent_ns;
-                seen.received += 1;
-                seen.early += u64::from(took_ns < order.delay_ns);
-                seen.error_ns.saturating_record(took_ns.saturating_sub(order.delay_ns));
-                let previous = &mut last[from * nodes + to];
-                seen.reordered += u64::from(number <= *previous);
-                *previous = number;
-            }
-        }
-        if idle {
-            std::thread::sleep(Duration::from_micros(20));
+    for (to, socket) in sockets.iter().enumerate() {
+        while let Ok(bytes) = socket.recv(&mut buffer) {
+            assert!(bytes >= HEADER);
+            let word = |at: usize| u64::from_be_bytes(buffer[at..at + 8].try_into().expect("eight bytes"));
+            let (sent_ns, number, from) = (word(0), word(8), word(16) as usize);
+            let took_ns = begin.elapsed().as_nanos() as u64 - sent_ns;
+            seen.received += 1;
+            seen.early += u64::from(took_ns < order.delay_ns);
+            seen.error_ns.saturating_record(took_ns.saturating_sub(order.delay_ns));
+            let previous = &mut seen.last[from * order.nodes + to];
+            seen.reordered += u64::from(number <= *previous);
+            *previous = number;
         }
     }
-    seen
 }
 
-/// Send to every ordered pair in turn, evenly spaced; what is late is sent at once.
-fn send(sockets: &[UdpSocket], order: &Order, begin: Instant) -> u64 {
+/// Send to every ordered pair in turn, evenly spaced, and receive in between; what is late is sent at once. The packets
+/// that were sent, and the seconds that it took.
+fn exchange(sockets: &[UdpSocket], order: &Order, seen: &mut Seen) -> (u64, f64) {
     let nodes = order.nodes;
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect();
-    let pairs: Vec<(usize, usize)> = (0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes)).collect();
-    let pairs: Vec<(usize, usize)> = pairs.into_iter().filter(|(from, to)| from != to).collect();
-    let mut message = vec![0; order.payload.max(24)];
+    let pairs: Vec<(usize, usize)> =
+        (0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes)).filter(|(from, to)| from != to).collect();
+    let mut message = vec![0; order.payload.max(HEADER)];
     let total = order.rate_per_s * order.seconds;
-    let (mut sent, start) = (0, Instant::now());
-    for number in 0..total {
-        let due = start + Duration::from_nanos(number * NS_PER_S / order.rate_per_s);
-        if let Some(wait) = due.checked_duration_since(Instant::now()) {
-            if wait > Duration::from_micros(60) {
-                std::thread::sleep(wait);
-            }
+    let (mut sent, mut number, begin) = (0, 0, Instant::now());
+    while number < total {
+        let due = (begin.elapsed().as_nanos() * u128::from(order.rate_per_s) / u128::from(NS_PER_S)) as u64 + 1;
+        for _ in 0..due.min(total).saturating_sub(number).min(BATCH) {
+            let (from, to) = pairs[(number % pairs.len() as u64) as usize];
+            number += 1;
+            message[0..8].copy_from_slice(&(begin.elapsed().as_nanos() as u64).to_be_bytes());
+            message[8..16].copy_from_slice(&number.to_be_bytes());
+            message[16..24].copy_from_slice(&(from as u64).to_be_bytes());
+            sent += u64::from(sockets[from].send_to(&message, addresses[to]).is_ok());
         }
-        let (from, to) = pairs[(number % pairs.len() as u64) as usize];
-        message[8..16].copy_from_slice(&(number + 1).to_be_bytes());
-        message[16..24].copy_from_slice(&(from as u64).to_be_bytes());
-        message[0..8].copy_from_slice(&(begin.elapsed().as_nanos() as u64).to_be_bytes());
-        sent += u64::from(sockets[from].send_to(&message, addresses[to]).is_ok());
+        receive(sockets, order, begin, seen);
     }
-    sent
+    let send_s = begin.elapsed().as_secs_f64();
+    let end = Instant::now() + Duration::from_nanos(order.delay_ns) + Duration::from_millis(300);
+    while Instant::now() < end && seen.received < sent {
+        receive(sockets, order, begin, seen);
+    }
+    (sent, send_s)
 }
 
 fn main() {
@@ -106,24 +111,21 @@ fn main() {
     let line = LineSettings { delay_ns: order.delay_ns, ..LineSettings::default() };
     let lines = vec![line; order.nodes * order.nodes];
     let config = SwitchConfig { ports, lines, spared: None, mtu: 1500, seed: 1 };
+    pin(1);
     let switch = DelaySwitch::start(&config).expect("a switch");
+    pin(0);
     let bind = |node: usize| {
         let socket = namespaces[node].enter(|| Ok(UdpSocket::bind((address(node), 7000)).expect("a port")));
         let socket = socket.expect("a namespace");
         socket.set_nonblocking(true).expect("a socket");
+        // What the generator does not look at in time must wait, not vanish.
+        set_socket_recv_buffer_size_force(&socket, RECEIVE_BYTES).expect("a larger buffer");
         socket
     };
     let sockets: Vec<UdpSocket> = (0..order.nodes).map(bind).collect();
-    let (begin, stop) = (Instant::now(), AtomicBool::new(false));
-    let (sent, send_s, seen) = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(&sockets, &order, begin, &stop));
-        let started = Instant::now();
-        let sent = send(&sockets, &order, begin);
-        let send_s = started.elapsed().as_secs_f64();
-        std::thread::sleep(Duration::from_nanos(order.delay_ns) + Duration::from_millis(200));
-        stop.store(true, Ordering::Relaxed);
-        (sent, send_s, receiver.join().expect("the receiver does not panic"))
-    });
+    let error_ns = Histogram::new_with_max(60 * NS_PER_S, 3).expect("constants that fit");
+    let mut seen = Seen { error_ns, received: 0, reordered: 0, early: 0, last: vec![0; order.nodes * order.nodes] };
+    let (sent, send_s) = exchange(&sockets, &order, &mut seen);
     let stats = switch.stop().expect("the switch runs");
     assert!(stats.books.balanced());
     let quantile = |share| seen.error_ns.value_at_quantile(share);

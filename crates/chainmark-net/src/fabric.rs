@@ -364,7 +364,8 @@ mod tests {
         #[test]
         fn whatever_happens_packets_of_a_pair_keep_their_order_and_the_books_balance(
             steps in proptest::collection::vec((0usize..4, 0usize..5, 0..3 * MS, 0u8..20), 1..400),
-            jitter_share in 0.0..1.0f64, loss in 0.0..0.5f64, bandwidth_bps in proptest::option::of(100_000u64..1 << 30),
+            jitter_share in 0.0..1.0f64, loss in 0.0..0.5f64,
+            bandwidth_bps in proptest::option::of(100_000u64..1 << 30),
         ) {
             let mut fabric = fabric(4, LineSettings { delay_ns: 5 * MS, jitter_share, loss, bandwidth_bps });
             let mut output = Recorded::default();

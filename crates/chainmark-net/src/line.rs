@@ -154,7 +154,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_packet_overtakes_another_leaves_early_or_makes_the_line_faster_than_it_is(
-            delay_ns in 0..200 * MS, jitter_share in 0.0..1.0f64, bandwidth_bps in proptest::option::of(1_000u64..1 << 40),
+            delay_ns in 0..200 * MS, jitter_share in 0.0..1.0f64,
+            bandwidth_bps in proptest::option::of(1_000u64..1 << 40),
             packets in proptest::collection::vec((0..10 * MS, 20usize..1500), 1..200), seed in any::<u64>(),
         ) {
             let settings = LineSettings { delay_ns, jitter_share, loss: 0.0, bandwidth_bps };

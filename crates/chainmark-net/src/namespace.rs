@@ -83,12 +83,12 @@ pub fn any_socket() -> Result<UdpSocket, NetError> {
     UdpSocket::bind("0.0.0.0:0").map_err(|source| NetError::OperatingSystem { what: "sockets", source })
 }
 
-/// Namespaces belong to threads: what changes one does so on a thread that ends with the change.
-fn on_thread<T: Send>(work: impl FnOnce() -> Result<T, NetError> + Send) -> Result<T, NetError> {
+/// Run `work` on a thread that ends with it: a thread's namespace, and its priority, do not outlive it.
+pub(crate) fn on_thread<T: Send>(work: impl FnOnce() -> Result<T, NetError> + Send) -> Result<T, NetError> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .spawn_scoped(scope, work)
             .map_err(|source| NetError::OperatingSystem { what: "threads", source })?;
-        thread.join().expect("work in a namespace does not panic")
+        thread.join().expect("such work does not panic")
     })
 }

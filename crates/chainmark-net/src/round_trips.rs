@@ -9,7 +9,8 @@ use rustix::event::epoll;
 use rustix::time::Timespec;
 
 use crate::error::NetError;
-use crate::namespace::{Namespace, within};
+use crate::namespace::{Namespace, on_thread, within};
+use crate::system::{become_realtime, block_signals};
 
 const MAGIC: u32 = 0xc4a1_7e57;
 const PING: u32 = 0;
@@ -38,11 +39,20 @@ pub struct Measurement {
 }
 
 /// Round-trip times in nanoseconds of every ordered pair of different ends, row by row. A ping that was not answered
-/// has no entry.
+/// has no entry. The measuring thread has real-time priority where that is permitted: it is to see the links, not what
+/// else the machine does.
 ///
 /// # Errors
 /// [`NetError::OperatingSystem`] or [`NetError::Enter`], where sockets cannot be had.
 pub fn measure(ends: &[End], measurement: Measurement) -> Result<Vec<Vec<u64>>, NetError> {
+    on_thread(|| {
+        block_signals();
+        become_realtime();
+        measure_here(ends, measurement)
+    })
+}
+
+fn measure_here(ends: &[End], measurement: Measurement) -> Result<Vec<Vec<u64>>, NetError> {
     let pairs: Vec<(usize, usize)> = (0..ends.len())
         .flat_map(|from| (0..ends.len()).filter(move |&to| to != from).map(move |to| (from, to)))
         .collect();

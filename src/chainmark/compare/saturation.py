@@ -234,6 +234,37 @@ def saturation_of(cells: Sequence[Cell], tolerance: float, measure: Measure) -> 
     )
 
 
+def reconciled(findings: Sequence[Saturation]) -> list[Saturation]:
+    """The findings by all measures, where none chooses a load that another one clearly refutes.
+
+    Of a short load, the mempools may take what is too much, and it is processed after the end: all that was offered is
+    committed, and yet the network did not keep up. Then no load is found.
+
+    Args:
+        findings: the first one chooses the load.
+    """
+    first, *others = findings
+    for other in others:
+        limit = other.high_per_s
+        if limit is None or first.rate_per_s is None or first.connections is None:
+            continue
+        if first.connections * first.rate_per_s >= limit:
+            told = f"{_per_s(first.load_per_s)} by its values" if first.load_per_s else "every tested load"
+            first = first.model_copy(
+                update={
+                    "state": "contradictory",
+                    "load_per_s": None,
+                    "low_per_s": min(first.low_per_s, other.low_per_s),
+                    "connections": other.connections,
+                    "rate_per_s": other.rate_per_s,
+                    "reason": f"it would be {told}, but within the window {_per_s(limit)} and more are clearly not "
+                    "kept up: the mempools took what was too much, and it was processed after the end; offer each "
+                    "load for longer",
+                }
+            )
+    return [first, *others]
+
+
 def _per_s(load: float) -> str:
     return f"{units.count(round(load))} tx/s"
 
@@ -352,7 +383,7 @@ def evaluated(version: VersionRuns, tolerance: float, seed: int) -> SaturationVe
         conditions=version.conditions,
         facts=list(version.facts),
         cells=cells,
-        saturations=[saturation_of(cells, tolerance, measure) for measure in measures],
+        saturations=reconciled([saturation_of(cells, tolerance, measure) for measure in measures]),
         knee=knee_of(cells, seed),
         notes=list(version.notes),
     )

@@ -292,13 +292,21 @@ def _netem_fabric(
     return netem.NetemFabric([endpoint.address for endpoint in endpoints], host_address, device, line)
 
 
+@contextmanager
+def _native_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFailure.from_native(error) from error
+
+
 class SwitchFabric:
     """Links by chainmark's own delay switch."""
 
     def __init__(self, plan: EmulationPlan, endpoints: Sequence[Endpoint], host_address: str, device: str) -> None:
         self.namespaces = [Namespace() for _ in endpoints]
         names = [endpoint.name for endpoint in endpoints]
-        try:
+        with _native_errors():
             self._switch = DelaySwitch(
                 namespaces=[namespace.native for namespace in self.namespaces],
                 addresses=[endpoint.address for endpoint in endpoints],
@@ -311,32 +319,36 @@ class SwitchFabric:
                 seed=plan.seed,
                 mtu=MTU_BYTES,
             )
-        except OSError as error:
-            raise EnvironmentFailure.from_native(error) from error
 
     def cut(self, node: int, *, reset: bool) -> None:
         """Cut a node off from all others."""
-        self._switch.cut(node, reset)
+        with _native_errors():
+            self._switch.cut(node, reset)
 
     def mend(self, node: int) -> None:
         """Undo :meth:`cut`."""
-        self._switch.mend(node)
+        with _native_errors():
+            self._switch.mend(node)
 
     def partition(self, groups: Sequence[int], *, reset: bool) -> None:
         """Cut nodes of different groups off from one another."""
-        self._switch.partition(list(groups), reset)
+        with _native_errors():
+            self._switch.partition(list(groups), reset)
 
     def heal(self) -> None:
         """Undo :meth:`partition`."""
-        self._switch.heal()
+        with _native_errors():
+            self._switch.heal()
 
     def stats(self) -> LinkStats:
         """The state now."""
-        return _link_stats(self._switch.stats())
+        with _native_errors():
+            return _link_stats(self._switch.stats())
 
     def close(self) -> LinkStats:
         """Remove the links; their last state."""
-        return _link_stats(self._switch.stop())
+        with _native_errors():
+            return _link_stats(self._switch.stop())
 
 
 def _link_stats(raw: SwitchStats) -> LinkStats:

@@ -6,6 +6,7 @@ process that was killed in the moment of starting another one, and what that one
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def _end_orphans() -> list[str]:
             owner = process.environ().get(OWNER_VARIABLE)
         except (psutil.Error, OSError):
             continue
-        if owner is not None and not _lives(owner):
+        if owner is not None and process.pid != os.getpid() and not _lives(owner):
             orphans.append(process)
     told = []
     for process in orphans:

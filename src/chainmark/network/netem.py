@@ -20,8 +20,9 @@ from chainmark.network.links import LinkStats
 from chainmark.network.namespaces import Namespace, required_tool
 
 NODE_DEVICE = "wan0"
-# Faster than the machine: a class must have a rate.
-RATE_MAX_BPS = 100_000_000_000
+# Faster than the machine: a class must have a rate, and one that is not held back needs a burst.
+RATE_MAX_BPS = 10_000_000_000
+BURST_BYTES = 1_000_000
 QUEUE_PACKETS = 65_536
 _FIRST_CLASS = 16
 _UNTOUCHED_CLASS = 1
@@ -44,15 +45,15 @@ def tc_tree(lines: Sequence[Line], device: str = NODE_DEVICE) -> list[str]:
 
     Traffic to the host is among the others, as is ARP.
     """
-    fast = f"{RATE_MAX_BPS}bit"
+    fast = f"htb rate {RATE_MAX_BPS}bit burst {BURST_BYTES}b cburst {BURST_BYTES}b quantum 60000"
     commands = [
         f"qdisc add dev {device} root handle 1: htb default {_UNTOUCHED_CLASS}",
-        f"class add dev {device} parent 1: classid 1:{_UNTOUCHED_CLASS:x} htb rate {fast} quantum 60000",
+        f"class add dev {device} parent 1: classid 1:{_UNTOUCHED_CLASS:x} {fast}",
     ]
     for index, line in enumerate(lines):
         minor = f"{_FIRST_CLASS + index:x}"
         commands += [
-            f"class add dev {device} parent 1: classid 1:{minor} htb rate {fast} quantum 60000",
+            f"class add dev {device} parent 1: classid 1:{minor} {fast}",
             f"qdisc add dev {device} parent 1:{minor} handle {minor}: {netem(line)}",
             f"filter add dev {device} parent 1: protocol ip prio 1 u32 match ip dst {line.address}/32 flowid 1:{minor}",
         ]
@@ -213,7 +214,10 @@ class NetemFabric:
     @staticmethod
     def _queues(namespace: Namespace) -> str:
         command = namespace.command([required_tool("tc"), "-s", "-j", "qdisc", "show", "dev", NODE_DEVICE])
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise EnvironmentFailure(f"`tc` does not say what the links counted: {done.stderr.strip()}")
+        return done.stdout
 
 
 def queue_stats(answers: Sequence[str]) -> LinkStats:
@@ -232,6 +236,9 @@ def queue_stats(answers: Sequence[str]) -> LinkStats:
 
 
 def close_sockets(namespace: Namespace, address: str) -> None:
-    """Close every TCP socket of a namespace whose other end has this address, as the program's kernel would."""
+    """Close every TCP socket of a namespace whose other end has this address.
+
+    A kernel without CONFIG_INET_DIAG_DESTROY leaves them open, to time out.
+    """
     command = namespace.command([required_tool("ss"), "--kill", "--tcp", "dst", address])
     subprocess.run(command, capture_output=True, check=False)

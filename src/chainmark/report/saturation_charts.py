@@ -15,11 +15,10 @@ from chainmark.report.vega import Spec
 Rows = Sequence[dict[str, Any]]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-_LIMIT_COLOUR = "#d55e00"
 _QUIET = "#888888"
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
-_TEXT = {"type": "text", "fontSize": 11, "tooltip": None, "color": _LIMIT_COLOUR}
+_TEXT = {"type": "text", "fontSize": 11, "tooltip": None, "color": _QUIET}
 
 
 def _scale(values: Sequence[float]) -> Spec:
@@ -122,7 +121,7 @@ def processed_chart(rows: Rows, versions: Sequence[str], connections: Sequence[s
     y = _axis("y", "processed per second of load, tx/s", [*_values(rows, "y", "low", "high"), *ends])
     expected: Spec = {
         "data": {"values": [{"x": end, "y": end} for end in ends]},
-        "mark": {"type": "line", "strokeDash": [2, 3], "strokeWidth": 1.5, "color": _LIMIT_COLOUR, "tooltip": None},
+        "mark": {"type": "line", "strokeDash": [2, 3], "strokeWidth": 1.5, "color": _QUIET, "tooltip": None},
         "encoding": {"x": x, "y": y},
     }
     named: Spec = {
@@ -151,7 +150,7 @@ def share_chart(rows: Rows, versions: Sequence[str], connections: Sequence[str],
                "scale": {"domain": [0.0, top], "nice": False}, "axis": {"format": "~%"}}  # fmt: skip
     limit: list[Spec] = [
         {"data": {"values": [{}]},
-         "mark": {"type": "rule", "strokeDash": [6, 3], "strokeWidth": 1.5, "color": _LIMIT_COLOUR, "tooltip": None},
+         "mark": {"type": "rule", "strokeDash": [6, 3], "strokeWidth": 1.5, "color": _QUIET, "tooltip": None},
          "encoding": {"y": {"datum": threshold, "type": "quantitative"}}},
         {"data": {"values": [{}]}, "mark": {**_TEXT, "align": "right", "dx": -4, "dy": 10},
          "encoding": {"y": {"datum": threshold, "type": "quantitative"}, "x": {"value": "width"},

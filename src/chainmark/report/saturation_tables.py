@@ -22,31 +22,29 @@ _INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is 
 
 def found_table(report: SaturationReport) -> Table:
     """The answer: one row a version, and below it the same by the other measure."""
-    columns = [*words("version"), Column("keeps up with"), *words("sure", "configuration"), Column("knee"),
-               *words("its interval", "state"), Column("runs")]  # fmt: skip
+    columns = [*words("version"), Column("keeps up with"), *words("sure", "configuration"),
+               Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
     rows = []
     for version in report.versions:
         knee = version.knee
-        interval = units.UNSET
+        interval = ""
         if knee.low_per_s is not None and knee.high_per_s is not None:
-            interval = f"{units.count(knee.low_per_s)} … {text.per_s(knee.high_per_s)}"
+            interval = f"({units.count(knee.low_per_s)} … {units.count(knee.high_per_s)})"
         for place, found in enumerate(version.saturations):
             is_second = place > 0
             emphasis: Emphasis = "plain" if found.state in {"found", "lower bound"} else "caution"
-            knee_cells = [TableCell(), TableCell()] if is_second else [TableCell(text.per_s(knee.load_per_s)),
-                                                                        TableCell(interval)]  # fmt: skip
             cells = [
                 TableCell(text.MEASURES[found.measure] if is_second else version.label),
                 TableCell(text.found_text(found), emphasis=emphasis),
                 TableCell(text.between(found)),
                 TableCell(text.configuration(found)),
-                *knee_cells,
+                TableCell() if is_second else TableCell(text.per_s(knee.load_per_s), interval),
                 TableCell(text.WORDS[found.state].lower(), emphasis=emphasis),
                 TableCell("" if is_second else text.runs_of(version)),
             ]
             rows.append(TableRow(cells, second=is_second))
     notes = [text.rule(report), *dict.fromkeys(f"Knee of {one.label}: {one.knee.basis}." for one in report.versions)]
-    return Table("found", "Where each version stops keeping up", columns, rows, notes)
+    return Table("found", "Where each version stops keeping up", columns, rows, notes, tails="intervals")
 
 
 def processed_tables(report: SaturationReport) -> list[Table]:

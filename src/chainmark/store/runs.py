@@ -261,11 +261,21 @@ class Store:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         # A version may be what a server says it is: "<appd>/unknown".
         named = _NOT_IN_NAMES.sub("-", version)[:_VERSION_LENGTH_MAX]
-        path = self._runs / f"{system}-{profile}-{named}-{stamp}-{secrets.token_hex(2)}"
-        with storage_errors(path):
-            path.mkdir(parents=True)
+        path = self._free_path(f"{system}-{profile}-{named}-{stamp}")
         write_bytes(path / STATE, json_bytes(dict(state)))
         return UnfinishedRun(path)
+
+    def _free_path(self, name: str) -> Path:
+        """A new folder of that name and four random digits; runs of one second may draw the same ones."""
+        while True:
+            path = self._runs / f"{name}-{secrets.token_hex(2)}"
+            with storage_errors(path):
+                self._runs.mkdir(parents=True, exist_ok=True)
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    continue
+            return path
 
     def stage(self, name: str, state: Mapping[str, Any]) -> StagedRun:
         """Make the folder of an import; what dead imports left is removed first.

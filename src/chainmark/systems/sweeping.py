@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -23,8 +23,8 @@ GRID_ORDER = (
 )
 ADAPTIVE_ORDER = (
     "Loads follow from the results: doubled until a version no longer keeps up, once beyond, then halved between the "
-    "two loads around the edge. At each load the versions follow each other directly, in turn first (A B, B A), so a "
-    "drift reaches both alike; a drift from load to load is not averaged out."
+    "two loads around the edge, by either share. At each load the versions follow each other directly, in turn first "
+    "(A B, B A), so a drift reaches both alike; a drift from load to load is not averaged out."
 )
 FRESH_NETWORKS = (
     "Every run has a fresh network: no run finds full mempools, longer databases or peers of the run before. The "
@@ -270,11 +270,15 @@ class Sweeper:
                 turn += 1
 
     def _wanted(self, plan: SweepPlan, runs: Mapping[str, Sequence[SealedRun]]) -> int | None:
-        """The first load that some version's search asks for; every version gets it, so that all can be compared."""
+        """The first load that some version's search asks for; every version gets it, so that all can be compared.
+
+        The edge is looked for by what is committed in the end, and then by what is committed within the window.
+        """
         for found in runs.values():
             cells = [self.system.cell_run(run) for run in found]
-            if (load := next_load(kept_up(cells, plan.tolerance), plan)) is not None:
-                return load
+            for share in (_efficiency, _pace):
+                if (load := next_load(kept_up(cells, plan.tolerance, share), plan)) is not None:
+                    return load
         return None
 
     def _done(self, experiment_id: str | None) -> dict[int, SealedRun]:
@@ -306,13 +310,23 @@ class Sweeper:
             )
 
 
-def kept_up(cells: Sequence[CellRun], tolerance: float) -> dict[int, bool]:
-    """By load, whether the mean efficiency of the runs reaches the threshold; a load without a valid run does not."""
+def _efficiency(cell: CellRun) -> float:
+    return cell.efficiency
+
+
+def _pace(cell: CellRun) -> float:
+    return cell.efficiency if cell.pace is None else cell.pace.value
+
+
+def kept_up(
+    cells: Sequence[CellRun], tolerance: float, share: Callable[[CellRun], float] = _efficiency
+) -> dict[int, bool]:
+    """By load, whether the mean share of the runs reaches the threshold; a load without a valid run does not."""
     by_load: dict[int, list[float]] = {}
     for cell in cells:
         found = by_load.setdefault(cell.connections * cell.rate_per_s, [])
         if not cell.excluded:
-            found.append(cell.efficiency)
+            found.append(share(cell))
     return {
         load: bool(shares) and sum(shares) / len(shares) >= 1.0 - tolerance for load, shares in sorted(by_load.items())
     }

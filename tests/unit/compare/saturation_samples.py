@@ -39,6 +39,7 @@ def run(
     *,
     throughput: float | None = None,
     latency: float = 1.0,
+    pace: float | None = None,
     position: int | None = None,
     excluded: str = "",
 ) -> CellRun:
@@ -60,7 +61,7 @@ def run(
         lost=0,
         committed=committed,
         throughput_per_s=RunFigure(value=committed / LOAD_S if throughput is None else throughput),
-        pace=RunFigure(value=share),
+        pace=RunFigure(value=share if pace is None else pace),
         latency=LatencyEntry(
             n=committed, mean=RunFigure(value=latency), p50=RunFigure(value=latency), p99=RunFigure(value=2 * latency)
         ),

@@ -68,6 +68,17 @@ def test_an_edge_that_was_not_reached_is_no_answer(shares: Shares, state: str, l
     assert (found.state, found.load_per_s) == (state, load)
 
 
+def test_what_only_the_mempools_took_is_not_kept_up() -> None:
+    """All of 800 tx/s was processed, half of it after the load had ended."""
+    shares = {200: (1.0, 1.0), 400: (1.0, 0.99), 800: (1.0, 0.5), 1600: (0.6, 0.3)}
+    runs = [run(1, load, share, pace=pace) for load, (share, pace) in shares.items() for _ in range(2)]
+    chosen, window = evaluated(version("v", runs), TOLERANCE, 1).saturations
+    assert (window.state, window.load_per_s) == ("found", 400)
+    assert (chosen.state, chosen.load_per_s) == ("contradictory", None)
+    assert (chosen.low_per_s, chosen.high_per_s, chosen.rate_per_s) == (400, 1600, 400)
+    assert "offer each load for longer" in chosen.reason
+
+
 def test_excluded_runs_do_not_count_but_are_kept() -> None:
     runs = [run(1, 200, 1.0), run(1, 200, 0.1, excluded="the generator could not send"), run(1, 400, 0.4)]
     cells = cells_of(runs, TOLERANCE)

@@ -57,7 +57,7 @@ def test_a_cut_changes_the_queue_of_its_own_line_only() -> None:
 
 
 def test_a_rate_is_always_given_or_jitter_would_reorder_packets() -> None:
-    assert "rate 100000000000bit" in netem(LONDON)
+    assert "rate 10000000000bit" in netem(LONDON)
     assert "distribution" not in netem(replace(LONDON, delay_s=0.0))
     assert "distribution" not in netem(replace(LONDON, jitter_share=0.0))
 

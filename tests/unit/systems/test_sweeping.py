@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -183,3 +184,21 @@ def test_a_version_named_twice_and_a_sweep_without_a_run_are_refused(tmp_path: P
         _made(tmp_path, SweepOrder(("a", "a"), 1, 1))
     with pytest.raises(KeyboardInterrupt):
         _made(tmp_path, SweepOrder(("a",), 1, 1), interrupted_at=0)
+
+
+def test_runs_of_one_second_never_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digits that tell them apart are drawn, and short runs draw many in a second."""
+    drawn = iter(["aaaa", "aaaa", "bbbb"] * 3)
+    monkeypatch.setattr("chainmark.store.runs.secrets.token_hex", lambda _size: next(drawn))
+    monkeypatch.setattr("chainmark.store.runs.datetime", _Standing)
+    made = [Store(tmp_path).create("s", "p", "v", {}).run_id for _ in range(2)]
+    assert len(set(made)) == 2
+
+
+class _Standing:
+    """A clock that stands still."""
+
+    @staticmethod
+    def now(_zone: object) -> datetime:
+        """Always the same second."""
+        return datetime(2026, 1, 2, tzinfo=UTC)

@@ -180,12 +180,17 @@ def _rate(column: str, over: list[str]) -> pl.Expr:
     return pl.when(step >= 0).then(step / seconds)
 
 
+def _waiting_share(column: str) -> pl.Expr:
+    """The share of the time since the sample before; a sampler that must wait may read its two clocks apart."""
+    return (_rate(column, []) / 1e6).clip(upper_bound=1.0)
+
+
 def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
     rates = pressure.sort("time_ns").select(
         "time_ns",
-        machine_cpu_pressure=_rate("cpu_pressure_us", []) / 1e6,
-        machine_io_pressure=_rate("io_pressure_us", []) / 1e6,
-        machine_memory_pressure=_rate("memory_pressure_us", []) / 1e6,
+        machine_cpu_pressure=_waiting_share("cpu_pressure_us"),
+        machine_io_pressure=_waiting_share("io_pressure_us"),
+        machine_memory_pressure=_waiting_share("memory_pressure_us"),
         machine_cpu_cores=_rate("cpu_busy_s", []),
         machine_cpu_steal_cores=_rate("cpu_steal_s", []),
         machine_load1=pl.col("load1"),

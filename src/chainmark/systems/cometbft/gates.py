@@ -59,8 +59,8 @@ def run_gates(
             "{:.2f} cores".format,
         ),
         _pressure_gate(_mean(seconds["machine_cpu_pressure"]), limits.cpu_pressure_max),
-        *_companions_gates(measurement),
         *unsent_gate(events.transactions, limits.unsent_by_generator_max),
+        *_companions_gates(measurement),
     ]
 
 

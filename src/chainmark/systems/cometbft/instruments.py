@@ -43,6 +43,7 @@ class Instruments:
     scraper: Scraper
     incidents: list[Incident] = field(default_factory=list)
     _clients: dict[str, RpcClient] = field(default_factory=dict)
+    _height: int = 0
 
     def note(self, what: str) -> int:
         """Write down what was done just now; its time in ns since the epoch."""
@@ -64,6 +65,7 @@ class Instruments:
             return None
 
     def height(self, nodes: list[CometNode]) -> int:
-        """The highest height that one of these nodes knows."""
+        """The highest height that one of these nodes knows; where none answers at once, what was known before."""
         states = [self.state(node) for node in nodes]
-        return max((state.height for state in states if state is not None), default=0)
+        self._height = max([self._height, *(state.height for state in states if state is not None)])
+        return self._height

@@ -259,11 +259,11 @@ class Profile(BaseModel):
     node: Node = Node()
     application: Application = Application()
     gates: Gates = Gates()
-    saturation: Saturation = Saturation()
     perturbation: list[Perturbation] = []
     # How long a node may take to recover from a perturbation.
     recovery_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     rotating: Rotating = Rotating()
+    saturation: Saturation = Saturation()
 
     @model_validator(mode="after")
     def _targets_exist(self) -> Profile:

@@ -318,7 +318,8 @@ def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
 
 def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile) -> list[str]:
     found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
-    if not profile.perturbation and not profile.rotating.joiners:  # these are meant to break connections
+    meant_to_break = bool(profile.perturbation or profile.rotating.joiners)
+    if profile.other_versions or not meant_to_break:
         found += told(measurement.broken_connections)
     found += _link_warnings(measurement)
     if measurement.scrapes_missed:

@@ -1,0 +1,141 @@
+"""Real networks whose nodes are killed, paused, stopped, cut off, and joined by others, while a load runs."""
+
+from __future__ import annotations
+
+import signal
+
+import polars as pl
+import psutil
+import pytest
+
+from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.network.emulation import available
+from chainmark.store.runs import SealedRun
+
+from tests.support import Lab, wait_until
+
+NOT_SPEED = ("gates.cpu_pressure_max=1", "gates.schedule_lag_p99_max_s=5", "gates.blocks_min=3", "load.warm_up_s=1")
+needs_links = pytest.mark.skipif(available().lacks is not None, reason=str(available().lacks))
+
+
+def _settings(*texts: str) -> list[str]:
+    return [part for text in (*NOT_SPEED, *texts) for part in ("--set", text)]
+
+
+def _gate(run: SealedRun, gate_id: str) -> Gate:
+    return next(gate for gate in run.manifest.gates if gate.id == gate_id)
+
+
+def _perturbations(*entries: str) -> str:
+    return f"perturbation=[{', '.join('{ ' + entry + ' }' for entry in entries)}]"
+
+
+def test_a_node_that_was_killed_paused_and_restarted_recovers_each_time(lab: Lab) -> None:
+    done = _perturbations(
+        'kind = "kill", nodes = [3], at_s = 1, for_s = 2',
+        'kind = "pause", nodes = [3], at_s = 9, for_s = 3',
+        'kind = "restart", nodes = [3], at_s = 17',
+    )
+    settings = _settings(done, "load.duration_s=18")
+    run = lab.runs("cometbft/perturbations", "--version", "v1.0.1", *settings)[0]
+    assert run.manifest.status is Status.VALID
+    rows = run.samples("perturbation")
+    assert rows["perturbation"].to_list() == ["1 kill", "2 pause", "3 restart"]
+    for column in ("recovery_kill_s", "recovery_pause_s", "recovery_restart_s"):
+        (value,) = rows[column].drop_nulls()
+        assert 0 < value < 30
+    # What was done on purpose is noted, and is neither a death nor a restart nor a missed page.
+    assert [gate.status for gate in run.manifest.gates] == [GateStatus.PASS] * len(run.manifest.gates)
+    assert len(run.manifest.incidents) == 6
+    assert all(incident.what.startswith("planned: node3") for incident in run.manifest.incidents)
+    # Only what was done has a metric.
+    metrics = {metric.id for metric in run.catalogue.metrics}
+    assert "recovery_kill_s" in metrics
+    assert not metrics & {"recovery_partition_s", "recovery_upgrade_s", "catch_up_s"}
+
+
+def test_a_death_that_nobody_planned_still_fails_a_disturbed_run(lab: Lab) -> None:
+    """Otherwise a crash of the release would hide behind the perturbations."""
+    done = _perturbations('kind = "pause", nodes = [3], at_s = 2, for_s = 1')
+    started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=9"))
+    wait_until(lambda: _stopped(lab), "node3 to be paused")
+    wait_until(lambda: not _stopped(lab), "node3 to go on")
+    victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node2"))
+    victim.kill()
+    ended = started.finish(120)
+    assert ended.returncode == 4, ended.stdout + ended.stderr
+    assert "no node was lost: node2 was killed by SIGKILL" in ended.stderr
+
+
+def test_an_interruption_while_a_node_is_paused_leaves_nothing(lab: Lab) -> None:
+    """A paused process hears of no signal but SIGKILL until it goes on."""
+    done = _perturbations('kind = "pause", nodes = [3], at_s = 0, for_s = 20')
+    started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=30"))
+    wait_until(lambda: _stopped(lab), "node3 to be paused")
+    started.process.send_signal(signal.SIGINT)
+    ended = started.finish(60)
+    assert ended.returncode == 130, ended.stdout + ended.stderr
+    assert lab.node_processes() == []
+    assert list(lab.store_path.glob("runs/*")) == []
+
+
+def _stopped(lab: Lab) -> bool:
+    return any(node.status() == psutil.STATUS_STOPPED for node in lab.node_processes())
+
+
+def test_an_upgraded_node_runs_the_other_version_on_its_old_home(lab: Lab) -> None:
+    done = _perturbations('kind = "upgrade", nodes = [3], at_s = 1, for_s = 1, version = "v1.0.1"')
+    settings = _settings(done, "load.duration_s=9")
+    run = lab.runs("cometbft/perturbations", "--version", "v0.38.17", *settings)[0]
+    (recovery_s,) = run.samples("perturbation")["recovery_upgrade_s"]
+    assert 0 < recovery_s < 30
+    pages = run.events("scrapes").filter(pl.col("metric") == "process_start_time_seconds")
+    assert pages.filter(pl.col("host") == "node3")["value"].n_unique() == 2
+    assert any(incident.what.endswith("started again with v1.0.1") for incident in run.manifest.incidents)
+
+
+@needs_links
+def test_a_node_that_was_cut_off_comes_back_and_halves_make_no_block(lab: Lab) -> None:
+    done = _perturbations(
+        'kind = "disconnect", nodes = [3], at_s = 1, for_s = 5',
+        'kind = "partition", nodes = [2, 3], at_s = 14, for_s = 4',
+    )
+    settings = _settings(done, "load.duration_s=19")
+    run = lab.runs("cometbft/disconnections", "--version", "v1.0.1", *settings)[0]
+    assert run.manifest.status is Status.VALID
+    rows = run.samples("perturbation")
+    cut, halves = (rows.filter(pl.col("perturbation") == name) for name in ("1 disconnect", "2 partition"))
+    assert cut["recovery_disconnect_s"].drop_nulls().len() == 1
+    assert cut["blocks_missed"].item() >= 1, "the three others did not go on: the node was not needed for a block"
+    # Neither half has more than two thirds of the power; the block under way may still be made.
+    assert halves["recovery_partition_s"].drop_nulls().len() == 4
+    assert halves["blocks_missed"].to_numpy().max() <= 1
+    assert run.manifest.counts["dropped peers"]["node3"] > 0, "no connection was really cut"
+
+
+def test_nodes_without_data_join_and_catch_up_under_load(lab: Lab) -> None:
+    shape = ("network.topology=full_mesh", "network.seeds=0", "rotating.joiners=2", "rotating.min_height=6")
+    run = lab.runs("cometbft/rotating", "--version", "v1.0.1", *_settings(*shape, "load.duration_s=24"))[0]
+    assert run.manifest.status is Status.VALID
+    assert _gate(run, "joined").measured == "all 2 nodes"
+    joiners = run.samples("joiner")
+    assert joiners["host"].to_list() == ["joiner0", "joiner1"]
+    for name in ("catch_up_s", "catch_up_blocks_per_s", "joiner_rss_max_bytes"):
+        assert joiners[name].to_numpy().min() > 0
+    # One after another: the second started when the first was gone.
+    began, took = joiners["time_s"].to_list(), joiners["catch_up_s"].to_list()
+    assert began[1] >= began[0] + took[0]
+    # The network went on in the meantime, and the height to reach was read again.
+    for name in ("joiner0", "joiner1"):
+        looks = pl.read_parquet(run.path / "events" / "heights.parquet").filter(pl.col("host") == name)
+        assert looks["network_height"].max() > looks["network_height"].min()  # type: ignore[operator]
+        assert looks["height"][-1] >= looks["network_height"][-1]
+        assert not looks["catching_up"][-1]
+    assert "joiner0" not in run.samples("host_second")["host"].unique().to_list()
+    assert run.samples("joiner_second").height > 0
+
+
+def test_a_node_that_could_not_join_under_load_fails_the_run(lab: Lab) -> None:
+    shape = ("network.topology=full_mesh", "network.seeds=0", "rotating.joiners=1", "rotating.min_height=1000")
+    failed = lab.run("run", "cometbft/rotating", "--version", "v1.0.1", *_settings(*shape, "load.duration_s=4"), code=4)
+    assert "joiner0 was not started before the load ended" in failed.stderr

@@ -1,0 +1,127 @@
+"""Real networks of other shapes: seeds, two versions, absent validators, zones, extended votes."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+import pytest
+
+from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.network.emulation import available
+from chainmark.store.runs import SealedRun
+
+from tests.support import Lab
+
+# The machine may be busy with other tests: what is looked at here are shapes, not speeds.
+SHORT = tuple(
+    part
+    for setting in (
+        "load.warm_up_s=1",
+        "load.duration_s=8",
+        "gates.cpu_pressure_max=1",
+        "gates.schedule_lag_p99_max_s=5",
+        "gates.blocks_min=3",
+    )
+    for part in ("--set", setting)
+)
+needs_links = pytest.mark.skipif(available().lacks is not None, reason=str(available().lacks))
+
+
+def _gate(run: SealedRun, gate_id: str) -> Gate:
+    return next(gate for gate in run.manifest.gates if gate.id == gate_id)
+
+
+def _settings(*texts: str) -> list[str]:
+    return [part for text in texts for part in ("--set", text)]
+
+
+def test_nodes_that_know_a_seed_find_each_other(lab: Lab) -> None:
+    shape = _settings("network.validators=3", "network.full_nodes=1", "network.seeds=2")
+    run = lab.runs("cometbft/ten-nodes", "--version", "v1.0.1", *SHORT, *shape)[0]
+    assert run.manifest.status is Status.VALID
+    hosts = run.samples("host_second")
+    assert sorted(hosts["host"].unique()) == ["node0", "node1", "node2", "node3", "seed0", "seed1"]
+    # Each was told of one seed only, and is connected to others.
+    nodes = hosts.filter(pl.col("host").str.starts_with("node"))
+    assert nodes.group_by("host").agg(pl.col("node_peers").max())["node_peers"].to_numpy().min() >= 2
+    assert run.samples("host").height == 4
+
+
+def test_two_versions_in_one_network_are_run_and_what_breaks_between_them_is_told(lab: Lab) -> None:
+    mixed = _settings("network.other_version=v0.38.17", "network.other_share=0.5")
+    run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *mixed, code=None)[0]
+    assert run.manifest.conditions["versions"] == "2 × v1.0.1, 2 × v0.38.17"
+    assert run.manifest.counts["transactions"]["committed"] > 0
+    # v0.38 does not understand v1's messages, drops the peer, and dials it again, for ever.
+    dropped = run.manifest.counts["dropped peers"]
+    assert min(dropped.values()) > 0
+    (warning,) = [text for text in run.manifest.warnings if "dropped peers" in text]
+    assert f"dropped peers {sum(dropped.values()):,} times (node0, node1, node2, node3)" in warning
+    assert "unknown message" in warning
+    # Each version has its own configuration, on one genesis.
+    homes = run.path / "raw" / "configuration"
+    assert 'db_backend = "pebbledb"' in (homes / "node0" / "config.toml").read_text()
+    assert 'db_backend = "goleveldb"' in (homes / "node1" / "config.toml").read_text()
+    genesis = {(homes / name / "genesis.json").read_bytes() for name in ("node0", "node1", "node2", "node3")}
+    assert len(genesis) == 1
+
+
+def test_an_absent_validators_vote_is_missing_from_every_block(lab: Lab) -> None:
+    run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, "--set", "network.absent_validators=1")[0]
+    assert run.manifest.status is Status.VALID
+    assert sorted(run.samples("host")["host"]) == ["node0", "node1", "node2"]
+    assert run.samples("block")["block_missing_votes"].drop_nulls().to_numpy().min() >= 1
+
+
+def test_a_network_that_is_too_big_is_refused_before_anything_starts(lab: Lab) -> None:
+    if len(os.sched_getaffinity(0)) > 30:
+        pytest.skip("this machine is big enough")
+    failed = lab.run("run", "cometbft/two-hundred-nodes", "--version", "v1.0.1", code=5)
+    assert "error: 200 nodes are too many for this machine" in failed.stderr
+    assert "hint: take a smaller profile" in failed.stderr
+    assert lab.store.unfinished() == []
+
+
+@needs_links
+def test_zones_delay_what_nodes_say_to_each_other(lab: Lab) -> None:
+    run = lab.runs("cometbft/four-zones", "--version", "v1.0.1", *SHORT, code=None)[0]
+    gate = _gate(run, "round_trips")
+    assert gate.status is GateStatus.PASS, gate.measured
+    assert run.manifest.conditions["emulation"] in {"zones aws (switch)", "zones aws (netem)"}
+    round_trips = pl.read_parquet(run.path / "events" / "round_trips.parquet")
+    assert round_trips.height == 12
+    # Twice the 38 ms of the table, and no block is made without such a way there and back.
+    between = round_trips.filter((pl.col("source") == "node0") & (pl.col("destination") == "node3"))
+    assert between["intended_s"].item() == pytest.approx(0.076)
+    packets = run.manifest.counts["packets"]
+    assert packets["read"] == sum(count for name, count in packets.items() if name not in {"read", "unread"}) > 0
+    # Whoever sends the load, scrapes and asks is not delayed.
+    assert run.manifest.counts["transactions"]["committed"] == run.manifest.counts["transactions"]["offered"]
+    assert (run.path / "raw" / "links" / "link_stats.json").is_file()
+
+
+def test_an_unknown_table_of_zones_is_named(lab: Lab) -> None:
+    failed = lab.run("run", "cometbft/four-zones", "--version", "v1.0.1", "--set", "network.zones=mars", code=2)
+    assert "there is no zone table `mars`" in failed.stderr
+
+
+def test_votes_are_extended_by_as_much_as_was_asked_for(lab: Lab) -> None:
+    sizes = {}
+    for size_bytes in (0, 4096):
+        extended = _settings(f"application.vote_extension_size_bytes={size_bytes}", "load.rate=20")
+        run = lab.runs("cometbft/vote-extensions", "--version", "v1.0.1", *SHORT, *extended)[0]
+        blocks = run.samples("block")
+        carried = blocks["block_size_bytes"] - (blocks["block_transactions"] - 1) * 1024
+        sizes[size_bytes] = float(carried.to_numpy().mean())
+        # The extensions' own transaction is none of ours, and is accounted for.
+        assert run.manifest.counts["chain"]["not a payload"] >= blocks.height
+    # The hexadecimal of at least three votes of four.
+    assert sizes[4096] - sizes[0] > 3 * 2 * 4000
+
+
+def test_a_version_without_sized_vote_extensions_says_so(lab: Lab) -> None:
+    failed = lab.run("run", "cometbft/vote-extensions", "--version", "v0.38.17", *SHORT, code=2)
+    assert "vote extensions of a chosen size are not available in CometBFT v0.38.17" in failed.stderr
+    assert "hint: " in failed.stderr
+    assert lab.store.unfinished() == []

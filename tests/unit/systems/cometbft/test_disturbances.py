@@ -1,0 +1,120 @@
+"""What is made of perturbations, joining nodes and broken connections, on cases small enough to work out by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark.systems.cometbft.analyse import (
+    NS,
+    Window,
+    joiner_samples,
+    joiner_second_samples,
+    perturbation_samples,
+)
+from chainmark.systems.cometbft.connections import broken_connections, told
+from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA, planned_starts
+from chainmark.systems.cometbft.gates import restarted_nodes
+from chainmark.systems.cometbft.profile import Perturbation
+from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
+
+WINDOW = Window(10 * NS, 40 * NS)
+
+
+def test_a_recovery_runs_from_the_undoing_and_stands_in_the_column_of_its_kind() -> None:
+    rows = [
+        (1, "kill", "node3", "", 12 * NS, 17 * NS, 18 * NS + NS // 2, 20, 24),
+        (2, "pause", "node3", "", 25 * NS, 35 * NS, None, 30, 37),
+    ]
+    samples = perturbation_samples(pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row"), WINDOW)
+    assert samples["perturbation"].to_list() == ["1 kill", "2 pause"]
+    assert samples["time_s"].to_list() == pytest.approx([2.0, 15.0])
+    assert samples["recovery_kill_s"].to_list() == [1.5, None]
+    # It did not recover, which a gate says; there is no time that it took.
+    assert samples["recovery_pause_s"].to_list() == [None, None]
+    assert samples["blocks_missed"].to_list() == [4.0, 7.0]
+    assert "recovery_restart_s" not in samples.columns
+
+
+def test_a_joining_node_is_as_fast_as_its_blocks_and_its_time_say() -> None:
+    joiners = pl.DataFrame(
+        [
+            ("joiner0", 12 * NS, 13 * NS, 16 * NS, 40, True),
+            ("joiner1", 20 * NS, 21 * NS, None, None, False),
+            ("joiner2", None, None, None, None, False),
+        ],
+        schema=JOINER_SCHEMA,
+        orient="row",
+    )
+    processes = pl.DataFrame(
+        {"host": ["joiner0", "joiner0", "joiner1", "node0"], "rss_bytes": [100, 300, 50, 900]},
+    )
+    samples = joiner_samples(joiners, processes, WINDOW)
+    assert samples["host"].to_list() == ["joiner0", "joiner1"]
+    assert samples["catch_up_s"].to_list() == [4.0, None]
+    assert samples["catch_up_blocks"].to_list() == [40.0, None]
+    assert samples["catch_up_blocks_per_s"].to_list() == [10.0, None]
+    assert samples["joiner_rss_max_bytes"].to_list() == [300.0, 50.0]
+
+
+def test_the_last_look_of_a_second_counts_for_the_heights() -> None:
+    rows = [
+        (10 * NS + 1, "joiner0", 0, 5, True),
+        (10 * NS + 2, "joiner0", 3, 6, True),
+        (11 * NS, "joiner0", 6, 6, False),
+        (9 * NS, "joiner0", 0, 1, True),  # before the window
+    ]
+    samples = joiner_second_samples(pl.DataFrame(rows, schema=HEIGHT_SCHEMA, orient="row"), WINDOW)
+    assert samples["time_s"].to_list() == [0.0, 1.0]
+    assert samples["joiner_height_blocks"].to_list() == [3.0, 6.0]
+    assert samples["network_height_blocks"].to_list() == [6.0, 6.0]
+
+
+def test_a_start_that_was_planned_is_no_restart_and_one_more_is() -> None:
+    rows = [("node2", 1.0), ("node2", 7.0), ("node3", 1.0), ("node3", 7.0), ("node3", 9.0)]
+    scrapes = pl.DataFrame(rows, schema=["host", "value"], orient="row").with_columns(
+        metric=pl.lit("process_start_time_seconds")
+    )
+    plans = [
+        Perturbation(kind="kill", nodes=[2, 3], at_s=1),
+        Perturbation(kind="pause", nodes=[3], at_s=5, for_s=1),  # starts nothing anew
+    ]
+    assert planned_starts(plans) == Counter({"node2": 1, "node3": 1})
+    assert restarted_nodes(scrapes, planned_starts(plans)) == ["node3"]
+    assert restarted_nodes(scrapes) == ["node2", "node3"]
+
+
+LINE = (
+    'E[2026-11-21|22:09:17.771] Stopping peer for error   module=p2p peer="Peer{{MConn{{127.0.0.1:59934}} cd8f in}}" '
+)
+
+
+def _log(folder: Path, name: str, *ends: str) -> Path:
+    path = folder / f"{name}.log"
+    path.write_text("".join(LINE.format() + f"err={end}\n" for end in ends) + "I[…] Executed block module=state\n")
+    return path
+
+
+def test_dropped_peers_are_counted_by_reason_whatever_the_address(tmp_path: Path) -> None:
+    panic = '"recovered from panic: unwrapping message: unknown message: <nil>"'
+    logs = {
+        "node0": _log(tmp_path, "node0", "EOF", '"read tcp 127.0.0.1:1->127.0.0.1:2: connection reset by peer"', "EOF"),
+        "node1": _log(tmp_path, "node1", panic, panic),
+        "node2": _log(tmp_path, "node2"),
+    }
+    broken = broken_connections(logs)
+    assert broken["node0"] == Counter({"EOF": 2, "read tcp : connection reset by peer": 1})
+    assert broken["node1"] == Counter({panic.strip('"'): 2})
+    assert broken["node2"] == Counter()
+    (warning,) = told(broken)
+    assert warning.startswith("nodes dropped peers 5 times (node0, node1): 2 × `EOF`, 2 × `recovered from panic")
+
+
+def test_goodbyes_alone_are_no_warning(tmp_path: Path) -> None:
+    """Seeds hang up on purpose, and of two nodes that dial each other at once one hangs up."""
+    logs = {"node0": _log(tmp_path, "node0", "EOF", '"write tcp 127.0.0.1:1->127.0.0.1:2: broken pipe"')}
+    assert told(broken_connections(logs)) == []
+    assert told({"node0": Counter()}) == []
