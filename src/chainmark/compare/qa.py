@@ -18,7 +18,7 @@ from chainmark.compare.wording import counted, enumerated
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
-from chainmark.core.manifest import Fact, GateStatus, Scalar, Subject
+from chainmark.core.manifest import Fact, Scalar, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import (
@@ -343,7 +343,7 @@ def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:
         position=place.position if place else 0,
         started_at=manifest.started_at,
         valid=exclusion(manifest) is None,
-        failed_gates=[gate for gate in manifest.gates if gate.status is GateStatus.FAIL],
+        gates=manifest.gates,
         repeats=repeats.get(manifest.run_id, ""),
         warnings=manifest.warnings,
         incidents=[incident.what for incident in manifest.incidents],
@@ -437,6 +437,8 @@ def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
     for one in scenarios:
         if one.result is ScenarioResult.NOT_RUN:
             told[f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed."] = None
+        if one.result is ScenarioResult.INVALID:
+            told[f"Invalid: {one.title}. {one.sentence}"] = None
         for text in one.repeated:
             told[f"Run again: {one.title}, {text}."] = None
     return list(told)

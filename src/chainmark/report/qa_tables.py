@@ -10,6 +10,7 @@ from chainmark.core.manifest import Fact
 from chainmark.core.metric import Metric
 from chainmark.core.qa_report import Agreement, OldRuleRow, QaReport, QaScenario, ScenarioResult
 from chainmark.report.content import Emphasis, Row, RowMaker, aligned, row_label
+from chainmark.report.document import GATE_MARKS
 from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
 
 RESULT_WORDS = {
@@ -198,10 +199,18 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
         held = item.outcome is Outcome.NOT_COMPARABLE
         return [value, TableCell(item.outcome.value if held else units.NOT_ESTIMABLE, emphasis="quiet"), TableCell()]
     if item.scale is Scale.RELATIVE:
-        return [value, TableCell(units.percent(item.change)), TableCell(units.percent_interval(item.low, item.high))]
+        return [
+            value,
+            TableCell(units.percent(item.change)),
+            TableCell(units.percent_interval(item.low, item.high).replace(" ", _UNBROKEN)),
+        ]
     texts = [units.number(unit.of(part), decimals, signed=True) for part in (item.change, item.low, item.high)]
     symbol = units.symbol_of_change(unit)
-    return [value, TableCell(texts[0], symbol), TableCell(f"{texts[1]} … {texts[2]} {symbol}".strip())]
+    return [
+        value,
+        TableCell(texts[0], symbol),
+        TableCell(f"{texts[1]} … {texts[2]} {symbol}".strip().replace(" ", _UNBROKEN)),
+    ]
 
 
 def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
@@ -261,6 +270,20 @@ def runs_table(scenario: QaScenario) -> Table:
         )
     columns = words("place", "side", "repetition", "begun", "state", "run")
     return Table(f"{scenario.id}-runs", "Runs", columns, rows, only_on_pages=True)
+
+
+def gates_table(scenario: QaScenario) -> Table:
+    """What every run had to meet, and what was measured in each, in the order of the runs."""
+    limits: dict[tuple[str, str], list[str]] = {}
+    for run in scenario.runs:
+        for gate in run.gates:
+            limits.setdefault((gate.label, gate.limit), []).append(f"{GATE_MARKS[gate.status]} {gate.measured}")
+    rows = [
+        TableRow([TableCell(label), TableCell(limit), TableCell("; ".join(measured))])
+        for (label, limit), measured in limits.items()
+    ]
+    columns = words("gate", "required", "measured, run by run")
+    return Table(f"{scenario.id}-gates", "What the runs had to meet", columns, rows, only_on_pages=True)
 
 
 def gating_metrics(report: QaReport) -> list[Metric]:
