@@ -24,27 +24,26 @@ from chainmark.core.storage import storage_errors
 
 STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
-# Ten steps of niceness weigh nine times as much when processors are given out.
-PREFERENCE = 10
 
 
 @contextmanager
 def preferred_threads() -> Iterator[None]:
     """Threads that are started within the context run before the nodes, where this user may have that (root may).
 
-    A load generator that waits for a processor behind the nodes it loads would measure its own delay. Processes that
-    are started later do not inherit the priority: it is the calling thread's only for as long as the context lasts.
+    A load generator that waits for a processor behind the nodes it loads would measure its own delay. They get the
+    lowest real-time priority, because niceness does not count between sessions, and each node has one of its own.
+    Processes that are started later do not inherit it: it is the calling thread's only as long as the context lasts.
     """
-    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    policy, usual = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
-        os.setpriority(os.PRIO_PROCESS, 0, usual - PREFERENCE)
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
     except PermissionError:
         yield
         return
     try:
         yield
     finally:
-        os.setpriority(os.PRIO_PROCESS, 0, usual)
+        os.sched_setscheduler(0, policy, usual)
 
 
 @dataclass

@@ -7,10 +7,9 @@ import signal
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
-from chainmark.network.processes import PREFERENCE, ProcessGroup, preferred_threads
+from chainmark.network.processes import ProcessGroup, preferred_threads
 
 
 def test_a_paused_process_is_ended_in_order(tmp_path: Path) -> None:
@@ -39,15 +38,13 @@ def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: boo
 
 
 def test_threads_are_preferred_and_what_is_started_later_is_not(tmp_path: Path) -> None:
-    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    usual = os.sched_getscheduler(0)
     seen: list[int] = []
     with preferred_threads():
-        inside = os.getpriority(os.PRIO_PROCESS, 0)
-        thread = threading.Thread(target=lambda: seen.append(os.getpriority(os.PRIO_PROCESS, 0)))
+        thread = threading.Thread(target=lambda: seen.append(os.sched_getscheduler(0)))
         thread.start()
         thread.join()
-    assert seen == [inside]
-    assert inside == (usual - PREFERENCE if os.geteuid() == 0 else usual)
-    assert os.getpriority(os.PRIO_PROCESS, 0) == usual
+    assert seen == [os.SCHED_RR if os.geteuid() == 0 else usual]
+    assert os.sched_getscheduler(0) == usual
     with ProcessGroup() as group:
-        assert psutil.Process(group.start("sleeper", ["sleep", "60"], tmp_path / "log").pid).nice() == usual
+        assert os.sched_getscheduler(group.start("sleeper", ["sleep", "60"], tmp_path / "log").pid) == usual
