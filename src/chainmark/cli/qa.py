@@ -12,9 +12,10 @@ import typer
 import chainmark
 from chainmark.cli.common import EXIT_CODES, KeepHomes, Output, Seed, open_store, shows_result
 from chainmark.cli.console import Expose, ExposedProgress, TerminalProgress, err, progress
+from chainmark.cli.experiment import SideSettings
 from chainmark.compare.qa import QaRuns, ScenarioRuns
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.qa_plan import ScenarioKind, ScenarioPlan
+from chainmark.core.qa_plan import Role, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport, SaturationTest
 from chainmark.network.host import host_facts
@@ -100,6 +101,8 @@ def qa(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the profile of every scenario."),
     ] = None,
+    set_baseline: SideSettings = None,
+    set_candidate: SideSettings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
     expose: Expose = None,
@@ -116,9 +119,12 @@ def qa(
     qualifier = Qualifier(open_store(), lab)
     if resume is None:
         order = _order(lab, (baseline, candidate), plan, seed, settings or [])
-        order = replace(order, keep_homes=keep_homes)
+        of_version: dict[Role, Sequence[str]] = {"baseline": set_baseline or [], "candidate": set_candidate or []}
+        order = replace(order, of_version=of_version, keep_homes=keep_homes)
     else:
-        order = _resumed(qualifier, resume, {"baseline": baseline, "candidate": candidate}, settings)
+        if any((settings, set_baseline, set_candidate)):
+            raise UsageError(f"`{resume}` has its settings already", "leave out `--set` when you resume")
+        order = _resumed(qualifier, resume, {"baseline": baseline, "candidate": candidate})
     for version in dict.fromkeys((order.baseline, order.candidate)):
         with err.status(f"installing {lab.title} {version}"):
             lab.install(version)
@@ -150,9 +156,7 @@ def _order(
     return QaOrder(read_plan(system, plan), baseline, candidate, seed, tuple(settings))
 
 
-def _resumed(
-    qualifier: Qualifier, resume: str, versions: Mapping[str, str | None], settings: Sequence[str] | None
-) -> QaOrder:
+def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | None]) -> QaOrder:
     """What was ordered when it began; what is named again must be the same."""
     ordered = qualifier.ordered(resume)
     known = {"baseline": ordered.baseline, "candidate": ordered.candidate}
@@ -162,8 +166,6 @@ def _resumed(
             f"`{resume}` was begun with the {other} {known[other]}, not {versions[other]}",
             "leave out the versions when you resume",
         )
-    if settings and tuple(settings) != ordered.settings:
-        raise UsageError(f"`{resume}` was begun with other settings", "leave out `--set` when you resume")
     return ordered
 
 

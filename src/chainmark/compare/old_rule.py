@@ -47,7 +47,12 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> O
     change = relative_change(item)
     old_fails = _old_fails(item, change)
     ours = is_failure(item) or (item.outcome is Outcome.WORSE and item.metric_id not in excused)
-    agreement = _agreement(old_fails, ours=ours, excused=item.metric_id in excused, judged=item.change is not None)
+    undecided = item.outcome is Outcome.INCONCLUSIVE and metric.better is not Better.NEITHER
+    agreement = _agreement(old_fails, ours=ours, undecided=undecided)
+    if agreement is not Agreement.NO_DATA and item.metric_id in excused:
+        agreement = Agreement.NOT_COMPARABLE
+    elif agreement is not Agreement.NO_DATA and item.change is None:
+        agreement = Agreement.NOT_JUDGED
     return OldRuleRow(
         metric_id=item.metric_id,
         statistic=item.statistic,
@@ -75,18 +80,14 @@ def _old_fails(item: Judgement, change: float | None) -> bool | None:
     return other != 0.0
 
 
-def _agreement(old_fails: bool | None, *, ours: bool, excused: bool, judged: bool) -> Agreement:
+def _agreement(old_fails: bool | None, *, ours: bool, undecided: bool) -> Agreement:
     if old_fails is None:
         return Agreement.NO_DATA
-    if excused:
-        return Agreement.NOT_COMPARABLE
-    if not judged:
-        return Agreement.NOT_JUDGED
-    if old_fails and ours:
-        return Agreement.BOTH_FAIL
-    if not old_fails and not ours:
-        return Agreement.BOTH_PASS
-    return Agreement.ONLY_OLD_FAILS if old_fails else Agreement.ONLY_OURS_FAILS
+    if ours:
+        return Agreement.BOTH_FAIL if old_fails else Agreement.ONLY_OURS_FAILS
+    if old_fails:
+        return Agreement.ONLY_OLD_FAILS
+    return Agreement.UNDECIDED if undecided else Agreement.BOTH_PASS
 
 
 def _why(item: Judgement, metric: Metric, agreement: Agreement, excused: Mapping[str, str]) -> str:
@@ -95,6 +96,8 @@ def _why(item: Judgement, metric: Metric, agreement: Agreement, excused: Mapping
         return f"not comparable: {excused[metric.id]}"
     if agreement is Agreement.ONLY_OURS_FAILS:
         return f"{change_with_interval(item, metric)} is beyond its margin of {margin_of(item, metric)}"
+    if agreement is Agreement.UNDECIDED:
+        return _noise(item, metric)
     return _why_not(item, metric) if agreement is Agreement.ONLY_OLD_FAILS else ""
 
 

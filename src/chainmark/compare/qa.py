@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chainmark.compare.assemble import compare
-from chainmark.compare.estimates import collect
+from chainmark.compare.estimates import SideEstimates, collect
+from chainmark.compare.gates import condition_differences, incomparable
 from chainmark.compare.inputs import LoadedRun, RunData
-from chainmark.compare.judge import judge
+from chainmark.compare.judge import judge, unjudged
 from chainmark.compare.noise import Archive
 from chainmark.compare.old_rule import incomparable_metrics, old_rule_rows, old_verdict
 from chainmark.compare.qa_plots import PlotSide, plot_of
@@ -16,8 +17,9 @@ from chainmark.compare.sides import exclusion, joined_conditions, select
 from chainmark.compare.wording import counted, enumerated
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import ChartKind, Comparison, Outcome, Verdict
-from chainmark.core.manifest import Fact, GateStatus, Scalar, Subject
+from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
+from chainmark.core.manifest import Fact, Scalar, Subject
+from chainmark.core.metric import Metric
 from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import (
     BesideRow,
@@ -249,17 +251,22 @@ class _Maker:
         """Sides next to each other, each against the first, without a verdict."""
         selected = [select(id_, list(runs)) for id_, _, runs in sides]
         included = [side.included or side.runs for side in selected]
-        rows = []
         archive = Archive([*map(LoadedRun, self.history), *included[0]], selected[0].first)
+        held = [
+            incomparable(self.made.catalogue, condition_differences(self.made.catalogue, selected[0], side))
+            for side in selected[1:]
+        ]
+        rows = []
         for metric in self.made.catalogue.ordered():
-            if not (metric.gating or metric.table in one.plan.tables):
+            if not (metric.gating or metric.table in one.plan.tables or any(metric.id in because for because in held)):
                 continue
             for statistic in metric.judged_by:
                 base = collect(included[0], metric, statistic)
-                found = [judge(metric, statistic, base, collect(runs, metric, statistic), archive).judgement
-                         for runs in included[1:]]  # fmt: skip
-                found = found or [judge(metric, statistic, base, base, archive).judgement]
-                if any(item.outcome is not Outcome.NO_DATA or item.baseline.samples for item in found):
+                found = [
+                    _beside(metric, statistic, (base, collect(runs, metric, statistic)), archive, because)
+                    for runs, because in zip(included[1:], held, strict=True)
+                ] or [judge(metric, statistic, base, base, archive).judgement]
+                if any(item.baseline.samples or item.candidate.samples for item in found):
                     rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=found))
         left_out = [pair for side in selected for pair in side.excluded.items()]
         invalid = [f"the run {run_id} is not counted: {why}" for run_id, why in left_out]
@@ -278,6 +285,20 @@ class _Maker:
         plots: list[PlotPlan] = self.made.plan.plots_of(plan) if drawn else []
         found = [plot_of(one, drawn, self.made.catalogue) for one in plots]
         return [plot for plot in found if plot]
+
+
+def _beside(
+    metric: Metric,
+    statistic: str,
+    sides: tuple[SideEstimates, SideEstimates],
+    archive: Archive,
+    held: Mapping[str, str],
+) -> Judgement:
+    """One side against the first one; without a change where a condition makes that mean nothing."""
+    if metric.id in held:
+        note = f"not comparable: {held[metric.id]}"
+        return unjudged(metric, statistic, *sides, outcome=Outcome.NOT_COMPARABLE, note=note)
+    return judge(metric, statistic, *sides, archive).judgement
 
 
 def _swept(plan: ScenarioPlan, report: SaturationReport) -> _Judged:
@@ -322,7 +343,7 @@ def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:
         position=place.position if place else 0,
         started_at=manifest.started_at,
         valid=exclusion(manifest) is None,
-        failed_gates=[gate for gate in manifest.gates if gate.status is GateStatus.FAIL],
+        gates=manifest.gates,
         repeats=repeats.get(manifest.run_id, ""),
         warnings=manifest.warnings,
         incidents=[incident.what for incident in manifest.incidents],
@@ -394,7 +415,8 @@ def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdi
 
 
 def _advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
-    found = [f"{one.title}: {text}" for one in scenarios if one.gating for text in one.advice]
+    open_ = [one for one in scenarios if one.gating and one.result is not ScenarioResult.PASS]
+    found = [f"{one.title}: {text}" for one in open_ for text in one.advice]
     lacking = list(dict.fromkeys(text for one in scenarios for text in one.lacking))
     found += [f"what was not run needs {text}" for text in lacking]
     if any(one.result is ScenarioResult.INVALID for one in scenarios):
@@ -415,6 +437,8 @@ def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
     for one in scenarios:
         if one.result is ScenarioResult.NOT_RUN:
             told[f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed."] = None
+        if one.result is ScenarioResult.INVALID:
+            told[f"Invalid: {one.title}. {one.sentence}"] = None
         for text in one.repeated:
             told[f"Run again: {one.title}, {text}."] = None
     return list(told)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, Comparison, ConfigurationDifference, Judgement, Verdict
-from chainmark.core.manifest import Fact, Gate, Subject
+from chainmark.core.manifest import Fact, Gate, GateStatus, Subject
 from chainmark.core.qa_plan import ScenarioKind
 from chainmark.core.saturation import SaturationReport
 
@@ -37,6 +37,7 @@ class Agreement(StrEnum):
     ONLY_OLD_FAILS = "only the old rule fails it"
     ONLY_OURS_FAILS = "only ours fails it"
     NOT_COMPARABLE = "not comparable"
+    UNDECIDED = "only ours is undecided"
     NOT_JUDGED = "not judged"
     NO_DATA = "no data"
 
@@ -82,7 +83,7 @@ class RunLine(_Part):
 
     Attributes:
         repeats: the id of the invalid run that it repeats.
-        failed_gates: empty for a valid run.
+        gates: all of them; a valid run failed none.
     """
 
     run_id: str
@@ -91,10 +92,15 @@ class RunLine(_Part):
     position: int
     started_at: str
     valid: bool
-    failed_gates: list[Gate] = []
+    gates: list[Gate] = []
     repeats: str = ""
     warnings: list[str] = []
     incidents: list[str] = []
+
+    @property
+    def failed_gates(self) -> list[Gate]:
+        """The gates that it did not meet."""
+        return [gate for gate in self.gates if gate.status is GateStatus.FAIL]
 
 
 class SideLine(_Part):

@@ -8,11 +8,13 @@ the network does; the command line calls it from the main thread.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +24,26 @@ from chainmark.core.storage import storage_errors
 
 STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
+
+
+@contextmanager
+def preferred_threads() -> Iterator[None]:
+    """Threads that are started within the context run before the nodes, where this user may have that (root may).
+
+    A load generator that waits for a processor behind the nodes it loads would measure its own delay. They get the
+    lowest real-time priority, because niceness does not count between sessions, and each node has one of its own.
+    Processes that are started later do not inherit it: it is the calling thread's only as long as the context lasts.
+    """
+    policy, usual = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+    except PermissionError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, usual)
 
 
 @dataclass

@@ -23,6 +23,7 @@ SIDE_COLOURS_ON_DARK = ("#56b4e9", "#e69f00")
 OTHER_COLOURS = ("#009e73", "#cc79a7", "#888888")  # of lines that belong to no side
 _DASHES = ([5, 3], [1, 0], [2, 2], [8, 2, 2, 2])
 _SHAPES = ("circle", "triangle-up", "square", "diamond")
+_LONGEST_LABEL = 300  # pixels, in a legend
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
@@ -180,7 +181,7 @@ class _Axes:
             scale["range"] = [_SHAPES[index % len(_SHAPES)] for index in range(cycle)]
         legend: Spec | None = None
         if len(self.labels) > 1:
-            legend = {"title": None, "orient": "top", "symbolOpacity": 1}
+            legend = {"title": None, "orient": "top", "symbolOpacity": 1, "labelLimit": _LONGEST_LABEL}
             if self.chart.kind is ChartKind.SCATTER:
                 legend |= {"symbolSize": 60}
             else:

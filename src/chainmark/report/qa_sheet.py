@@ -19,6 +19,7 @@ from chainmark.report.qa_tables import (
     comparison_table,
     configuration_table,
     facts_table,
+    gates_table,
     gating_metrics,
     old_rule_table,
     runs_table,
@@ -122,7 +123,7 @@ def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
     if one.workload:
         blocks.append(_network(one))
     if one.runs:
-        blocks.append(runs_table(one))
+        blocks += [runs_table(one), gates_table(one)]
     if remarks := _remarks(one):
         blocks.append(Remarks(f"{one.id}-remarks", "What to know before believing it", remarks))
     return blocks

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison, Judgement, Scale
+from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.manifest import Fact
 from chainmark.core.metric import Metric
 from chainmark.core.qa_report import Agreement, OldRuleRow, QaReport, QaScenario, ScenarioResult
 from chainmark.report.content import Emphasis, Row, RowMaker, aligned, row_label
+from chainmark.report.document import GATE_MARKS
 from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
 
 RESULT_WORDS = {
@@ -30,10 +31,12 @@ _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
     Agreement.ONLY_OURS_FAILS: "worse",
     Agreement.ONLY_OLD_FAILS: "caution",
     Agreement.NOT_COMPARABLE: "caution",
+    Agreement.UNDECIDED: "plain",
 }
 _SHORT_HASH = 16
 _UNBROKEN = "\u00a0"
-QUIET = {Agreement.BOTH_PASS, Agreement.NO_DATA, Agreement.NOT_JUDGED}  # not worth a row beside the metrics
+# Not worth a row beside the metrics.
+QUIET = {Agreement.BOTH_PASS, Agreement.UNDECIDED, Agreement.NO_DATA, Agreement.NOT_JUDGED}
 
 
 def verdict_table(report: QaReport) -> Table:
@@ -44,6 +47,7 @@ def verdict_table(report: QaReport) -> Table:
             TableCell(row.date or units.UNSET),
             TableCell(row.version),
             TableCell(RESULT_WORDS[row.result], emphasis=_RESULT_LOOKS.get(row.result, "caution")),
+            TableCell(row.reason),
         ])
         for row in report.rows
     ]  # fmt: skip
@@ -52,7 +56,7 @@ def verdict_table(report: QaReport) -> Table:
     return Table(
         "results",
         "Results",
-        words("Scenario", "Date", "Version (commit)", "Result"),
+        words("Scenario", "Date", "Version (commit)", "Result", "Reason"),
         rows,
         notes if informational else [],
     )
@@ -64,7 +68,7 @@ def subjects_table(report: QaReport) -> Table:
     facts = [
         ("version", [side.version for side in sides]),
         ("commit", [commit or units.UNSET for commit in report.commits]),
-        ("module's sum", [side.revision or units.UNSET for side in sides]),
+        ("module's sum", [(side.revision or units.UNSET)[:_SHORT_HASH] for side in sides]),
         ("built by", [side.build or units.UNSET for side in sides]),
         ("binary, SHA-256", [(side.binary_sha256 or units.UNSET)[:_SHORT_HASH] for side in sides]),
     ]
@@ -110,13 +114,18 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
     tables = {metric.id: metric.table for metric in comparison.catalogue.metrics}
     held = {item.metric_id for item in scenario.incomparable}
     gating = [row for row in rows if row.gating]
-    shown = [row for row in rows if not row.gating and (tables[row.metric_id] in scenario.tables)]
-    said = {row.anchor for row in [*gating, *shown]}
+    own = {
+        title: [row for row in rows if not row.gating and tables[row.metric_id] == id_]
+        for id_, title in ((table.id, table.title) for table in comparison.catalogue.tables)
+        if id_ in scenario.tables
+    }
+    said = {row.anchor for found in [gating, *own.values()] for row in found}
     moved = [row for row in rows if row.anchor not in said and (row.moved or row.metric_id in held)]
-    titles = [("gating", "Gating metrics", gating), ("tables", "Further metrics of this scenario", shown),
-              ("moved", "What else moved, or cannot be compared", moved)]  # fmt: skip
+    parts = [("Gating metrics", gating), *own.items(), ("What else moved, or cannot be compared", moved)]
     return [
-        _rows_table(scenario, f"{scenario.id}-{id_}", title, found, comparison) for id_, title, found in titles if found
+        _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, found, comparison)
+        for number, (title, found) in enumerate(parts)
+        if found
     ]
 
 
@@ -177,7 +186,8 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
         for item in found.judgements[: len(others)]:
             cells += _beside_cells(item, unit, decimals)
         rows.append(TableRow(cells))
-    note = "For information: nothing here is judged." + (f" Changes against {first}." if others else "")
+    against = f" Under each: its value, the change against {first}, and its 90 % interval." if others else ""
+    note = f"For information: nothing here is judged.{against}"
     return Table(f"{scenario.id}-beside", "Side by side", columns, rows, [note])
 
 
@@ -186,12 +196,21 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
         return [TableCell(units.NO_DATA, emphasis="quiet"), TableCell(), TableCell()]
     value = TableCell(units.number(unit.of(item.candidate.value), decimals))
     if item.change is None:
-        return [value, TableCell(units.NOT_ESTIMABLE), TableCell()]
+        held = item.outcome is Outcome.NOT_COMPARABLE
+        return [value, TableCell(item.outcome.value if held else units.NOT_ESTIMABLE, emphasis="quiet"), TableCell()]
     if item.scale is Scale.RELATIVE:
-        return [value, TableCell(units.percent(item.change)), TableCell(units.percent_interval(item.low, item.high))]
+        return [
+            value,
+            TableCell(units.percent(item.change)),
+            TableCell(units.percent_interval(item.low, item.high).replace(" ", _UNBROKEN)),
+        ]
     texts = [units.number(unit.of(part), decimals, signed=True) for part in (item.change, item.low, item.high)]
     symbol = units.symbol_of_change(unit)
-    return [value, TableCell(texts[0], symbol), TableCell(f"{texts[1]} … {texts[2]} {symbol}".strip())]
+    return [
+        value,
+        TableCell(texts[0], symbol),
+        TableCell(f"{texts[1]} … {texts[2]} {symbol}".strip().replace(" ", _UNBROKEN)),
+    ]
 
 
 def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
@@ -251,6 +270,20 @@ def runs_table(scenario: QaScenario) -> Table:
         )
     columns = words("place", "side", "repetition", "begun", "state", "run")
     return Table(f"{scenario.id}-runs", "Runs", columns, rows, only_on_pages=True)
+
+
+def gates_table(scenario: QaScenario) -> Table:
+    """What every run had to meet, and what was measured in each, in the order of the runs."""
+    limits: dict[tuple[str, str], list[str]] = {}
+    for run in scenario.runs:
+        for gate in run.gates:
+            limits.setdefault((gate.label, gate.limit), []).append(f"{GATE_MARKS[gate.status]} {gate.measured}")
+    rows = [
+        TableRow([TableCell(label), TableCell(limit), TableCell("; ".join(measured))])
+        for (label, limit), measured in limits.items()
+    ]
+    columns = words("gate", "required", "measured, run by run")
+    return Table(f"{scenario.id}-gates", "What the runs had to meet", columns, rows, only_on_pages=True)
 
 
 def gating_metrics(report: QaReport) -> list[Metric]:

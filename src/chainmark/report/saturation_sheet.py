@@ -50,7 +50,7 @@ def saturation_sheet(report: SaturationReport) -> Sheet:
 
 def saturation_blocks(report: SaturationReport) -> list[Block]:
     """A saturation test as a part of another report: what was found, the plots, the published tables."""
-    why = Remarks("why", "Why", text.reasons(report))
+    why = Remarks("why", "Why these loads", text.reasons(report))
     return [
         found_table(report),
         why,

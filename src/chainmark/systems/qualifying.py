@@ -141,6 +141,7 @@ class _Record(BaseModel):
     candidate: str
     seed: int
     settings: list[str] = []
+    of_version: dict[Role, list[str]] = {}
     started_at: str
     runs: dict[str, list[str]] = {}  # scenario → runs in the order in which they were made
     failures: dict[str, str] = {}  # scenario → why it could not be made
@@ -150,13 +151,18 @@ class _Record(BaseModel):
 
 @dataclass(frozen=True)
 class QaOrder:
-    """One qualification to make; ``settings`` are of every scenario's profile, as `--set` takes them."""
+    """One qualification to make.
+
+    Attributes:
+        settings: of every scenario's profile, as `--set` takes them; of_version: of the sides that run that version.
+    """
 
     plan: QaPlan
     baseline: str
     candidate: str
     seed: int = 1
     settings: tuple[str, ...] = ()
+    of_version: Mapping[Role, Sequence[str]] = field(default_factory=dict)
     keep_homes: bool = False
 
     def version(self, role: Role) -> str:
@@ -237,6 +243,7 @@ class Qualifier:
             candidate=order.candidate,
             seed=order.seed,
             settings=list(order.settings),
+            of_version={role: list(settings) for role, settings in order.of_version.items()},
             started_at=utc_now(),
         )
         return self._execute(experiment_folder(self.store, experiment_id), record, order, listener)
@@ -296,7 +303,8 @@ class Qualifier:
     def profile_of(self, order: QaOrder, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
         """The profile that a side runs, checked."""
         versions = {"baseline": order.baseline, "candidate": order.candidate}
-        settings = [_filled(text, versions) for text in [*scenario.settings, *order.settings, *side.settings]]
+        given = [*scenario.settings, *order.settings, *order.of_version.get(side.version, ()), *side.settings]
+        settings = [_filled(text, versions) for text in given]
         try:
             return self.system.profile(read_profile(scenario.profile, settings))
         except UsageError as error:
@@ -350,15 +358,16 @@ class Qualifier:
         steps = []
         for position, cell in enumerate(grid):
             name = f"{cell.version}/{cell.load.name}"
-            made.names["baseline" if cell.version == order.baseline else "candidate"].add(name)
-            resolved = system.at_load(profile, cell.load)
+            side = "baseline" if cell.version == order.baseline else "candidate"
+            made.names[side].add(name)
+            resolved = system.at_load(made.sides[side], cell.load)
             steps.append(Step(made.plan, name, cell.version, resolved, cell.repetition, position))
         return steps
 
 
 def _ordered(record: _Record) -> QaOrder:
     plan = QaPlan.model_validate(record.plan)
-    return QaOrder(plan, record.baseline, record.candidate, record.seed, tuple(record.settings))
+    return QaOrder(plan, record.baseline, record.candidate, record.seed, tuple(record.settings), record.of_version)
 
 
 class _Named(BaseModel):

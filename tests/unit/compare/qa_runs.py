@@ -11,6 +11,7 @@ from chainmark.core.qa_report import QaReport
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, run, sides
 
+SECONDS = 30  # of each run: enough for rates over 20 s
 COMMIT = "4ced46d3d742bdc6093050bd67d9bbde830b6df2"
 PLOTS = [
     {"id": "latencies", "title": "Latencies", "metric": "tx_latency_s", "y_label": "s",
@@ -54,7 +55,7 @@ def made_of(
     known = catalogue()
     conditions = [one.model_copy(update={"makes_incomparable": list(incomparable)}) for one in known.conditions]
     known = known.model_copy(update={"conditions": conditions})
-    far = [run("v1.0.1", 1, side="candidate", factors={"tx_latency_s": 2.0}, seed=900)]
+    far = [run("v1.0.1", 1, side="candidate", factors={"tx_latency_s": 2.0}, seed=900, seconds=SECONDS)]
     far[0].manifest.run_id += "-far"
     for one in [*baseline, *candidate, *far]:
         one.catalogue = one.catalogue.model_copy(update={"conditions": conditions})
@@ -91,5 +92,5 @@ def invalid(one: SyntheticRun) -> SyntheticRun:
 
 def report(factors: dict[str, float] | None = None, **settings: object) -> QaReport:
     """The report of a sample qualification; ``factors`` are what the candidate's metrics are multiplied by."""
-    baseline, candidate = sides(factors)
+    baseline, candidate = sides(factors, seconds=SECONDS)
     return qa_report(made_of(baseline, candidate, **settings))  # type: ignore[arg-type]

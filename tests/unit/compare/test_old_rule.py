@@ -15,7 +15,7 @@ from tests.unit.compare.synthetic_runs import sides
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
     """Two equal sides; its judgements are replaced."""
-    return compare(*sides(), tool_version="test")
+    return compare(*sides(seconds=20), tool_version="test")
 
 
 def judgement(metric_id: str, base: float | None, other: float | None, **changes: object) -> Judgement:

@@ -69,9 +69,9 @@ def test_a_metric_that_cannot_be_compared_is_no_regression() -> None:
 
 
 def test_an_invalid_run_that_was_repeated_is_told() -> None:
-    baseline, candidate = sides()
+    baseline, candidate = sides(seconds=qa_runs.SECONDS)
     qa_runs.invalid(candidate[1])
-    again = run("v1.0.1", 2, side="candidate", seed=777)
+    again = run("v1.0.1", 2, side="candidate", seed=777, seconds=qa_runs.SECONDS)
     again.manifest.run_id += "-again"
     made = qa_runs.made_of(baseline, [*candidate, again])
     first = made.scenarios[0]
@@ -86,7 +86,7 @@ def test_an_invalid_run_that_was_repeated_is_told() -> None:
 
 
 def test_a_scenario_that_could_not_be_made_is_invalid() -> None:
-    baseline, candidate = sides()
+    baseline, candidate = sides(seconds=qa_runs.SECONDS)
     made = qa_runs.made_of(baseline, candidate)
     first = made.scenarios[0]
     broken = type(first)(first.plan, first.experiment, {"baseline": baseline}, failure="a port is in use")
@@ -123,7 +123,7 @@ def test_a_dot_is_the_mean_of_what_ended_together(equal: QaReport) -> None:
     """The level line is the mean of all samples, whatever the dots' sizes."""
     chart = next(plot for plot in equal.scenarios[0].plots if plot.id == "latencies").chart
     level = next(line for line in chart.lines if line.run_id is None and line.side == "v0.38.17")
-    baseline, _ = sides()
+    baseline, _ = sides(seconds=qa_runs.SECONDS)
     values = [value for one in baseline for value in one.frames["transaction"]["tx_latency_s"].drop_nulls().to_list()]
     assert level.y[0] == pytest.approx(math.fsum(values) / len(values), rel=1e-4)
     assert level.y[0] == level.y[1]

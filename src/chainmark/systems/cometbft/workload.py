@@ -19,6 +19,7 @@ from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
 from chainmark.network.links import LinkStats
+from chainmark.network.processes import preferred_threads
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.connections import broken_connections
 from chainmark.systems.cometbft.current import current_figures
@@ -162,7 +163,8 @@ def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
 
 def _start(load: TransactionLoad) -> int:
     try:
-        return load.start()
+        with preferred_threads():
+            return load.start()
     except ConnectionError as error:
         raise EnvironmentFailure.from_native(error) from error
 
@@ -185,7 +187,8 @@ def _observing(observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
     """The list is filled when the context is left."""
     messages: list[tuple[int, bytes]] = []
     try:
-        observer.start()
+        with preferred_threads():
+            observer.start()
     except ConnectionError as error:
         raise EnvironmentFailure.from_native(error) from error
     try:

@@ -1,0 +1,50 @@
+"""Processes of nodes: paused ones end too, a planned end is no death, and only the harness's threads are preferred."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from chainmark.network.processes import ProcessGroup, preferred_threads
+
+
+def test_a_paused_process_is_ended_in_order(tmp_path: Path) -> None:
+    """It hears of SIGTERM only when it goes on; else each of them would cost the whole patience, and be killed."""
+    with ProcessGroup() as group:
+        process = group.start("sleeper", ["sleep", "60"], tmp_path / "log")
+        process.signal(signal.SIGSTOP)
+        assert not process.ended()
+        assert group.stop(timeout_s=10) == []
+    assert process.ended()
+    assert process.death() is None
+
+
+@pytest.mark.parametrize(("planned", "said"), [(True, None), (False, "sleeper was killed by SIGKILL")])
+def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: bool, said: str | None) -> None:
+    with ProcessGroup() as group:
+        process = group.start("sleeper", ["sleep", "60"], tmp_path / "log")
+        process.signal(signal.SIGKILL, ends=planned)
+        process.popen.wait()
+        assert process.death() == said
+        # A new one of that name goes on in the same log, and is watched as any other.
+        again = group.start("sleeper", ["sh", "-c", "echo again; exit 3"], tmp_path / "log")
+        again.popen.wait()
+        assert again.death() == "sleeper exited with code 3"
+        assert "again" in again.last_log_lines()
+
+
+def test_threads_are_preferred_and_what_is_started_later_is_not(tmp_path: Path) -> None:
+    usual = os.sched_getscheduler(0)
+    seen: list[int] = []
+    with preferred_threads():
+        thread = threading.Thread(target=lambda: seen.append(os.sched_getscheduler(0)))
+        thread.start()
+        thread.join()
+    assert seen == [os.SCHED_RR if os.geteuid() == 0 else usual]
+    assert os.sched_getscheduler(0) == usual
+    with ProcessGroup() as group:
+        assert os.sched_getscheduler(group.start("sleeper", ["sleep", "60"], tmp_path / "log").pid) == usual
