@@ -158,8 +158,8 @@ def _saturated(label: str, low: int, high: int | None, state: State = "found") -
 def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result: ScenarioResult) -> None:
     """Where the intervals leave open which version takes more, nobody wins and nobody loses."""
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=1)
-    scenario: dict[str, object] = {"id": "saturation", "title": "Saturation", "question": "q", "method": "m", "kind": "sweep",
-                "profile": "cometbft/saturation"}  # fmt: skip
+    common = {"question": "q", "method": "m", "profile": "cometbft/saturation"}
+    scenario: dict[str, object] = {"id": "saturation", "title": "Saturation", "kind": "sweep", **common}
     made = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario])
     document = SaturationReport(
         title="t", system="cometbft", profile_name="p", experiment="e", started_at="", tool_version="0", seed=1,
