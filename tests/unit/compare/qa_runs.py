@@ -70,7 +70,7 @@ def made_of(
         seed=7,
         baseline=Subject(system="cometbft", name="CometBFT", version="v0.38.17"),
         candidate=Subject(system="cometbft", name="CometBFT", version="v1.0.1"),
-        scenarios=[content[one.id] for one in whole.scenarios],
+        scenarios=[content[one.id] for one in whole.scenarios if one.id in content],
         commits=("", COMMIT),
         machine=[Fact(label="Processor", value="a processor × 2")],
         catalogue=known,
