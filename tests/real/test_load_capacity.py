@@ -129,7 +129,7 @@ def test_as_high_a_rate_as_random_service_times_take(tmp_path: Path, seed: int) 
     assert 1.1 * true < workers / service_s
     profile: dict[str, Any] = {
         "sla": {"p99_s": limit_s, "achieved_share": 0.9},
-        "search": {"kinds": ["rate"], "rate_first": 1150, "relative_gap": 0.12},
+        "search": {"kinds": ["rate"], "rate_first": 1150, "rate_floor": 1000, "relative_gap": 0.12},
         "steps": {"duration_s": 2, "longest_s": 2, "warm_up_s": 0, "schedule": "poisson"},
     }
     with serving(Queue(workers, service_s, exponential=True, source=random.Random(seed))) as server:

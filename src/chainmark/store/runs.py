@@ -47,7 +47,8 @@ class UnfinishedRun:
 
     def is_empty(self) -> bool:
         """Whether nothing was collected yet, so that nothing is lost with it."""
-        return {path.name for path in self.path.iterdir()} <= {STATE}
+        files = (path for path in self.path.rglob("*") if not path.is_dir())
+        return all(path == self.path / STATE for path in files)
 
     def state(self) -> dict[str, Any]:
         """What was known when it was begun: the process that makes it, its experiment; empty where that is lost."""
