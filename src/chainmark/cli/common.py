@@ -6,22 +6,16 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import BaseModel
 
 import chainmark
 from chainmark.cli.console import err, out, print_json
-from chainmark.core.comparison import Comparison, Verdict
+from chainmark.core.comparison import Verdict
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.load_report import LoadReport
-from chainmark.core.prediction import Evidence, Explanation, Prediction
-from chainmark.core.published import PublishedReport
 from chainmark.core.qa_report import QaReport
-from chainmark.core.saturation import SaturationReport
-from chainmark.core.side_by_side import SideBySide
-from chainmark.core.trail import Story
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -29,18 +23,10 @@ from chainmark.systems.base import LaunchableSystem, System, launchable, load_sy
 from chainmark.systems.profiles import read_profile
 from chainmark.systems.runner import tool_version
 
-Document = (
-    Comparison
-    | Prediction
-    | Explanation
-    | Evidence
-    | Story
-    | PublishedReport
-    | SideBySide
-    | LoadReport
-    | SaturationReport
-    | QaReport
-)
+if TYPE_CHECKING:
+    # The renderers take seconds to load, and most commands need none.
+    from chainmark.report.render import Document
+
 EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.FAIL: ExitCode.FAIL,

@@ -219,7 +219,7 @@ def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
     made = [
         TableRow([
             TableCell(row.label),
-            TableCell(units.percent(row.change) if row.change is not None else units.NO_DATA),
+            TableCell(_change_of(row)),
             TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
             TableCell(_our_word(row)),
             TableCell(row.agreement.value, emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet")),
@@ -232,6 +232,13 @@ def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
     note = f"{len(scenario.old_rule)} judged figures; all of them stand in the JSON." if only_disagreements else ""
     id_ = f"{scenario.id}-disagreements" if only_disagreements else f"{scenario.id}-old-rule"
     return Table(id_, title, columns, made, [note] if note else [])
+
+
+def _change_of(row: OldRuleRow) -> str:
+    """A percentage needs a base: from nothing there is none, and the old rule counts any value as a difference."""
+    if row.change is not None:
+        return units.percent(row.change)
+    return units.NO_DATA if row.old_fails is None else "from 0" if row.old_fails else "0 on both sides"
 
 
 def _old_word(row: OldRuleRow) -> str:
