@@ -9,7 +9,6 @@ pub mod cometbft;
 pub mod error;
 pub mod http;
 pub mod observer;
-pub mod random;
 pub mod record;
 pub mod schedule;
 pub mod sender;

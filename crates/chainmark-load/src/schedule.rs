@@ -2,9 +2,10 @@
 //!
 //! Due times of all connections of one load differ from each other, so that no two payloads of a load are equal.
 
+use chainmark_random::SplitMix64;
+
 use crate::clock::NS_PER_S;
 use crate::error::LoadError;
-use crate::random::SplitMix64;
 
 /// Total transactions per second up to which distinct due times are certain.
 const MAX_TOTAL_RATE: u64 = 1_000_000;

@@ -13,7 +13,6 @@ pub mod fabric;
 pub mod line;
 pub mod namespace;
 pub mod packet;
-mod random;
 pub mod round_trips;
 pub mod switch;
 mod system;

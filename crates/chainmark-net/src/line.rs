@@ -1,7 +1,8 @@
 //! One direction between two ports: when a packet that enters now comes out.
 
+use chainmark_random::{Normal, SplitMix64};
+
 use crate::error::NetError;
-use crate::random::Random;
 
 const NS_PER_S: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
@@ -53,14 +54,14 @@ impl LineSettings {
 #[derive(Debug, Clone)]
 pub struct Line {
     settings: LineSettings,
-    random: Random,
+    random: Normal,
     last_due_ns: u64,
 }
 
 impl Line {
     /// `stream` tells the lines of one seed apart.
     pub fn new(settings: LineSettings, seed: u64, stream: u64) -> Self {
-        Self { settings, random: Random::new(seed, stream), last_due_ns: 0 }
+        Self { settings, random: Normal::new(SplitMix64::new(seed, stream)), last_due_ns: 0 }
     }
 
     /// When a packet of `bytes` that enters at `now_ns` leaves, or None if it is lost.
@@ -68,7 +69,7 @@ impl Line {
     /// A packet leaves no earlier than the one before it plus its own time on the wire, so none overtakes another, and
     /// the line never carries more than its bandwidth. Without a bandwidth the time on the wire is 0.
     pub fn enter(&mut self, now_ns: u64, bytes: usize) -> Option<u64> {
-        if self.settings.loss > 0.0 && self.random.unit() <= self.settings.loss {
+        if self.settings.loss > 0.0 && self.random.uniform().next_unit() <= self.settings.loss {
             return None;
         }
         let arrival_ns = now_ns + self.delay_ns();
@@ -89,7 +90,7 @@ impl Line {
             return delay_ns;
         }
         // A float below 0 becomes 0.
-        (delay_ns as f64 * (1.0 + jitter_share * self.random.normal())) as u64
+        (delay_ns as f64 * (1.0 + jitter_share * self.random.next_value())) as u64
     }
 
     /// The time that a packet takes to be sent, in whole nanoseconds, rounded up.

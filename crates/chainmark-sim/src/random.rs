@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use chainmark_random::{GAMMA, mix};
+
 /// What a draw is for. Draws of one purpose that happen several times at one host are told apart by `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
@@ -48,7 +50,7 @@ pub struct Draws {
 impl Draws {
     /// The draws of one seed and one block or slot.
     pub fn new(seed: u64, of: u64) -> Self {
-        Self { key: mix(mix(seed ^ 0x6a09_e667_f3bc_c908) ^ of.wrapping_mul(0x9e37_79b9_7f4a_7c15)) }
+        Self { key: mix(mix(seed ^ 0x6a09_e667_f3bc_c908) ^ of.wrapping_mul(GAMMA)) }
     }
 
     /// 64 random bits for one host and purpose; `index` counts draws of the same purpose.
@@ -88,13 +90,6 @@ impl Draws {
 #[inline]
 pub fn unit_of(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) / (1u64 << 52) as f64
-}
-
-#[inline]
-pub fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 const CELLS: usize = 4096;

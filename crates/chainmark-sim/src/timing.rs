@@ -1,7 +1,9 @@
 //! How long each stage takes: the drawn durations of one scenario, in nanoseconds.
 
+use chainmark_random::mix;
+
 use crate::model::{Parameters, Scenario, Stages};
-use crate::random::{Draws, LogNormal, Purpose, mix};
+use crate::random::{Draws, LogNormal, Purpose};
 use crate::trace::LoopTimes;
 
 pub const NS: f64 = 1e9;

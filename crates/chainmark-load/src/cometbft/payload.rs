@@ -2,9 +2,10 @@
 //!
 //! Message fields: 1 connections, 2 rate, 3 size (uint64), 4 time (Timestamp), 5 id (16 bytes), 6 padding (bytes).
 
+use chainmark_random::SplitMix64;
+
 use crate::clock::NS_PER_S;
 use crate::error::LoadError;
-use crate::random::SplitMix64;
 
 /// The key and separator that the example application stores every transaction under.
 const PREFIX: &[u8] = b"a=";

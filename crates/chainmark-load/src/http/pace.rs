@@ -1,8 +1,9 @@
 //! When requests are due in an open loop: lazily, so that a queue of millions needs no memory.
 
+use chainmark_random::SplitMix64;
+
 use super::order::Drawing;
 use crate::clock::NS_PER_S;
-use crate::random::SplitMix64;
 use crate::schedule::{ScheduleKind, exponential_gap_ns};
 
 /// Streams of the seed; the numbers are part of what a recorded seed means.

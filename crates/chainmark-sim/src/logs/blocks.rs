@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use chainmark_random::{GAMMA, mix};
+
 use crate::logs::text::{exact_text, hex_digits, short_text};
-use crate::random::mix;
 use crate::trace::{Block, BlockNumber, GENESIS};
 
 /// As many blocks as the network itself remembers.
@@ -135,7 +136,7 @@ impl Blocks {
 pub fn hex_text<const N: usize>(key: u64, leading: &[u64]) -> [u8; N] {
     let mut text = [0; N];
     for (word, digits) in text.chunks_mut(16).enumerate() {
-        let drawn = mix(key.wrapping_add((word as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let drawn = mix(key.wrapping_add((word as u64 + 1).wrapping_mul(GAMMA)));
         let bits = leading.get(word).copied().unwrap_or(drawn);
         digits.copy_from_slice(&hex_digits(bits)[..digits.len()]);
     }

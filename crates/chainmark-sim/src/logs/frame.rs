@@ -1,9 +1,10 @@
 //! What surrounds the data of a line: everything about it that one host always prints alike, rendered once.
 
+use chainmark_random::mix;
+
 use crate::cluster::Cluster;
 use crate::logs::message::{Legacy, MESSAGES, Message, MessageInfo};
 use crate::logs::order::Format;
-use crate::random::mix;
 
 /// Legacy logs cut the host's name to this length.
 const LEGACY_HOST_LENGTH: usize = 8;

@@ -1,6 +1,8 @@
 //! From what a host does to the lines that it will write: each event of the network, each slot, each batch of
 //! transactions leads to several lines, a little before or after it.
 
+use chainmark_random::mix;
+
 use crate::chain::ChainRun;
 use crate::logs::blocks::Blocks;
 use crate::logs::canned::{GOVERNOR_PERIOD_NS, GOVERNOR_US};
@@ -11,7 +13,7 @@ use crate::logs::message::Message;
 use crate::logs::order::LogOrder;
 use crate::logs::transactions::Transactions;
 use crate::logs::truth::SlotRow;
-use crate::random::{Draws, Purpose, mix};
+use crate::random::{Draws, Purpose};
 use crate::trace::{BlockNumber, GENESIS, LoopTimes, Selection};
 
 const US: i64 = 1_000;

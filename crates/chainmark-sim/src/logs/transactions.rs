@@ -6,8 +6,9 @@
 
 use std::collections::VecDeque;
 
+use chainmark_random::{GAMMA, mix};
+
 use crate::logs::order::Workload;
-use crate::random::mix;
 
 const NS_PER_S: f64 = 1e9;
 /// Mempools hold the transactions of so many blocks.
@@ -119,7 +120,7 @@ impl Transactions {
     /// The first digits of its id, as bits.
     #[inline]
     pub fn id(&self, number: u64) -> u32 {
-        (mix(mix(self.seed) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32
+        (mix(mix(self.seed) ^ number.wrapping_mul(GAMMA)) >> 32) as u32
     }
 }
 
