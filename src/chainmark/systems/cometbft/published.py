@@ -12,15 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import Subject
 from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
 from chainmark.core.storage import storage_errors
+from chainmark.core.times import NS
 from chainmark.systems.cometbft.durations import go_duration_ns
+from chainmark.systems.cometbft.experiments import LOAD_S, LoadExperiment, published_runs
 
-NS = 1_000_000_000
-# Of 90 s of one batch a second the last batch coincides with the end, and is normally not sent.
-LOAD_S = 89
-NAME = "CometBFT"
 _ID = "Experiment ID"
 _INVALID = "Total Invalid Tx"
 _LINE = "\u2502"
@@ -29,17 +26,6 @@ _COUNTS = ("Connections", "Rate", "Size", "Total Valid Tx", "Total Negative Late
 _DURATIONS = ("Minimum Latency", "Maximum Latency", "Average Latency", "Standard Deviation")
 _FIELDS = (*_COUNTS, *_DURATIONS)
 _LONGEST_HEAD = 64 << 10
-NOT_TOLD = "not told"
-LATENCY_IS = (
-    "from the moment a transaction was made until the header time of the next block, as CometBFT's report tool "
-    "computes it"
-)
-HEADER_NOTE = (
-    "These latencies end at the header time of the next block. Under proposer-based timestamps that is the moment at "
-    "which the next block was proposed, about timeout_commit after the commit; under BFT time it is about the commit. "
-    "The table does not say which its network used."
-)
-
 # Read off the published plots of sweeps that were repeated: qa-infra's saturation-plotter-LE.py, c=1 and r=400.
 NOISE_NOTE = (
     "There is one run at each load. Where the published sweeps were repeated, three runs at c=1, r=400 processed "
@@ -48,21 +34,15 @@ NOISE_NOTE = (
 
 
 @dataclass(frozen=True)
-class PublishedExperiment:
+class PublishedExperiment(LoadExperiment):
     """One experiment of a report.
 
     Attributes:
-        id: its UUID, as printed.
-        connections, rate, size_bytes: the load: transactions per second of each connection.
         valid: transactions processed; negative: of them with a latency below 0.
         min_ns, max_ns, mean_ns, sd_ns: of the latencies.
         line: the first line of it, from 1.
     """
 
-    id: str
-    connections: int
-    rate: int
-    size_bytes: int
     valid: int
     negative: int
     min_ns: int
@@ -70,11 +50,6 @@ class PublishedExperiment:
     mean_ns: int
     sd_ns: int
     line: int
-
-    @property
-    def part(self) -> str:
-        """As a part of its source: c1-r200-93024f38."""
-        return f"c{self.connections}-r{self.rate}-{self.id[:8]}"
 
 
 @dataclass(frozen=True)
@@ -234,22 +209,14 @@ def _whole(text: str, name: str, number: int) -> int:
 def published_cell(experiment: PublishedExperiment) -> CellRun:
     """One experiment as a load of a saturation test."""
     known = experiment.valid > 0
-    return CellRun(
-        origin=experiment.id,
-        connections=experiment.connections,
-        rate_per_s=experiment.rate,
-        load_s=float(LOAD_S),
-        offered=experiment.connections * experiment.rate * LOAD_S,
-        committed=experiment.valid,
-        throughput_per_s=RunFigure(value=experiment.valid / LOAD_S),
-        latency=LatencyEntry(
-            n=experiment.valid,
-            mean=RunFigure(value=experiment.mean_ns / NS) if known else None,
-            min_s=experiment.min_ns / NS if known else None,
-            max_s=experiment.max_ns / NS if known else None,
-            sd_s=experiment.sd_ns / NS if known else None,
-        ),
+    latency = LatencyEntry(
+        n=experiment.valid,
+        mean=RunFigure(value=experiment.mean_ns / NS) if known else None,
+        min_s=experiment.min_ns / NS if known else None,
+        max_s=experiment.max_ns / NS if known else None,
+        sd_s=experiment.sd_ns / NS if known else None,
     )
+    return experiment.cell(experiment.valid, experiment.valid / LOAD_S, latency)
 
 
 def published_version(path: Path, label: str | None) -> VersionRuns:
@@ -263,23 +230,16 @@ def published_version(path: Path, label: str | None) -> VersionRuns:
         UsageError: it is no such file.
     """
     report = read_report(path)
-    version = label or path.stem.removesuffix("_report_tabbed")
-    notes = [HEADER_NOTE, NOISE_NOTE]
+    notes = [NOISE_NOTE]
     if report.invalid is not None:
         notes.append(f"{report.invalid:,} transactions of the chain were no payload of the load tool.")
     negative = sum(one.negative for one in report.experiments)
     if negative:
         notes.append(f"{negative:,} latencies are negative: the clocks of the machines differed.")
-    return VersionRuns(
-        label=f"{version} (published)",
-        subject=Subject(system="cometbft", name=NAME, version=version),
-        published=True,
-        source=f"{path.name}: {len(report.experiments)} experiments",
-        expected=f"connections × rate × {LOAD_S} s: of 90 s the last batch coincides with the end and is not sent",
-        latency_is=LATENCY_IS,
-        latency_kind="",  # under which block time is not told
+    return published_runs(
+        label or path.stem.removesuffix("_report_tabbed"),
+        f"{path.name}: {len(report.experiments)} experiments",
         throughput_is=f"processed transactions over the {LOAD_S} s of load",
         runs=[published_cell(one) for one in report.experiments],
-        conditions={"block_time": NOT_TOLD},
         notes=notes,
     )

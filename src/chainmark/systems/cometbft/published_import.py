@@ -12,19 +12,20 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
 from chainmark.core.metric import Better, Condition, Kind, Metric, Population, Table
 from chainmark.core.progress import Progress
+from chainmark.core.times import NS
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder
-from chainmark.systems.cometbft.published import (
+from chainmark.systems.cometbft.experiments import (
     LATENCY_IS,
     LOAD_S,
     NAME,
     NOT_TOLD,
-    NS,
-    PublishedExperiment,
-    published_cell,
-    read_report,
+    LoadExperiment,
+    ordered_experiment,
+    parts_of_source,
 )
+from chainmark.systems.cometbft.published import PublishedExperiment, published_cell, read_report
 
 PROFILE = "cometbft/published"
 EXPERIMENTS = "experiment"
@@ -61,16 +62,10 @@ class PublishedLoad:
     """One experiment as an import tells it.
 
     Attributes:
-        origin: its id.
-        part: its name within the source.
         first_ns, last_ns: when it was, ns since 1970-01-01 UTC; 0 where nobody says.
     """
 
-    origin: str
-    part: str
-    connections: int
-    rate: int
-    size_bytes: int
+    experiment: LoadExperiment
     first_ns: int = 0
     last_ns: int = 0
     counts: Mapping[str, dict[str, int]] = field(default_factory=dict)
@@ -81,9 +76,9 @@ def report_parts(order: ImportOrder) -> list[str]:
     """The names of the experiments, in the file's order: c1-r200-93024f38.
 
     Raises:
-        UsageError: the file is no such report.
+        UsageError: the file is no such report, or two experiments would have one name.
     """
-    return [experiment.part for experiment in read_report(order.path).experiments]
+    return parts_of_source(order.path, read_report(order.path).experiments)
 
 
 def ingest_report(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
@@ -94,26 +89,16 @@ def ingest_report(order: ImportOrder, run: UnfinishedRun, progress: Progress) ->
     """
     progress.stage(f"reading {order.part}")
     report = read_report(order.path)
-    experiment = next((one for one in report.experiments if one.part == order.part), None)
-    if experiment is None:
-        raise UsageError(f"`{order.path}` has no experiment `{order.part}`")
+    experiment = ordered_experiment(order, report.experiments)
     run.write_samples(EXPERIMENTS, _samples(experiment))
-    books = {"expected": experiment.connections * experiment.rate * LOAD_S, "processed": experiment.valid}
+    books = {"expected": experiment.expected, "processed": experiment.valid}
     counts = {
         "transactions, as published": books,
         "lines of the report": dict(report.lines),
         "experiments of the report": {"read": len(report.experiments)},
     }
     warnings = [f"{experiment.negative:,} latencies are negative: the machines' clocks differed"]
-    load = PublishedLoad(
-        origin=experiment.id,
-        part=experiment.part,
-        connections=experiment.connections,
-        rate=experiment.rate,
-        size_bytes=experiment.size_bytes,
-        counts=counts,
-        warnings=warnings if experiment.negative else [],
-    )
+    load = PublishedLoad(experiment, counts=counts, warnings=warnings if experiment.negative else [])
     catalogue = Catalogue(
         system="cometbft",
         title=NAME,
@@ -170,10 +155,11 @@ def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> I
     """
     if order.version is None:
         raise UsageError("nothing says which version was measured", "`--as v1.0.0-alpha.2`")
+    experiment = load.experiment
     workload: dict[str, Scalar | list[Scalar]] = {
-        "load.connections": load.connections,
-        "load.rate": load.rate,
-        "load.size_bytes": load.size_bytes,
+        "load.connections": experiment.connections,
+        "load.rate": experiment.rate,
+        "load.size_bytes": experiment.size_bytes,
         "method": "published: one batch a second of CometBFT's load tool",
     }
     path = order.path
@@ -186,15 +172,15 @@ def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> I
         configuration=Configuration(),
         counts={name: dict(account) for name, account in load.counts.items()},
         facts=[
-            Fact(label="Load", value=f"c={load.connections}, r={load.rate}, {load.size_bytes} bytes"),
-            Fact(label="Experiment", value=load.origin),
+            Fact(label="Load", value=f"c={experiment.connections}, r={experiment.rate}, {experiment.size_bytes} bytes"),
+            Fact(label="Experiment", value=experiment.id),
         ],
         gates=[_complete(load)],
         sources=[Source(path=path.name, size_bytes=path.stat().st_size, blake3=hash_file(path))],
         host=HostFacts(cpu_model=NOT_TOLD, cores=0, memory_bytes=0, kernel=NOT_TOLD, operating_system=NOT_TOLD),
         first_ns=load.first_ns,
         last_ns=load.last_ns,
-        options={"part": load.part},
+        options={"part": experiment.part},
         catalogue=catalogue,
         warnings=list(load.warnings),
     )

@@ -17,15 +17,23 @@ import polars as pl
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import Subject
 from chainmark.core.metric import Better, Kind, Metric, Population
 from chainmark.core.progress import Progress
 from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
 from chainmark.core.storage import storage_errors
+from chainmark.core.times import NS
 from chainmark.stats.centiles import estimable_centile
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.base import Imported, ImportOrder
-from chainmark.systems.cometbft.published import HEADER_NOTE, LATENCY_IS, LOAD_S, NAME, NOT_TOLD, NS
+from chainmark.systems.cometbft.experiments import (
+    LATENCY_IS,
+    LOAD_S,
+    NAME,
+    LoadExperiment,
+    ordered_experiment,
+    parts_of_source,
+    published_runs,
+)
 from chainmark.systems.cometbft.published_import import (
     BLOCK_TIME,
     EXPERIMENTS,
@@ -46,19 +54,10 @@ TRANSACTIONS = Population(
 
 
 @dataclass(frozen=True)
-class RawExperiment:
+class RawExperiment(LoadExperiment):
     """What the rows of one experiment have in common."""
 
-    id: str
-    connections: int
-    rate: int
-    size_bytes: int
     rows: int
-
-    @property
-    def part(self) -> str:
-        """As a part of its source: c1-r200-93024f38."""
-        return f"c{self.connections}-r{self.rate}-{self.id[:8]}"
 
 
 @dataclass(frozen=True)
@@ -177,11 +176,7 @@ def raw_parts(order: ImportOrder) -> list[str]:
     Raises:
         UsageError: the file is none, or two experiments would have one name.
     """
-    parts = [experiment.part for experiment in read_index(order.path).experiments]
-    twice = next((part for part in parts if parts.count(part) > 1), None)
-    if twice is not None:
-        raise UsageError(f"two experiments of `{order.path}` begin alike: {twice}", "give them to separate files")
-    return parts
+    return parts_of_source(order.path, read_index(order.path).experiments)
 
 
 def ingest_raw(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
@@ -192,9 +187,7 @@ def ingest_raw(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Im
     """
     progress.stage(f"reading {order.part}")
     index = read_index(order.path)
-    experiment = next((one for one in index.experiments if one.part == order.part), None)
-    if experiment is None:
-        raise UsageError(f"`{order.path}` has no experiment `{order.part}`")
+    experiment = ordered_experiment(order, index.experiments)
     rows = read_experiment(order.path, experiment)
     figures = figures_of(rows)
     _write(run, experiment, rows, figures, keep_events=order.keep_events)
@@ -218,11 +211,7 @@ def ingest_raw(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Im
     if index.malformed:
         warnings.append(f"{index.malformed:,} rows of the file are malformed and left out")
     load = PublishedLoad(
-        origin=experiment.id,
-        part=experiment.part,
-        connections=experiment.connections,
-        rate=experiment.rate,
-        size_bytes=experiment.size_bytes,
+        experiment,
         first_ns=_extreme(rows["block_time"].min()),
         last_ns=_extreme(rows["block_time"].max()),
         counts=counts,
@@ -246,7 +235,7 @@ def _write(
     told: Mapping[str, float | None] = {
         "raw_latency_s": figures.mean_s,
         "raw_throughput_per_s": figures.throughput_per_s,
-        "raw_share": rows.height / (experiment.connections * experiment.rate * LOAD_S),
+        "raw_share": rows.height / experiment.expected,
     }
     schema = {KEY: pl.String, **dict.fromkeys(told, pl.Float64)}
     values = {name: [value] for name, value in told.items()}
@@ -298,22 +287,13 @@ def raw_version(path: Path, label: str | None) -> VersionRuns:
         UsageError: it is none.
     """
     index = read_index(path)
-    version = label or path.stem
-    notes = [HEADER_NOTE]
-    if index.malformed:
-        notes.append(f"{index.malformed:,} rows of {path.name} are malformed and left out.")
-    return VersionRuns(
-        label=f"{version} (published)",
-        subject=Subject(system="cometbft", name=NAME, version=version),
-        published=True,
-        source=f"{path.name}: {len(index.experiments)} experiments, {index.rows:,} rows",
-        expected=f"connections × rate × {LOAD_S} s: of 90 s the last batch coincides with the end and is not sent",
-        latency_is=LATENCY_IS,
-        latency_kind="",  # under which block time is not told
+    malformed = f"{index.malformed:,} rows of {path.name} are malformed and left out."
+    return published_runs(
+        label or path.stem,
+        f"{path.name}: {len(index.experiments)} experiments, {index.rows:,} rows",
         throughput_is="transactions from when the first one was made to the time of the last block",
         runs=[_cell(path, experiment) for experiment in index.experiments],
-        conditions={"block_time": NOT_TOLD},
-        notes=notes,
+        notes=[malformed] if index.malformed else [],
     )
 
 
@@ -322,21 +302,13 @@ def _cell(path: Path, experiment: RawExperiment) -> CellRun:
     figures = figures_of(rows)
     latencies = np.sort(rows["duration_ns"].to_numpy() / NS)
     p50, p99 = (estimable_centile(latencies, fraction) for fraction in (0.5, 0.99))
-    return CellRun(
-        origin=experiment.id,
-        connections=experiment.connections,
-        rate_per_s=experiment.rate,
-        load_s=float(LOAD_S),
-        offered=experiment.connections * experiment.rate * LOAD_S,
-        committed=rows.height,
-        throughput_per_s=RunFigure(value=figures.throughput_per_s or rows.height / LOAD_S),
-        latency=LatencyEntry(
-            n=rows.height,
-            mean=RunFigure(value=figures.mean_s),
-            p50=None if p50 is None else RunFigure(value=p50),
-            p99=None if p99 is None else RunFigure(value=p99),
-            min_s=float(latencies[0]),
-            max_s=float(latencies[-1]),
-            sd_s=float(latencies.std(ddof=1)) if rows.height > 1 else None,
-        ),
+    latency = LatencyEntry(
+        n=rows.height,
+        mean=RunFigure(value=figures.mean_s),
+        p50=None if p50 is None else RunFigure(value=p50),
+        p99=None if p99 is None else RunFigure(value=p99),
+        min_s=float(latencies[0]),
+        max_s=float(latencies[-1]),
+        sd_s=float(latencies.std(ddof=1)) if rows.height > 1 else None,
     )
+    return experiment.cell(rows.height, figures.throughput_per_s or rows.height / LOAD_S, latency)
