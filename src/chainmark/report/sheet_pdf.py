@@ -10,6 +10,9 @@ from chainmark.report.sheet import Block, Definitions, Figure, Listing, Remarks,
 from chainmark.report.typeset import typeset
 from chainmark.report.vega import svg_of
 
+# A list of contents of more lines than half a page has the sections alone.
+_LONGEST_CONTENTS = 40
+
 
 def render_sheet_pdf(sheet: Sheet) -> bytes:
     """The sheet on paper. A prediction has no date, so the file has none."""
@@ -23,6 +26,7 @@ def render_sheet_pdf(sheet: Sheet) -> bytes:
         "notes": sheet.notes,
         "digest": sheet.digest,
         "contents": sheet.contents,
+        "contents-depth": 1 if sum(len(one.blocks) for one in sheet.sections) > _LONGEST_CONTENTS else 2,
         "sections": [
             {
                 "title": section.title,

@@ -34,6 +34,7 @@ _GROUP_GAP = "   "
 _INDENT = "  "
 _BAR_WIDTH = 21
 _NARROWEST_NAME = 16
+_NARROWEST_PROSE = 36
 _SHAVED = 8
 _WIDEST_NAME = 0.42  # of the terminal: the figures are what the table is for
 _WIDEST_HEADING = 30
@@ -96,6 +97,7 @@ class _Printed:
     heading: str
     cells: list[str]
     styles: list[str]
+    words: bool = False
 
     @property
     def width(self) -> int:
@@ -136,19 +138,20 @@ def _layout(table: Table, width: int, *, tails: bool) -> tuple[_Printed, list[li
     groups = _groups(table, tails=tails)
     room = width - len(_INDENT)
     # Names are shortened before any figure is, unless there is room for all; and a little if that saves a block.
-    spare = room - sum(map(_across, groups))
-    beside_one = room - max(map(_across, groups), default=0)
+    spare = room - sum(map(_least, groups))
+    beside_one = room - max(map(_least, groups), default=0)
     names = _names(table, max(_NARROWEST_NAME, min(beside_one, max(spare, int(width * _WIDEST_NAME)))))
     if spare < names.width <= spare + _SHAVED and spare >= _NARROWEST_NAME:
         names = _names(table, spare)
     blocks: list[list[_Group]] = []
     taken = 0
     for group in groups:
-        if not blocks or taken + _across(group) > room - names.width:
+        if not blocks or taken + _least(group) > room - names.width:
             blocks.append([])
             taken = 0
         blocks[-1].append(group)
-        taken += _across(group)
+        # What is wrapped goes on below itself, so nothing can stand to its right.
+        taken += _across(group) if taken + _across(group) <= room - names.width else room
     return names, blocks or [[]]
 
 
@@ -176,6 +179,15 @@ def _gap(group: _Group) -> str:
 
 def _across(group: _Group) -> int:
     return len(_gap(group)) + sum(one.width for one in group) + len(_GAP) * (len(group) - 1)
+
+
+def _least(group: _Group) -> int:
+    """The width below which a group goes into a block of its own: sentences can be wrapped, figures cannot."""
+    return min(_across(group), len(_gap(group)) + _NARROWEST_PROSE) if _is_prose(group) else _across(group)
+
+
+def _is_prose(group: _Group) -> bool:
+    return len(group) == 1 and group[0].words
 
 
 def _groups(table: Table, *, tails: bool) -> list[_Group]:
@@ -211,7 +223,8 @@ def _printed(table: Table, index: int, *, tails: bool) -> _Printed:
     across = max(map(cell_len, [heading, *texts]))
     pad = _left if column.kind == "words" else _right
     styles = [EMPHASIS_STYLES[cell.emphasis] for cell in cells]
-    return _Printed(column.group, pad(heading, across), [pad(text, across) for text in texts], styles)
+    padded = [pad(text, across) for text in texts]
+    return _Printed(column.group, pad(heading, across), padded, styles, words=column.kind == "words")
 
 
 def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
@@ -229,17 +242,38 @@ def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
 
 def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: Printer, *, first: bool) -> None:
     heads = [_gap(group) + _heading(group) for group in groups]
-    out.line(Text("".join([_INDENT, names.heading, *heads]), style=_QUIET))
+    out.line(Text("".join([_INDENT, names.heading, *heads]).rstrip(), style=_QUIET))
+    before = len(_INDENT) + names.width + sum(map(_across, groups[:-1]))
     for index, row in enumerate(table.rows):
         if row.second and not first and not any(one.cells[index].strip() for group in groups for one in group):
             continue  # a second opinion that says nothing here
         line = Text(_INDENT)
         line.append(names.cells[index], style=names.styles[index])
-        for group in groups:
-            line.append(_gap(group))
-            for position, one in enumerate(group):
-                line.append(_GAP if position else "")
-                line.append(one.cells[index], style=one.styles[index])
+        for group in groups[:-1]:
+            _append_group(line, group, index)
+        if groups and _is_prose(groups[-1]) and before + _across(groups[-1]) > out.width:
+            _print_wrapped(line, groups[-1], index, before, out)
+            continue
+        for group in groups[-1:]:
+            _append_group(line, group, index)
+        out.line(line)
+
+
+def _append_group(line: Text, group: _Group, index: int) -> None:
+    line.append(_gap(group))
+    for position, one in enumerate(group):
+        line.append(_GAP if position else "")
+        line.append(one.cells[index], style=one.styles[index])
+
+
+def _print_wrapped(line: Text, group: _Group, index: int, before: int, out: Printer) -> None:
+    """A row that ends with a sentence, which goes on below itself."""
+    (prose,) = group
+    room = max(_NARROWEST_NAME, out.width - before - len(_gap(group)))
+    for number, part in enumerate(wrapped(prose.cells[index].rstrip(), room) or [""]):
+        line = Text(" " * before) if number else line
+        line.append(_gap(group))
+        line.append(part, style=prose.styles[index])
         out.line(line)
 
 
