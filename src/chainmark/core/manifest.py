@@ -105,12 +105,13 @@ class Configuration(BaseModel):
 
 
 class Incident(BaseModel):
-    """Something that happened during the run and that a reader must know."""
+    """Something that happened during the run and that a reader must know; ``planned`` if the profile asked for it."""
 
     model_config = ConfigDict(frozen=True)
 
     time_ns: int
     what: str
+    planned: bool = False
 
 
 class Fact(BaseModel):

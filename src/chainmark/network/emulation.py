@@ -110,7 +110,7 @@ class EmulationPlan:
 
 @dataclass(frozen=True)
 class Availability:
-    """What this machine can do: the backends that work here, the better one first; if none, what it lacks."""
+    """What this machine can do: the backends that work here, the better one first; if none, what is needed."""
 
     backends: tuple[str, ...]
     lacks: str | None = None
@@ -122,7 +122,7 @@ def available() -> Availability:
     """What this machine can do for this user, found out by trying."""
     lacking = _lacking_capabilities()
     if lacking:
-        return Availability((), f"links between nodes need network namespaces, and this user lacks {lacking}", _HINT)
+        return Availability((), f"network namespaces, and this user lacks {lacking}", _HINT)
     try:
         Namespace()
         for tool in ("nsenter", "env"):
@@ -136,7 +136,7 @@ def available() -> Availability:
     if _netem_works():
         backends = ("netem", *backends)
     if not backends:
-        lacks = "links between nodes need the device /dev/net/tun or a kernel with netem, and there is neither"
+        lacks = "the device /dev/net/tun or a kernel with netem, and there is neither"
         return Availability((), lacks, "`modprobe tun`, and give this container the device")
     return Availability(backends)
 
@@ -263,7 +263,7 @@ def emulated_links(plan: EmulationPlan, folder: Path) -> Iterator[Links]:
 def _chosen(wanted: Backend) -> str:
     able = available()
     if able.lacks is not None:
-        raise EnvironmentFailure(able.lacks, able.hint)
+        raise EnvironmentFailure(f"links between nodes need {able.lacks}", able.hint)
     if wanted == "auto":
         return able.backends[0]
     if wanted not in able.backends:

@@ -24,6 +24,7 @@ from chainmark.core.storage import storage_errors
 
 STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
+LAST_WORDS = 200
 
 
 @contextmanager
@@ -77,18 +78,25 @@ class NodeProcess:
             return None
         if code < 0:
             return f"{self.name} was killed by {signal.Signals(-code).name}"
-        return f"{self.name} exited with code {code}"
+        last = [line.strip() for line in self._end_of_log() or () if line.strip()][-1:]
+        return f"{self.name} exited with code {code}" + "".join(f", saying `{line[:LAST_WORDS]}`" for line in last)
 
     def last_log_lines(self, count: int = 5) -> str:
         """The end of the node's log, for an error message."""
+        lines = self._end_of_log()
+        if lines is None:
+            return "(no log)"
+        return "\n".join(f"  {self.name} | {line}" for line in lines[-count:]) or "  (its log is empty)"
+
+    def _end_of_log(self) -> list[str] | None:
+        """Its last lines; None where there is no log."""
         try:
             with self.log_path.open("rb") as file:
                 file.seek(0, 2)
                 file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
-                lines = file.read().decode(errors="replace").splitlines()
+                return file.read().decode(errors="replace").splitlines()
         except OSError:
-            return "(no log)"
-        return "\n".join(f"  {self.name} | {line}" for line in lines[-count:]) or "  (its log is empty)"
+            return None
 
 
 @dataclass

@@ -102,12 +102,13 @@ class ResourceSampler:
         self._processes[name] = psutil.Process(pid)
 
     def sample(self) -> None:
-        """Take one sample of everything."""
-        now_ns = time.time_ns()
+        """Take one sample of everything, each with its own time: reading fifty processes takes a tenth of a second."""
         for name, process in list(self._processes.items()):
+            now_ns = time.time_ns()
             row = _process_row(process)
             if row is not None:
                 self._process_rows.append((now_ns, name, *row))
+        now_ns = time.time_ns()
         times = psutil.cpu_times()
         busy_s = sum(times[:3]) + times.irq + times.softirq
         own = self._harness.cpu_times()

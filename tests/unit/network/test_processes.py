@@ -33,7 +33,7 @@ def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: boo
         # A new one of that name goes on in the same log, and is watched as any other.
         again = group.start("sleeper", ["sh", "-c", "echo again; exit 3"], tmp_path / "log")
         again.popen.wait()
-        assert again.death() == "sleeper exited with code 3"
+        assert again.death() == "sleeper exited with code 3, saying `again`"
         assert "again" in again.last_log_lines()
 
 

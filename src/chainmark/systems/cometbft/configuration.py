@@ -86,6 +86,21 @@ def change_genesis(home: Path, changes: Mapping[str, Scalar | list[Scalar]], ver
     path.write_text(json.dumps(genesis, indent=2), encoding="utf-8")
 
 
+def change_voting_powers(home: Path, power_of: Mapping[str, int]) -> None:
+    """Set the validators' powers, by the addresses of their keys, in a node's ``genesis.json``."""
+    path = home / "config" / "genesis.json"
+    genesis = json.loads(path.read_text(encoding="utf-8"))
+    for validator in genesis["validators"]:
+        validator["power"] = str(power_of[validator["address"]])
+    path.write_text(json.dumps(genesis, indent=2), encoding="utf-8")
+
+
+def validator_address(home: Path) -> str:
+    """The address of a node's validator key."""
+    key = json.loads((home / "config" / "priv_validator_key.json").read_text(encoding="utf-8"))
+    return str(key["address"])
+
+
 def _unknown_key(key: str, known: Mapping[str, object], place: str, section: str) -> UsageError:
     close = difflib.get_close_matches(key, list(known), n=1)
     hint = f"did you mean `{section}.{close[0]}`?" if close else "`cometbft init` writes a file with all keys"

@@ -189,7 +189,7 @@ class Disturber:
             rest = [node.name for node in self._instruments.network.started if node.name not in side]
             self._require_links().partition([side, rest])
         names = ", ".join(node.name for node in one.nodes)
-        one.begun_ns = self._instruments.note(f"planned: {names} {_SAID[one.plan.kind]}")
+        one.begun_ns = self._instruments.note(f"{names} {_SAID[one.plan.kind]}", planned=True)
 
     def _break(self, kind: str, node: CometNode) -> None:
         if kind == "kill":
@@ -221,7 +221,7 @@ class Disturber:
         names = ", ".join(node.name for node in one.nodes)
         with_version = f" with {one.plan.version}" if one.plan.version else ""
         done = "started again" if one.plan.kind in RESTARTING else "let go on"
-        one.undone_ns = self._instruments.note(f"planned: {names} {done}{with_version}")
+        one.undone_ns = self._instruments.note(f"{names} {done}{with_version}", planned=True)
 
     def _ended(self, one: Disturbance) -> bool:
         """Whether the processes are gone; one that does not heed its signal is killed."""

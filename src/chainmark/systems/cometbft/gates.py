@@ -59,6 +59,7 @@ def run_gates(
             "{:.2f} cores".format,
         ),
         _pressure_gate(_mean(seconds["machine_cpu_pressure"]), limits.cpu_pressure_max),
+        *rounds_gate(blocks, limits.extra_rounds_max),
         *unsent_gate(events.transactions, limits.unsent_by_generator_max),
         *_companions_gates(measurement),
     ]
@@ -109,6 +110,15 @@ def _pressure_gate(pressure: float | None, limit: float) -> Gate:
     if pressure is not None:
         return gate
     return gate.model_copy(update={"status": GateStatus.WARN, "measured": "this kernel does not tell"})
+
+
+def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
+    """Whether the machine was fast enough for every block's first round, where the profile asks for that."""
+    if limit is None:
+        return []
+    rounds = blocks["block_extra_rounds"].drop_nulls()
+    label, measured = "consensus needed no more rounds", f"{rounds.sum():.0f} in {rounds.len()} blocks"
+    return [_gate("rounds", label, rounds.len() > 0 and rounds.sum() <= limit, measured, f"≤ {limit}")]
 
 
 def restarted_nodes(scrapes: pl.DataFrame, planned: Mapping[str, int] | None = None) -> list[str]:

@@ -45,10 +45,10 @@ class Instruments:
     _clients: dict[str, RpcClient] = field(default_factory=dict)
     _height: int = 0
 
-    def note(self, what: str) -> int:
+    def note(self, what: str, *, planned: bool = False) -> int:
         """Write down what was done just now; its time in ns since the epoch."""
         now_ns = time.time_ns()
-        self.incidents.append(Incident(time_ns=now_ns, what=what))
+        self.incidents.append(Incident(time_ns=now_ns, what=f"planned: {what}" if planned else what, planned=planned))
         return now_ns
 
     def start(self, node: CometNode) -> None:

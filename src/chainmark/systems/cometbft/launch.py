@@ -20,7 +20,15 @@ from chainmark.network.emulation import EmulationPlan, Links, emulated_links
 from chainmark.network.processes import NodeProcess, ProcessGroup
 from chainmark.network.round_trips import RoundTrip
 from chainmark.network.zones import load_zone_table
-from chainmark.systems.cometbft.configuration import change_config, change_genesis, describe, flatten
+from chainmark.systems.cometbft.configuration import (
+    change_config,
+    change_genesis,
+    change_voting_powers,
+    describe,
+    flatten,
+    read_config,
+    validator_address,
+)
 from chainmark.systems.cometbft.extensions import ExtendingApplication
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
@@ -88,6 +96,7 @@ class CometNetwork:
     configuration: Configuration
     environment: dict[str, str]
     binaries: Mapping[str, Path]
+    databases: list[str] = field(default_factory=list)
     application: ExtendingApplication | None = None
     links: Links | None = None
     round_trips: list[RoundTrip] = field(default_factory=list)
@@ -156,6 +165,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
                 configuration=describe(homes, defaults),
                 environment={**os.environ, **({"GOMAXPROCS": str(processors)} if processors else {})},
                 binaries=plan.binaries,
+                databases=sorted({str(read_config(home).get("db_backend")) for home in homes.values()}),
                 application=plan.application,
                 links=links,
                 round_trips=round_trips,
@@ -226,16 +236,25 @@ def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> 
             if own.is_file():
                 shutil.copyfile(own, homes[member.name] / "config" / "config.toml")
     places = _places(plan, homes, addresses)
+    powers = _powers(plan, homes)
     for member, address in zip(members, addresses, strict=True):
         changes = _addresses_of(address) | _topology_of(member, places) | flatten(node.config)
         change_config(homes[member.name], {"proxy_app": node.app, **changes}, member.version)
         change_genesis(homes[member.name], flatten(node.genesis), plan.version)
+        if powers:
+            change_voting_powers(homes[member.name], powers)
         if (application := plan.application) is not None:
             change_genesis(homes[member.name], application.genesis_changes(homes[member.name]), plan.version)
             application.prepare(homes[member.name])
     for folder in drafts.values():
         shutil.rmtree(folder)
     return homes
+
+
+def _powers(plan: NetworkPlan, homes: Mapping[str, Path]) -> dict[str, int]:
+    """The voting power of each validator by its address; none where all have the same."""
+    validators = list(homes.values())[: len(plan.profile.network.voting_powers)]
+    return dict(zip(map(validator_address, validators), plan.profile.network.voting_powers, strict=True))
 
 
 def _versions(plan: NetworkPlan, members: list[Member]) -> list[str]:

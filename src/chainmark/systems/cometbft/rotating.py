@@ -84,7 +84,7 @@ class Rotation:
 
     def _start(self, one: Joiner) -> None:
         self.instruments.start(one.node)
-        one.started_ns = self.instruments.note(f"planned: {one.node.name} joined")
+        one.started_ns = self.instruments.note(f"{one.node.name} joined", planned=True)
 
     def _look(self, one: Joiner, network_height: int) -> None:
         state = self.instruments.state(one.node)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from chainmark._native import check_transaction_size
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Configuration, Scalar, Subject
+from chainmark.core.manifest import Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
 from chainmark.core.storage import storage_errors
@@ -144,7 +144,7 @@ class CometBft:
             subject=subject,
             samples=found,
             configuration=network.configuration,
-            conditions=conditions(network.configuration) | _run_conditions(comet, order, network),
+            conditions=conditions(network) | _run_conditions(comet, order, network),
             counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
             gates=[
                 *run_gates(comet, measurement, events, books, found),
@@ -200,15 +200,15 @@ def offered_transactions(load: Load) -> int:
     return int(load.rate * (load.warm_up_s + load.duration_s) + 1e-9) * load.total_connections
 
 
-def conditions(configuration: Configuration) -> dict[str, str]:
-    """The facts by the catalogue's condition ids."""
-    config = configuration.effective["config.toml"]
-    genesis = configuration.effective["genesis.json"]
+def conditions(network: CometNetwork) -> dict[str, str]:
+    """The facts by the catalogue's condition ids; where nodes differ in one, every value of it."""
+    config = network.configuration.effective["config.toml"]
+    genesis = network.configuration.effective["genesis.json"]
     pbts_height = str(genesis.get("consensus_params.feature.pbts_enable_height", "0"))
     return {
         "block_time": "BFT time" if pbts_height == "0" else f"proposer-based from height {pbts_height}",
         "application": str(config.get("proxy_app")),
-        "database": str(config.get("db_backend")),
+        "database": " and ".join(network.databases),
     }
 
 

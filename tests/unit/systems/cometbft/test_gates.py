@@ -1,4 +1,4 @@
-"""A generator that could not send spoils a saturation test; a node that holds it up is what the test looks for."""
+"""Gates that only some profiles have: who kept transactions from being sent, and whether consensus kept up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from chainmark.core.manifest import GateStatus
-from chainmark.systems.cometbft.gates import unsent_gate
+from chainmark.systems.cometbft.gates import rounds_gate, unsent_gate
 
 _S = 10**9
 
@@ -38,3 +38,16 @@ def test_who_kept_transactions_from_being_sent(transactions: pl.DataFrame, statu
 
 def test_other_profiles_have_no_such_gate() -> None:
     assert unsent_gate(_transactions(3.0, 0.001), 1.0) == []
+
+
+@pytest.mark.parametrize(
+    ("rounds", "status"),
+    [([0, 0, 0], GateStatus.PASS), ([0, 1, 0], GateStatus.FAIL), ([None, None], GateStatus.FAIL)],
+    ids=["first rounds", "one more", "nobody knows"],
+)
+def test_a_network_that_must_not_need_further_rounds(rounds: list[int | None], status: GateStatus) -> None:
+    """On a machine that is too slow for its nodes, proposals come late and every figure is the machine's."""
+    blocks = pl.DataFrame({"block_extra_rounds": rounds}, schema={"block_extra_rounds": pl.Int64})
+    (gate,) = rounds_gate(blocks, 0)
+    assert gate.status is status
+    assert rounds_gate(blocks, None) == []
