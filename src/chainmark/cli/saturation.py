@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 import chainmark
 from chainmark.cli.common import KeepHomes, Output, Seed, Settings, open_store, resolve_profile, shows_result
-from chainmark.cli.console import err, progress
+from chainmark.cli.console import Expose, err, progress
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.saturation import SaturationReport, SaturationTest, State, VersionRuns
 from chainmark.network.host import host_facts
@@ -67,6 +67,7 @@ def saturation(
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    expose: Expose = None,
     *,
     output: Output,
 ) -> None:
@@ -88,7 +89,7 @@ def saturation(
             with err.status(f"installing {lab.title} {version}"):
                 lab.install(version)
         order = SweepOrder(tuple(versions), repeat, seed, adaptive, keep_homes, resume)
-        with progress() as listener:
+        with progress(expose) as listener:
             made = Sweeper(open_store(), lab).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
     test = _test(lab, resolved, made, plan.tolerance, seed=seed, adaptive=adaptive, measured=measured, told=told)
