@@ -60,7 +60,7 @@ class QaProgress:
 
     def again(self, step: Step, because: str) -> None:
         """Say why a run is made once more."""
-        self._bars.say(f"{step.version} ({step.side}) was invalid and is run once more: {because}")
+        self._bars.say(f"{step.version} ({step.side}) is run once more: {because}")
 
     def begin(self, repetition: Repetition) -> None:
         """Runs are announced by `step`."""
@@ -222,7 +222,7 @@ def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> Sce
         sides={side.id: found for side in one.plan.sides if (found := one.of_side(side.id))},
         lacking=one.lacking,
         repeats=one.repeats,
-        failure=one.failure,
+        failures=one.failures,
         profile_description=described,
         saturation=_saturation(system, one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chainmark.compare.assemble import compare
 from chainmark.compare.estimates import SideEstimates, collect
@@ -40,6 +40,8 @@ _OF_VERDICT = {
     Verdict.INCONCLUSIVE: ScenarioResult.INCONCLUSIVE,
     Verdict.INVALID: ScenarioResult.INVALID,
 }
+# Of the sum of a module whose commit nobody tells, as much as tells it from others.
+_SHORT_SUM = 16
 _KEPT_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
 
 
@@ -51,7 +53,7 @@ class ScenarioRuns:
         sides: the runs of each side, valid or not, repetitions of invalid ones among them; as far as there are any.
         lacking: what it needs and did not get; then it has no runs.
         repeats: by the id of a run that repeats an invalid one, the id of that one.
-        failure: why it could not be made as planned; "" if it was.
+        failures: by side, why a run of it could not be made.
         profile_description: what its profile says of itself.
         saturation: of a sweep, its document.
     """
@@ -61,7 +63,7 @@ class ScenarioRuns:
     sides: Mapping[str, Sequence[RunData]]
     lacking: Sequence[str] = ()
     repeats: Mapping[str, str] = field(default_factory=dict)
-    failure: str = ""
+    failures: Mapping[str, str] = field(default_factory=dict)
     profile_description: str = ""
     saturation: SaturationReport | None = None
 
@@ -220,15 +222,14 @@ class _Maker:
             needs = [f"it needs {text}" for text in one.lacking]
             return _Judged(ScenarioResult.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
         missing = [side.id for side in one.plan.sides if not one.sides.get(side.id)]
-        if one.failure or missing:
-            why = one.failure or f"there is no run of {enumerated(missing)}"
-            if one.plan.kind is not ScenarioKind.COMPARISON or missing:
-                return _Judged(ScenarioResult.INVALID, f"It could not be made: {why}.", [why])
+        if missing and (one.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
+            why = _failed(one) or [f"there is no run of {enumerated(missing)}"]
+            return _Judged(ScenarioResult.INVALID, f"It could not be made: {'; '.join(why)}.", why)
         if one.plan.kind is ScenarioKind.COMPARISON:
             return self._compared(one)
-        if one.saturation is not None:
-            return _swept(one.plan, one.saturation)
-        return self._shown(one, sides)
+        judged = self._shown(one, sides) if one.saturation is None else _swept(one.plan, one.saturation)
+        told = f"{judged.sentence} Not all of it could be made." if one.failures else judged.sentence
+        return replace(judged, sentence=told, reasons=[*_failed(one), *judged.reasons])
 
     def _compared(self, one: ScenarioRuns) -> _Judged:
         """Baseline against candidate by the verdict of every comparison."""
@@ -240,12 +241,16 @@ class _Maker:
         )
         comparison = _reduced(full)
         result, reasons = _OF_VERDICT[comparison.verdict], list(comparison.reasons)
-        if one.failure:
-            reasons.insert(0, f"not all of its runs could be made: {one.failure}")
+        if one.failures:
+            reasons = [*_failed(one), *reasons]
             result = result if result is ScenarioResult.FAIL else ScenarioResult.INVALID
+        sentence = _sentence(comparison.sentence)
         if not one.plan.gating:
             result = ScenarioResult.INFORMATIONAL
-        return _Judged(result, _sentence(comparison.sentence), reasons, list(comparison.advice), comparison)
+            found = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
+            versions = [self.made.baseline.version, self.made.candidate.version]
+            sentence = self._headline(one.plan, versions, found) or sentence
+        return _Judged(result, sentence, reasons, list(comparison.advice), comparison)
 
     def _shown(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
         """Sides next to each other, each against the first, without a verdict."""
@@ -258,7 +263,8 @@ class _Maker:
         ]
         rows = []
         for metric in self.made.catalogue.ordered():
-            if not (metric.gating or metric.table in one.plan.tables or any(metric.id in because for because in held)):
+            asked_for = metric.table in one.plan.tables or metric.id in one.plan.headline
+            if not (metric.gating or asked_for or any(metric.id in because for because in held)):
                 continue
             for statistic in metric.judged_by:
                 base = collect(included[0], metric, statistic)
@@ -273,9 +279,24 @@ class _Maker:
         labels = enumerated([label for _, label, _ in sides])
         useless = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
         if useless:
-            told = f"There is no valid run of {enumerated(useless)}."
+            whys = list(dict.fromkeys(why for side in selected if not side.included for why in side.excluded.values()))
+            told = f"There is no valid run of {enumerated(useless)}: {'; '.join(whys)}."
             return _Judged(ScenarioResult.INVALID, told, invalid, beside=rows)
-        return _Judged(ScenarioResult.INFORMATIONAL, f"Shown for information: {labels}.", invalid, beside=rows)
+        values = {(row.metric_id, row.statistic): row.judgements for row in rows}
+        told = self._headline(one.plan, [label for _, label, _ in sides], values)
+        return _Judged(ScenarioResult.INFORMATIONAL, told or f"Shown for information: {labels}.", invalid, beside=rows)
+
+    def _headline(
+        self, plan: ScenarioPlan, labels: Sequence[str], found: Mapping[tuple[str, str], Sequence[Judgement]]
+    ) -> str:
+        """What every side has of the metrics that the plan tells the result by; "" where there are none."""
+        told = []
+        for metric in (one for name in plan.headline for one in self.made.catalogue.metrics if one.id == name):
+            judgements = found.get((metric.id, metric.judged_by[0]), ())
+            if judgements:
+                values = [judgements[0].baseline.value, *(item.candidate.value for item in judgements)][: len(labels)]
+                told.append(_values_told(metric, metric.judged_by[0], labels, values))
+        return f"{_capital('; '.join(told))}." if told else ""
 
     def _plots(self, plan: ScenarioPlan, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> list[QaPlot]:
         drawn = []
@@ -285,6 +306,28 @@ class _Maker:
         plots: list[PlotPlan] = self.made.plan.plots_of(plan) if drawn else []
         found = [plot_of(one, drawn, self.made.catalogue) for one in plots]
         return [plot for plot in found if plot]
+
+
+def _values_told(metric: Metric, statistic: str, labels: Sequence[str], values: Sequence[float | None]) -> str:
+    """`block interval, mean: 1.31 s with v0.38.17, 1.18 s with v1.0.1`."""
+    unit = units.display_unit(metric.unit, values)
+    decimals = units.decimals_for([unit.of(value) for value in values])
+    parts = []
+    for label, value in zip(labels, values, strict=True):
+        number = units.NO_DATA if value is None else f"{units.number(unit.of(value), decimals)} {unit.symbol}".strip()
+        parts.append(f"{number} with {label}")
+    kind = "" if metric.statistics == [statistic] else f", {statistic}"
+    return f"{metric.label}{kind}: {', '.join(parts)}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _failed(one: ScenarioRuns) -> list[str]:
+    """Which sides' runs could not be made, and why."""
+    labels = {side.id: side.label or side.id for side in one.plan.sides}
+    return [f"no run of {labels.get(side, side)} could be made: {why}" for side, why in one.failures.items()]
 
 
 def _beside(
@@ -346,7 +389,7 @@ def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:
         gates=manifest.gates,
         repeats=repeats.get(manifest.run_id, ""),
         warnings=manifest.warnings,
-        incidents=[incident.what for incident in manifest.incidents],
+        incidents=[incident.what for incident in manifest.incidents if not incident.planned],
     )
 
 
@@ -461,7 +504,8 @@ def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
 
 
 def _verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
-    candidate, commit = made.candidate, made.commits[1] or made.candidate.revision
+    candidate = made.candidate
+    commit = made.commits[1] or (candidate.revision or "")[:_SHORT_SUM]
     return VerdictRow(
         scenario=one.title,
         date=one.date,

@@ -57,6 +57,7 @@ class ScenarioPlan(_Part):
         gating: whether the release can fail by it.
         needs: what the machine or the version must offer, as its system calls it: "namespaces", "cores:4".
         beside: a scenario whose runs of the candidate stand before the sides of this one, in its table and plots.
+        headline: ids of the metrics that its result is told by where it is not judged, with every side's value.
         tables: of the catalogue, shown whole; none: the gating metrics and what moved.
         plots: ids of the plots drawn of it.
     """
@@ -73,6 +74,7 @@ class ScenarioPlan(_Part):
     gating: bool = True
     needs: list[str] = []
     beside: str = ""
+    headline: list[str] = []
     tables: list[str] = []
     plots: list[str] = []
 

@@ -17,6 +17,7 @@ from chainmark.report.qa_tables import (
     RESULT_WORDS,
     beside_table,
     comparison_table,
+    conditions_table,
     configuration_table,
     facts_table,
     gates_table,
@@ -113,7 +114,8 @@ def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
     if one.comparison is not None:
         blocks += comparison_table(one, one.comparison)
     if one.beside:
-        blocks.append(beside_table(one, metrics))
+        held = conditions_table(one, report.catalogue.conditions)
+        blocks += [beside_table(one, metrics), *([held] if held else [])]
     if one.saturation is not None:
         blocks += [replace(block, id=f"{one.id}-{block.id}") for block in saturation_blocks(one.saturation)]
     blocks += plot_figures(one)
@@ -134,7 +136,8 @@ def _made(one: QaScenario) -> list[str]:
     counted = units.plural(one.repetitions, "run")
     told = [f"Profile {one.profile_name}{settings}; {counted} a side."]
     if one.profile_description:
-        told.append(f"The profile: {one.profile_description}.")
+        without = " without these settings" if one.settings else ""
+        told.append(f"The profile{without}: {one.profile_description}.")
     if one.needs:
         told.append(f"It needs {', '.join(one.needs)}.")
     return told
@@ -151,10 +154,7 @@ def _network(one: QaScenario) -> Block:
 
 
 def _remarks(one: QaScenario) -> list[str]:
-    told = [f"{run.run_id}: {text}" for run in one.runs for text in [*run.incidents, *run.warnings]]
-    for side in one.sides:
-        told += [f"{side.label}: {key} is {value}" for key, value in side.conditions.items()] if one.beside else []
-    return told
+    return [f"{run.run_id}: {text}" for run in one.runs for text in [*run.incidents, *run.warnings]]
 
 
 def _old_rule(report: QaReport) -> list[Block]:

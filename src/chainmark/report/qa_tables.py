@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.manifest import Fact
-from chainmark.core.metric import Metric
+from chainmark.core.metric import Condition, Metric
 from chainmark.core.qa_report import Agreement, OldRuleRow, QaReport, QaScenario, ScenarioResult
 from chainmark.report.content import Emphasis, Row, RowMaker, aligned, row_label
 from chainmark.report.document import GATE_MARKS
@@ -189,6 +189,22 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
     against = f" Under each: its value, the change against {first}, and its 90 % interval." if others else ""
     note = f"For information: nothing here is judged.{against}"
     return Table(f"{scenario.id}-beside", "Side by side", columns, rows, [note])
+
+
+def conditions_table(scenario: QaScenario, conditions: Sequence[Condition]) -> Table | None:
+    """What held on each side; None where no side says anything."""
+    rows = []
+    differing = []
+    for condition in conditions:
+        values = [side.conditions.get(condition.id, "") for side in scenario.sides]
+        if any(values):
+            emphasis: Emphasis = "caution" if len(set(values)) > 1 else "plain"
+            cells = [TableCell(value or units.UNSET, emphasis=emphasis) for value in values]
+            rows.append(TableRow([TableCell(condition.label), *cells]))
+            differing += [f"{condition.label}: {condition.explanation}"] if emphasis == "caution" else []
+    columns = words("condition", *(side.label for side in scenario.sides))
+    notes = [" ".join(text.split()) for text in differing]
+    return Table(f"{scenario.id}-conditions", "Under which conditions", columns, rows, notes) if rows else None
 
 
 def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> list[TableCell]:

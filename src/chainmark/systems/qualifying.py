@@ -100,6 +100,13 @@ def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
             f"the plot `{stranger.id}` draws `{stranger.metric}`, which `{system.name}` does not measure",
             f"`chainmark metrics {system.name}` shows what it measures",
         )
+    headlines = [(one.id, name) for one in plan.scenarios for name in one.headline if name not in metrics]
+    if headlines:
+        scenario, name = headlines[0]
+        raise UsageError(
+            f"the scenario `{scenario}` is told by `{name}`, which `{system.name}` does not measure",
+            f"`chainmark metrics {system.name}` shows what it measures",
+        )
     return plan
 
 
@@ -144,7 +151,7 @@ class _Record(BaseModel):
     of_version: dict[Role, list[str]] = {}
     started_at: str
     runs: dict[str, list[str]] = {}  # scenario → runs in the order in which they were made
-    failures: dict[str, str] = {}  # scenario → why it could not be made
+    failures: dict[str, dict[str, str]] = {}  # scenario → side → why it could not be made
     lacking: dict[str, list[str]] = {}
     finished: bool = False
 
@@ -178,7 +185,7 @@ class ScenarioMade:
         lacking: clauses on what it needs and does not get; if there are any it was not run.
         runs: valid and invalid ones, in the order of their positions, repetitions of invalid ones last.
         repeats: by the id of a run that repeats an invalid one, the id of that one.
-        failure: why it could not be made as planned; "" if it was.
+        failures: by side, why a run of it could not be made, not even at the second try.
         sides: the profile of each side.
         names: by side, what its runs' places call it; of a sweep, with the load.
     """
@@ -188,7 +195,7 @@ class ScenarioMade:
     lacking: list[str] = field(default_factory=list)
     runs: list[SealedRun] = field(default_factory=list)
     repeats: dict[str, str] = field(default_factory=dict)
-    failure: str = ""
+    failures: dict[str, str] = field(default_factory=dict)
     sides: dict[str, BaseModel] = field(default_factory=dict)
     names: dict[str, set[str]] = field(default_factory=dict)
 
@@ -427,21 +434,32 @@ class _Work:
         finally:
             for one in self.made:
                 self._collect(one)
-            self.record.finished = not interrupted and all(not one.failure for one in self.made)
+            self.record.finished = not interrupted and not any(one.failures for one in self.made)
             self._write()
         return interrupted
 
     def _scenario(self, one: ScenarioMade) -> None:
+        """Make the missing runs; where one side's network cannot be run, the other sides are made all the same."""
         steps = self.steps[one.plan.id]
-        try:
-            for step in steps:
-                run = self._made(one, step, step.position)
-                if run is not None and failed_gates(run):
+        for step in steps:
+            if step.side in one.failures:
+                continue
+            try:
+                run = self._tried(one, step)
+                if failed_gates(run):
                     self._again(one, step, run, len(steps) + step.position)
+            except EnvironmentFailure as error:
+                one.failures[step.side] = error.message
+                self.record.failures.setdefault(one.plan.id, {})[step.side] = error.message
+                self._write()
+
+    def _tried(self, one: ScenarioMade, step: Step) -> SealedRun:
+        """The planned run, tried once more where it cannot be made at first: a machine may stumble once."""
+        try:
+            return self._made(one, step, step.position)
         except EnvironmentFailure as error:
-            one.failure = error.message
-            self.record.failures[one.plan.id] = error.message
-            self._write()
+            self.listener.again(step, error.message)
+            return self._made(one, step, step.position)
 
     def _again(self, one: ScenarioMade, step: Step, run: SealedRun, position: int) -> None:
         """Repeat an invalid run once; that it was is told in the report."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import pytest
 
@@ -91,10 +93,47 @@ def test_a_scenario_that_could_not_be_made_is_invalid() -> None:
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
     made = qa_runs.made_of(baseline, candidate)
     first = made.scenarios[0]
-    broken = type(first)(first.plan, first.experiment, {"baseline": baseline}, failure="a port is in use")
+    broken = type(first)(
+        first.plan, first.experiment, {"baseline": baseline}, failures={"candidate": "a port is in use"}
+    )
     report = qa_report(type(made)(**{**made.__dict__, "scenarios": [broken, *made.scenarios[1:]]}))
     assert report.verdict is Verdict.INVALID
     assert "a port is in use" in report.scenarios[0].sentence
+
+
+def test_what_is_only_shown_is_told_by_its_figures() -> None:
+    """`shown for information` tells a reader of the first page nothing."""
+    baseline, candidate = sides(seconds=qa_runs.SECONDS)
+    scenarios = [dict(one) for one in qa_runs.SCENARIOS]
+    scenarios[1]["headline"] = ["tx_latency_s"]
+    report = qa_report(qa_runs.made_of(baseline, candidate, scenarios=scenarios))
+    one = _scenario(report, "emulation")
+    row = next(row for row in one.beside if (row.metric_id, row.statistic) == ("tx_latency_s", "p50"))
+    near, far = row.judgements[0].baseline.value, row.judgements[0].candidate.value
+    assert near is not None
+    assert far is not None
+    found = re.fullmatch(
+        r"Tx latency, p50: ([\d.]+) (m?s) with v1\.0\.1, ([\d.]+) m?s with v1\.0\.1 \(far\)\.", one.sentence
+    )
+    assert found, one.sentence
+    scale = 1000.0 if found[2] == "ms" else 1.0
+    assert float(found[1]) == pytest.approx(near * scale, rel=1e-3)
+    assert float(found[3]) == pytest.approx(far * scale, rel=1e-3)
+    assert next(row.reason for row in report.rows if row.scenario == one.title) == one.sentence
+
+
+def test_what_is_only_shown_is_shown_without_the_side_that_could_not_be_made() -> None:
+    """That a network of two releases does not even begin is what such a scenario is there to find."""
+    baseline, candidate = sides(seconds=qa_runs.SECONDS)
+    made = qa_runs.made_of(baseline, candidate)
+    one = next(one for one in made.scenarios if one.plan.id == "emulation")
+    failing = replace(one, failures={"near": "node0 was not healthy within 60 s of its start"})
+    scenarios = [failing if other is one else other for other in made.scenarios]
+    shown = _scenario(qa_report(replace(made, scenarios=scenarios)), "emulation")
+    assert shown.result is ScenarioResult.INFORMATIONAL
+    assert shown.sentence.endswith("Not all of it could be made.")
+    assert shown.reasons[0] == "no run of near could be made: node0 was not healthy within 60 s of its start"
+    assert shown.beside
 
 
 def test_emulation_stands_beside_the_candidate_without_it(equal: QaReport) -> None:

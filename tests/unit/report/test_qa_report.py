@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from rich.console import Console
 
-from chainmark.core.qa_report import QaReport
+from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.report.junit import junit_xml
 from chainmark.report.qa_sheet import qa_sheet
 from chainmark.report.render import render_html, render_page, render_pdf, render_terminal
@@ -69,6 +69,24 @@ def test_an_incomparable_metric_is_never_called_worse(report: QaReport) -> None:
     assert rows
     assert all("worse" not in cells for cells in rows)
     assert all(any("not comparable" in cell for cell in cells) for cells in rows)
+
+
+def test_conditions_that_differ_between_sides_are_marked_and_explained(report: QaReport) -> None:
+    table = next(block for block in qa_sheet(report).blocks() if block.id == "emulation-conditions")
+    assert isinstance(table, Table)
+    shown = _scenario(report, "emulation")
+    by_label = {condition.label: condition for condition in report.catalogue.conditions}
+    for row in table.rows:
+        condition = by_label[row.cells[0].text]
+        values = [side.conditions.get(condition.id, "") for side in shown.sides]
+        assert [cell.text for cell in row.cells[1:]] == values
+        differs = len(set(values)) > 1
+        assert all((cell.emphasis == "caution") == differs for cell in row.cells[1:])
+        assert any(note.startswith(condition.label) for note in table.notes) == differs
+
+
+def _scenario(report: QaReport, scenario_id: str) -> QaScenario:
+    return next(one for one in report.scenarios if one.id == scenario_id)
 
 
 def test_the_page_names_every_figure_file(report: QaReport) -> None:

@@ -219,19 +219,36 @@ def test_an_invalid_run_is_made_once_more_and_that_is_told(tmp_path: Path, plan:
     assert _shape(resumed) == _shape(made)
 
 
-def test_a_scenario_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path, plan: QaPlan) -> None:
+def _stumbling(*numbers: int) -> Callable[[int], None]:
+    """Fails at these tries of a run."""
     tried: list[int] = []
 
-    def fail_first(number: int) -> None:
+    def fail(number: int) -> None:
         tried.append(number)
-        if len(tried) == 1:
+        if len(tried) in numbers:
             raise EnvironmentFailure("a port is in use")
 
-    made = _make(tmp_path, _StandIn(fail_first), plan)
-    assert made.scenarios[0].failure == "a port is in use"
+    return fail
+
+
+def test_a_run_that_cannot_be_made_is_tried_once_more(tmp_path: Path, plan: QaPlan) -> None:
+    """A machine may stumble once in an hour; that must not cost a scenario."""
+    listener = _Followed()
+    made = _make(tmp_path, _StandIn(_stumbling(2)), plan, listener)
+    assert listener.again_because == ["a port is in use"]
+    assert [len(one.runs) for one in made.scenarios] == [4, 4]
+    assert made.scenarios[0].failures == {}
+    undisturbed = Qualifier(Store(tmp_path / "other"), _StandIn()).make(_order(plan), _Followed())
+    assert _shape(made) == _shape(undisturbed)
+
+
+def test_a_side_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path, plan: QaPlan) -> None:
+    made = _make(tmp_path, _StandIn(_stumbling(1, 2)), plan)
+    assert made.scenarios[0].failures == {"baseline": "a port is in use"}
+    assert [side for side in ("baseline", "candidate") for _ in made.scenarios[0].of_side(side)] == ["candidate"] * 2
     assert len(made.scenarios[1].runs) == 4
     resumed = Qualifier(Store(tmp_path / "store"), _StandIn()).resume(made.experiment, _Followed())
-    assert resumed.scenarios[0].failure == ""
+    assert resumed.scenarios[0].failures == {}
     assert len(resumed.scenarios[0].runs) == 4
 
 
@@ -291,6 +308,9 @@ def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
     head = 'system="cometbft"\ntitle="t"\ndescription="d"\n'
     path.write_text(head + scenario + 'plots=["nothing"]\n', encoding="utf-8")
     with pytest.raises(UsageError, match="draws `nothing`"):
+        read_plan(system, str(path))
+    path.write_text(head + scenario + 'headline=["nothing_s"]\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="the scenario `a` is told by `nothing_s`"):
         read_plan(system, str(path))
     path.write_text(head + scenario + scenario, encoding="utf-8")
     with pytest.raises(UsageError, match="two scenarios are called `a`"):
