@@ -53,9 +53,10 @@ check: setup ## formatting, lints and types
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
-test-python: setup ## unit tests on all cores, then real nodes and oracles, which need the machine to themselves
+test-python: setup ## unit tests, oracles and real nodes on all cores, then what needs the machine to itself
 	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit
-	$(BIN)/python -m pytest tests/oracle tests/real
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not quiet' tests/oracle tests/real
+	$(BIN)/python -m pytest -m quiet tests/oracle tests/real
 
 format: setup ## rewrite the sources as `check` wants them
 	$(BIN)/ruff format src tests benches

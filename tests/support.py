@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from chainmark.store.runs import SealedRun, Store
 
 COMMAND_TIMEOUT_S = 240
 WAIT_TIMEOUT_S = 60
+# Commands that make networks, which must not meet those of tests that run at the same time.
+LAUNCHING = ("run", "experiment", "saturation", "qa")
 
 
 @dataclass
@@ -25,10 +27,11 @@ class Started:
 
     process: subprocess.Popen[str]
     errors_path: Path
+    _last_errors: str | None = None
 
     def errors(self) -> str:
         """What it wrote to stderr so far."""
-        return self.errors_path.read_text(encoding="utf-8")
+        return self.errors_path.read_text(encoding="utf-8") if self._last_errors is None else self._last_errors
 
     def wait_for_load(self) -> None:
         """Wait until transactions are being offered."""
@@ -42,6 +45,9 @@ class Started:
             self.process.kill()
             self.process.wait()
             raise
+        finally:
+            self._last_errors = self.errors()
+            self.errors_path.unlink(missing_ok=True)
         return subprocess.CompletedProcess(self.process.args, self.process.returncode, output, self.errors())
 
 
@@ -65,7 +71,7 @@ class Lab:
         number, errors_path = tempfile.mkstemp(prefix="chainmark-stderr-", text=True)
         with open(number, "w", encoding="utf-8") as errors:  # noqa: PTH123 - a descriptor, not a path
             process = subprocess.Popen(
-                [sys.executable, "-m", "chainmark.cli", *arguments],
+                [sys.executable, "-m", "chainmark.cli", *arguments, *_placed(arguments)],
                 env=self.environment(),
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -94,6 +100,20 @@ class Lab:
             if any(str(self.store_path) in part for part in command) and "start" in command:
                 found.append(process)
         return found
+
+
+def first_address() -> str:
+    """Where the networks of this process's tests begin: tests that run side by side have addresses of their own."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return f"127.{101 + int(worker.removeprefix('gw'))}.0.1" if worker else "127.1.0.1"
+
+
+def _placed(arguments: Sequence[str]) -> list[str]:
+    """The option that gives a network its addresses, where one is made and they are not said."""
+    launches = arguments[0] in LAUNCHING and any(part.startswith("cometbft") for part in arguments[1:2])
+    said = any(part.startswith("network.first_address=") for part in arguments)
+    ordered_before = arguments[0] == "qa" and "--resume" in arguments
+    return ["--set", f"network.first_address={first_address()}"] if launches and not said and not ordered_before else []
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> None:

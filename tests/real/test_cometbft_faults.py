@@ -13,7 +13,7 @@ import pytest
 
 from chainmark.core.manifest import GateStatus, Status
 
-from tests.support import Lab, wait_until
+from tests.support import Lab, first_address, wait_until
 
 SHORT = ("cometbft/demo", "--version", "v1.0.1", "--set", "load.warm_up_s=2", "--set", "load.duration_s=8")
 
@@ -78,13 +78,14 @@ def test_a_killed_chainmark_leaves_no_node_and_an_unfinished_run(lab: Lab) -> No
 
 
 def test_a_taken_port_is_named(lab: Lab) -> None:
+    second = first_address().removesuffix("1") + "2"
     with socket.socket() as taken:
         # Connections of an earlier test's node may linger there.
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.1.0.2", 26657))
+        taken.bind((second, 26657))
         taken.listen()
         failed = lab.run("run", *SHORT, code=5)
-    assert "error: 127.1.0.2:26657 is already in use" in failed.stderr
+    assert f"error: {second}:26657 is already in use" in failed.stderr
     assert "hint: " in failed.stderr
     assert lab.store.unfinished() == []
 

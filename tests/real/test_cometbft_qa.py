@@ -42,7 +42,6 @@ needs = ["cores:100000"]
 ANYHOW = (
     "gates.cpu_pressure_max=1", "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64",
     "gates.achieved_rate_min=0.01", "gates.committed_share_min=0", "gates.blocks_min=1",
-    "network.first_address=127.9.0.1",  # beside whatever network runs on this machine
 )  # fmt: skip
 
 

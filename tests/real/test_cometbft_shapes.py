@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import polars as pl
@@ -67,11 +68,16 @@ def test_two_versions_in_one_network_are_run_and_what_breaks_between_them_is_tol
     assert len(genesis) == 1
 
 
-def test_an_absent_validators_vote_is_missing_from_every_block(lab: Lab) -> None:
-    run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, "--set", "network.absent_validators=1")[0]
+def test_a_third_of_the_stake_is_missing_from_every_block(lab: Lab) -> None:
+    away = _settings("network.absent_validators=1", "network.voting_powers=[67, 67, 67, 99]")
+    run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *away)[0]
     assert run.manifest.status is Status.VALID
     assert sorted(run.samples("host")["host"]) == ["node0", "node1", "node2"]
     assert run.samples("block")["block_missing_votes"].drop_nulls().to_numpy().min() >= 1
+    genesis = json.loads((run.path / "raw" / "configuration" / "node0" / "genesis.json").read_text())
+    assert sorted(int(one["power"]) for one in genesis["validators"]) == [67, 67, 67, 99]
+    # The one that is away has a third of the turns to propose; each costs a round.
+    assert run.samples("block")["block_extra_rounds"].to_numpy().max() >= 1
 
 
 def test_a_network_that_is_too_big_is_refused_before_anything_starts(lab: Lab) -> None:
@@ -83,6 +89,7 @@ def test_a_network_that_is_too_big_is_refused_before_anything_starts(lab: Lab) -
     assert lab.store.unfinished() == []
 
 
+@pytest.mark.quiet
 @needs_links
 def test_zones_delay_what_nodes_say_to_each_other(lab: Lab) -> None:
     run = lab.runs("cometbft/four-zones", "--version", "v1.0.1", *SHORT, code=None)[0]

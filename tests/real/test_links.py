@@ -31,6 +31,8 @@ from chainmark.network.processes import ProcessGroup
 from chainmark.network.round_trips import measured_round_trips, round_trip_gate
 from chainmark.network.zones import load_zone_table
 
+pytestmark = pytest.mark.quiet
+
 AWS = load_zone_table("aws")
 FAR = EmulationPlan(
     ("a", "b", "c"), {"a": "N_Virginia", "b": "Canada", "c": "London"}, AWS, jitter_share=0.02, backend="switch", seed=3

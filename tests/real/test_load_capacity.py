@@ -15,6 +15,8 @@ from chainmark.systems.loading import LoadTest
 from tests.real.load_servers import Crowded, Exhausted, Queue, Reply, always, known_test, serving
 from tests.unit.capacity.queueing import highest, mm_c_slower
 
+pytestmark = pytest.mark.quiet
+
 WITHIN = 0.1
 ATTEMPTS = 3
 

@@ -22,6 +22,8 @@ from tests.real.mesh_servers import MeshServer
 from tests.support import Lab, wait_until
 from tests.unit.cli.commands import chainmark as command
 
+pytestmark = pytest.mark.quiet
+
 PROFILE = """
 system = "http"
 sla = { p99_s = 0.25 }

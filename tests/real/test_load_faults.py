@@ -39,6 +39,8 @@ from tests.real.load_servers import (
     serving,
 )
 
+pytestmark = pytest.mark.quiet
+
 ONE = {"clients_first": 1, "clients_last": 1}
 MESH_ERROR = mesh_error(12, "block not found", retriable=True)
 TOLD = {"code": "12", "message": "block not found", "retriable": "true"}

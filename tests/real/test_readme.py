@@ -16,6 +16,7 @@ from tests.support import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN_SERVER = "http://127.0.0.1:8082"
+VERDICTS = {0, 1, 3}  # two short runs may say anything, but must be valid
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 
@@ -33,9 +34,10 @@ def five_minute_paths() -> list[list[str]]:
 
 
 def test_there_is_a_five_minute_path_for_every_system() -> None:
-    assert [len(path) for path in five_minute_paths()] == [6, 6, 3, 3]
+    assert [len(path) for path in five_minute_paths()] == [6, 1, 6, 3, 3]
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("path", five_minute_paths(), ids=lambda path: path[-1].rpartition(" ")[2])
 def test_the_five_minute_paths_work_as_written(
     path: list[str], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -46,7 +48,8 @@ def test_the_five_minute_paths_work_as_written(
         own = request.getfixturevalue("rosetta_example").url if OWN_SERVER in command else ""
         program, *arguments = shlex.split(command.replace(OWN_SERVER, own))
         assert program == "chainmark"
-        output = lab.run(*arguments)
+        output = lab.run(*arguments, code=None)
+        assert output.returncode in (VERDICTS if arguments[0] == "qa" else {0}), output.stderr
         assert output.stdout.strip(), command
 
 
