@@ -10,6 +10,8 @@ import pytest
 
 from tests.support import Lab
 
+pytestmark = pytest.mark.quiet
+
 SHORT = ("--set", "load.warm_up_s=3", "--set", "load.duration_s=14", "--set", "gates.blocks_min=5")
 DEMO = ("cometbft/demo", "--version", "v1.0.1", *SHORT)
 
@@ -41,7 +43,7 @@ def _outcomes(comparison: dict[str, Any]) -> dict[str, str]:
 
 
 def test_the_same_version_never_fails(shared_lab: Lab, baseline: str) -> None:
-    again = _experiment(shared_lab, *DEMO, "--repeat", "3", "--seed", "50")
+    again = _experiment(shared_lab, *DEMO, "--repeat", "2", "--seed", "50")
     code, comparison = _compare(shared_lab, baseline, again)
     assert comparison["verdict"] in ("pass", "inconclusive"), comparison["sentence"]
     assert code in (0, 3)
@@ -51,14 +53,14 @@ def test_the_same_version_never_fails(shared_lab: Lab, baseline: str) -> None:
 def test_a_longer_timeout_commit_fails_and_names_latency_and_interval(
     shared_lab: Lab, baseline: str, tmp_path: Path
 ) -> None:
-    slower = _experiment(shared_lab, *DEMO, "--repeat", "3", "--set", "node.config.consensus.timeout_commit=1.5s")
+    # Twice the default, and as many runs as the default: surely found beside the noise of a busy machine.
+    slower = _experiment(shared_lab, *DEMO, "--repeat", "3", "--set", "node.config.consensus.timeout_commit=2s")
     code, comparison = _compare(shared_lab, baseline, slower)
     assert (code, comparison["verdict"]) == (1, "fail")
     outcomes = _outcomes(comparison)
     assert outcomes["tx_latency_s p50"] == outcomes["block_interval_s mean"] == "worse"
     assert "block interval" in comparison["sentence"]
-    # Judged together with six others, three runs may not be enough for latency; then the reasons say so by name.
-    assert "tx latency" in " ".join([comparison["sentence"], *comparison["reasons"]])
+    assert "tx latency" in comparison["sentence"]
     changed = [difference["key"] for difference in comparison["configuration_differences"]]
     assert changed == ["consensus.timeout_commit"]
     reports = [tmp_path / f"report.{kind}" for kind in ("html", "pdf", "md")]
