@@ -12,6 +12,7 @@ use crate::model::Scenario;
 use crate::propagation::{ANNOUNCEMENT_STEP_NS, extra_rounds_ns, half_ns};
 use crate::queue::{Event, EventQueue};
 use crate::random::{Draws, Purpose};
+use crate::ring::{Known, Ring};
 use crate::timing::{NS, Regime, Timing};
 use crate::trace::{Block, BlockNumber, GENESIS, LoopTimes, NEVER, Observer, Selection};
 use crate::transport::Transport;
@@ -91,18 +92,6 @@ enum Kind {
     },
 }
 
-/// What one host knows of one block.
-#[derive(Debug, Clone, Copy, Default)]
-struct Known {
-    candidates: u64,
-    noticed: bool,
-    body: bool,
-    in_flight: u32,
-    deciding: bool,
-    announced: bool,
-    queued: bool,
-}
-
 #[derive(Debug, Clone)]
 struct HostState {
     tip: BlockNumber,
@@ -115,87 +104,6 @@ struct HostState {
     told: BlockNumber,
     /// Bodies whose ancestors are missing.
     waiting: Vec<BlockNumber>,
-}
-
-/// Blocks that are still remembered, with what every host knows of them.
-struct Ring {
-    hosts: usize,
-    capacity: usize,
-    blocks: Vec<Block>,
-    known: Vec<Known>,
-    newest: BlockNumber,
-}
-
-impl Ring {
-    fn new(hosts: usize, capacity: usize, genesis: Block) -> Self {
-        let mut ring = Self { hosts, capacity, blocks: Vec::new(), known: Vec::new(), newest: GENESIS };
-        ring.insert(genesis);
-        ring
-    }
-
-    fn insert(&mut self, block: Block) {
-        self.newest = block.number;
-        let place = block.number as usize % self.capacity;
-        if place == self.blocks.len() {
-            self.blocks.push(block);
-            self.known.resize(self.blocks.len() * self.hosts, Known::default());
-        } else {
-            self.blocks[place] = block;
-            self.known[place * self.hosts..(place + 1) * self.hosts].fill(Known::default());
-        }
-    }
-
-    fn oldest(&self) -> BlockNumber {
-        (self.newest + 1).saturating_sub(self.capacity as u32)
-    }
-
-    fn remembers(&self, number: BlockNumber) -> bool {
-        number >= self.oldest() && number <= self.newest
-    }
-
-    fn block(&self, number: BlockNumber) -> &Block {
-        &self.blocks[number as usize % self.capacity]
-    }
-
-    fn known(&self, number: BlockNumber, host: u32) -> &Known {
-        &self.known[number as usize % self.capacity * self.hosts + host as usize]
-    }
-
-    fn known_mut(&mut self, number: BlockNumber, host: u32) -> &mut Known {
-        &mut self.known[number as usize % self.capacity * self.hosts + host as usize]
-    }
-
-    /// Whether a host has the body; what is not remembered any more, everybody has.
-    fn has(&self, number: BlockNumber, host: u32) -> bool {
-        number == GENESIS || !self.remembers(number) || self.known(number, host).body
-    }
-
-    /// Whether `ancestor` is on the chain that ends in `number`.
-    fn descends(&self, number: BlockNumber, ancestor: BlockNumber) -> bool {
-        self.common_ancestor(number, ancestor) == ancestor
-    }
-
-    /// The last block that two chains share. Parents have smaller numbers than their children.
-    fn common_ancestor(&self, a: BlockNumber, b: BlockNumber) -> BlockNumber {
-        let (mut a, mut b) = (a, b);
-        while a != b {
-            let later = if a > b { &mut a } else { &mut b };
-            if !self.remembers(*later) {
-                return a.min(b);
-            }
-            *later = self.block(*later).parent;
-        }
-        a
-    }
-
-    /// Whether the chain that ends in `new` is preferred to that which ends in `old`.
-    fn prefers(&self, new: BlockNumber, old: BlockNumber) -> bool {
-        if !self.remembers(old) {
-            return true; // left behind long ago
-        }
-        let (new, old) = (self.block(new), self.block(old));
-        new.height > old.height || (new.height == old.height && new.vrf < old.vrf)
-    }
 }
 
 /// A living network. `advance` moves it on and tells a listener what happens.

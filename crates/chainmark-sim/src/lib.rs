@@ -14,6 +14,7 @@ pub mod prediction;
 pub mod propagation;
 pub mod queue;
 pub mod random;
+mod ring;
 pub mod timing;
 pub mod trace;
 pub mod transport;

@@ -13,6 +13,7 @@ mod check;
 mod classes;
 mod connection;
 mod error;
+mod failure;
 mod histogram;
 mod judge;
 mod load;

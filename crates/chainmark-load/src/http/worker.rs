@@ -1,7 +1,8 @@
 //! One thread of a load: an event loop over its share of the connections.
 
 use super::classes::{Class, Kind};
-use super::connection::{Answered, Connection, Failure, Io, Outcome, State, Task};
+use super::connection::{Answered, Connection, Io, Outcome, State, Task};
+use super::failure::Failure;
 use super::judge::Judge;
 use super::pace::{Pace, draw};
 use super::plan::{Load, Plan};

@@ -13,10 +13,11 @@ use crate::logs::message::Message;
 use crate::logs::order::{Format, LogOrder, Rotation};
 use crate::logs::plan::Shared;
 use crate::logs::resources::Resources;
+use crate::logs::rows::{BlockRows, SlotRows};
 use crate::logs::say;
 use crate::logs::sink::Sink;
 use crate::logs::text::Stamp;
-use crate::logs::truth::{Adoption, BlockRow, LOOP_STAGES, SlotRow, Stage};
+use crate::logs::truth::{Adoption, LOOP_STAGES, Stage};
 use crate::random::{Draws, Purpose};
 use crate::trace::{BlockNumber, GENESIS};
 
@@ -39,65 +40,6 @@ struct Outage {
     up_ns: i64,
     /// When it takes part again; `i64::MAX`: never.
     online_ns: i64,
-}
-
-/// Rows about the slots that are not over yet.
-#[derive(Debug, Default)]
-pub struct SlotRows {
-    first: u64,
-    rows: VecDeque<Option<SlotRow>>,
-}
-
-impl SlotRows {
-    pub fn insert(&mut self, row: SlotRow) {
-        if self.rows.is_empty() {
-            self.first = row.slot;
-        }
-        let place = (row.slot - self.first) as usize;
-        self.rows.resize(place.max(self.rows.len()), None);
-        self.rows.push_back(Some(row));
-    }
-
-    fn get(&mut self, slot: u64) -> Option<&mut SlotRow> {
-        self.rows.get_mut(slot.checked_sub(self.first)? as usize)?.as_mut()
-    }
-
-    /// Take the rows of the slots before one, in their order.
-    pub fn take_before(&mut self, slot: u64) -> Vec<SlotRow> {
-        let count = slot.saturating_sub(self.first).min(self.rows.len() as u64);
-        self.first += count;
-        self.rows.drain(..count as usize).flatten().collect()
-    }
-}
-
-/// Rows about the blocks that may still be heard of.
-#[derive(Debug, Default)]
-pub struct BlockRows {
-    first: BlockNumber,
-    rows: VecDeque<Option<Box<BlockRow>>>,
-    /// Lines about blocks whose rows are closed.
-    pub too_late: u64,
-}
-
-impl BlockRows {
-    fn of(&mut self, block: BlockNumber) -> Option<&mut BlockRow> {
-        let Some(place) = block.checked_sub(self.first) else {
-            self.too_late += 1;
-            return None;
-        };
-        let place = place as usize;
-        if place >= self.rows.len() {
-            self.rows.resize_with(place + 1, || None);
-        }
-        Some(self.rows[place].get_or_insert_default())
-    }
-
-    /// Close the row of the oldest block.
-    pub fn take(&mut self, block: BlockNumber) -> Option<Box<BlockRow>> {
-        debug_assert_eq!(block, self.first);
-        self.first = block + 1;
-        self.rows.pop_front().flatten()
-    }
 }
 
 /// The transactions of a mempool: those with numbers from `low` to before `high`.
@@ -222,7 +164,7 @@ impl Host {
             started_ns: 0,
             last_adoption_ns: i64::MIN,
             slots: SlotRows::default(),
-            blocks: BlockRows { first: GENESIS + 1, ..BlockRows::default() },
+            blocks: BlockRows::beginning_with(GENESIS + 1),
             stamp: Stamp::default(),
             line_number: 0,
             line_draws: draws,

@@ -18,6 +18,7 @@ mod message;
 pub mod order;
 mod plan;
 mod resources;
+mod rows;
 mod run;
 mod say;
 mod sink;
