@@ -8,6 +8,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NODE_VERSIONS := v0.38.17 v1.0.1
+# Tests of networks that run side by side: a network waits for its blocks most of the time.
+NETWORKS := $(shell echo $$(( $$(nproc) + 1 )))
 
 export CARGO_TARGET_DIR := $(CACHE)/target
 export UV_CACHE_DIR := $(CACHE)/uv
@@ -55,7 +57,7 @@ test-rust: ## unit, property and socket tests of the crates
 
 test-python: setup ## unit tests, oracles and real nodes on all cores, then what needs the machine to itself
 	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit
-	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not quiet' tests/oracle tests/real
+	$(BIN)/python -m pytest --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real
 	$(BIN)/python -m pytest -m quiet tests/oracle tests/real
 
 format: setup ## rewrite the sources as `check` wants them
