@@ -23,16 +23,8 @@ from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.loading import machine_facts
-from chainmark.systems.qualifying import (
-    QaMade,
-    QaOrder,
-    QualifiableSystem,
-    Qualifier,
-    ScenarioMade,
-    Step,
-    qualifiable,
-    read_plan,
-)
+from chainmark.systems.qa_plans import QualifiableSystem, qualifiable, read_plan
+from chainmark.systems.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade, Step
 from chainmark.systems.runner import Arm, Repetition, tool_version
 from chainmark.systems.sweeping import FRESH_NETWORKS, GRID_ORDER, swept
 

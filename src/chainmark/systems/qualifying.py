@@ -1,16 +1,14 @@
-"""The qualification of a release by any system: its plan read, executed run by run, and gone on with."""
+"""The qualification of a release by any system: its plan executed run by run, and gone on with."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import psutil
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentPlace, Subject
@@ -18,96 +16,15 @@ from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, Sid
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import LaunchableSystem, Order, System
+from chainmark.systems.base import Order
 from chainmark.systems.profiles import read_profile
+from chainmark.systems.qa_plans import QualifiableSystem
 from chainmark.systems.runner import Lab, Listener, failed_gates, new_experiment_id, utc_now
 from chainmark.systems.sweeping import grid_steps, swept
 
 EXPERIMENT_SCHEMA = 1
 _CORES = "cores:"
 _MEMORY = "memory:"
-
-
-@runtime_checkable
-class QualifiableSystem(LaunchableSystem, Protocol):
-    """A system with plans for the qualification of its releases."""
-
-    def qa_plans(self) -> list[str]:
-        """The names of the shipped plans, the quickest first."""
-
-    def qa_plan(self, name: str) -> Mapping[str, object]:
-        """The content of a shipped plan, plots and all."""
-
-    def qa_plots(self) -> Sequence[Mapping[str, object]]:
-        """The plots that published reports show, for plans that bring none of their own."""
-
-    def lacking(self, need: str, versions: Sequence[str]) -> str:
-        """What of a need this machine or one of the versions that use it does not have, in a clause; "" if nothing."""
-
-    def commit(self, version: str) -> str:
-        """The commit that a version was made of; "" where that is not known."""
-
-    def expected_seconds(self, profile: BaseModel) -> float:
-        """About how long one run of a profile takes on an idle machine."""
-
-
-def qualifiable(system: System) -> QualifiableSystem:
-    """The same system as one whose releases can be qualified.
-
-    Raises:
-        UsageError: it has no plan.
-    """
-    if isinstance(system, QualifiableSystem):
-        return system
-    raise UsageError(
-        f"chainmark has no plan to qualify a release of `{system.name}`",
-        f"`chainmark metrics {system.name}` shows what it measures",
-    )
-
-
-def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
-    """A shipped plan, or one from a TOML file.
-
-    Raises:
-        UsageError: there is none, or it cannot be used; the sentence names what is wrong.
-    """
-    path = Path(reference)
-    if reference in system.qa_plans():
-        content: dict[str, Any] = dict(system.qa_plan(reference))
-    elif path.is_file():
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"the plan {path} is not valid TOML: {error}") from error
-    else:
-        known = ", ".join(system.qa_plans())
-        raise UsageError(f"there is no plan `{reference}`", f"plans of `{system.name}`: {known}, or a TOML file")
-    content.setdefault("name", reference if reference in system.qa_plans() else path.stem)
-    content.setdefault("plot", list(system.qa_plots()))
-    try:
-        plan = QaPlan.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        told = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
-        raise UsageError(f"the plan `{reference}` cannot be used: {told}") from error
-    if plan.system != system.name:
-        raise UsageError(f"the plan `{reference}` is one of `{plan.system}`, not of `{system.name}`")
-    metrics = {metric.id for metric in system.catalogue().metrics}
-    stranger = next((plot for plot in plan.plots if plot.metric not in metrics), None)
-    if stranger:
-        raise UsageError(
-            f"the plot `{stranger.id}` draws `{stranger.metric}`, which `{system.name}` does not measure",
-            f"`chainmark metrics {system.name}` shows what it measures",
-        )
-    headlines = [(one.id, name) for one in plan.scenarios for name in one.headline if name not in metrics]
-    if headlines:
-        scenario, name = headlines[0]
-        raise UsageError(
-            f"the scenario `{scenario}` is told by `{name}`, which `{system.name}` does not measure",
-            f"`chainmark metrics {system.name}` shows what it measures",
-        )
-    return plan
 
 
 def in_turn(sides: int, repetitions: int) -> list[int]:

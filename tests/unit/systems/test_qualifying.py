@@ -22,7 +22,8 @@ from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.base import Execution, Order
 from chainmark.systems.cometbft.system import SYSTEM
-from chainmark.systems.qualifying import QaMade, QaOrder, Qualifier, Step, in_turn, qualifiable, read_plan
+from chainmark.systems.qa_plans import qualifiable, read_plan
+from chainmark.systems.qualifying import QaMade, QaOrder, Qualifier, Step, in_turn
 from chainmark.systems.runner import Repetition
 
 from tests.unit.compare.synthetic_runs import catalogue, frames

@@ -1,0 +1,102 @@
+"""Systems whose releases can be qualified, and the plans by which that is done, read and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ValidationError
+
+from chainmark.core.errors import UsageError
+from chainmark.core.qa_plan import QaPlan
+from chainmark.systems.base import LaunchableSystem, System
+
+
+@runtime_checkable
+class QualifiableSystem(LaunchableSystem, Protocol):
+    """A system with plans for the qualification of its releases."""
+
+    def qa_plans(self) -> list[str]:
+        """The names of the shipped plans, the quickest first."""
+
+    def qa_plan(self, name: str) -> Mapping[str, object]:
+        """The content of a shipped plan, plots and all."""
+
+    def qa_plots(self) -> Sequence[Mapping[str, object]]:
+        """The plots that published reports show, for plans that bring none of their own."""
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """What of a need this machine or one of the versions that use it does not have, in a clause; "" if nothing."""
+
+    def commit(self, version: str) -> str:
+        """The commit that a version was made of; "" where that is not known."""
+
+    def expected_seconds(self, profile: BaseModel) -> float:
+        """About how long one run of a profile takes on an idle machine."""
+
+
+def qualifiable(system: System) -> QualifiableSystem:
+    """The same system as one whose releases can be qualified.
+
+    Raises:
+        UsageError: it has no plan.
+    """
+    if isinstance(system, QualifiableSystem):
+        return system
+    raise UsageError(
+        f"chainmark has no plan to qualify a release of `{system.name}`",
+        f"`chainmark metrics {system.name}` shows what it measures",
+    )
+
+
+def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
+    """A shipped plan, or one from a TOML file.
+
+    Raises:
+        UsageError: there is none, or it cannot be used; the sentence names what is wrong.
+    """
+    content = _content(system, reference)
+    try:
+        plan = QaPlan.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        told = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
+        raise UsageError(f"the plan `{reference}` cannot be used: {told}") from error
+    if plan.system != system.name:
+        raise UsageError(f"the plan `{reference}` is one of `{plan.system}`, not of `{system.name}`")
+    _require_measured(plan, system)
+    return plan
+
+
+def _content(system: QualifiableSystem, reference: str) -> dict[str, Any]:
+    """What a plan says, with its name and its plots."""
+    path = Path(reference)
+    shipped = reference in system.qa_plans()
+    if shipped:
+        content = dict(system.qa_plan(reference))
+    elif path.is_file():
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"the plan {path} is not valid TOML: {error}") from error
+    else:
+        known = ", ".join(system.qa_plans())
+        raise UsageError(f"there is no plan `{reference}`", f"plans of `{system.name}`: {known}, or a TOML file")
+    return {"name": reference if shipped else path.stem, "plot": list(system.qa_plots()), **content}
+
+
+def _require_measured(plan: QaPlan, system: QualifiableSystem) -> None:
+    """Refuse plots and headlines of metrics that the system does not have."""
+    metrics = {metric.id for metric in system.catalogue().metrics}
+    plotted = [(f"the plot `{plot.id}` draws", plot.metric) for plot in plan.plots]
+    told = [(f"the scenario `{one.id}` is told by", name) for one in plan.scenarios for name in one.headline]
+    stranger = next(((use, name) for use, name in [*plotted, *told] if name not in metrics), None)
+    if stranger is not None:
+        use, name = stranger
+        raise UsageError(
+            f"{use} `{name}`, which `{system.name}` does not measure",
+            f"`chainmark metrics {system.name}` shows what it measures",
+        )
