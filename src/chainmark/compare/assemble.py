@@ -24,6 +24,7 @@ from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
 from chainmark.compare.trails import tails_of
 from chainmark.compare.verdict import adjust, find, problem
+from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, Comparison, DistributionRow, EffectSize, Outcome
 from chainmark.core.manifest import Gate, GateStatus
@@ -206,6 +207,8 @@ def compare(
     described = _describe_samples(catalogue, chart_sides, left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
     tails, stories = tails_of((left, right), catalogue)
+    judgements = [item.judgement for item in judged]
+    breakdowns = breakdowns_of((left, right), catalogue)
     return Comparison(
         tool_version=tool_version,
         title=f"{right.first.subject.name} {names[1]} against {names[0]}",
@@ -213,7 +216,7 @@ def compare(
         date=date,
         verdict=finding.verdict,
         sentence=finding.sentence,
-        reasons=finding.reasons,
+        reasons=[*finding.reasons, *located(judgements, breakdowns, catalogue).values()],
         advice=finding.advice,
         baseline=describe(left, names[0]),
         candidate=describe(right, names[1]),
@@ -227,12 +230,12 @@ def compare(
         changed_from_default={side: found.changed for side, found in configuration.items()},
         changed_per_node={side: found.changed_per_node for side, found in configuration.items()},
         facts=[(row.label, row.values[0], row.values[1]) for row in facts_beside([left.first, right.first])],
-        judgements=[item.judgement for item in judged],
+        judgements=judgements,
         distributions=described.distributions,
         effect_sizes=described.effect_sizes,
         charts=described.charts,
         tails=tails,
         stories=stories,
-        breakdowns=breakdowns_of((left, right), catalogue),
+        breakdowns=breakdowns,
         catalogue=catalogue,
     )

@@ -14,6 +14,7 @@ from chainmark.compare.noise import Archive
 from chainmark.compare.old_rule import incomparable_metrics, old_rule_rows, old_verdict
 from chainmark.compare.qa_plots import PlotSide, plot_of
 from chainmark.compare.sides import exclusion, joined_conditions, select
+from chainmark.compare.whereabouts import located
 from chainmark.compare.wording import counted, enumerated
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
@@ -373,7 +374,9 @@ def _reduced(comparison: Comparison) -> Comparison:
     """Without what only the comparison's own report shows: `chainmark compare` makes that of the same runs."""
     gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
     charts = [chart for chart in comparison.charts if chart.kind in _KEPT_CHARTS and chart.metric_id in gating]
-    return comparison.model_copy(update={"charts": charts, "tails": [], "stories": [], "breakdowns": []})
+    places = located(comparison.judgements, comparison.breakdowns, comparison.catalogue)
+    breakdowns = [item for item in comparison.breakdowns if item.metric_id in places]
+    return comparison.model_copy(update={"charts": charts, "tails": [], "stories": [], "breakdowns": breakdowns})
 
 
 def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:

@@ -67,12 +67,13 @@ def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> BreakdownP
         id=_id(item),
         title=f"{metric.label}, {item.key} by {item.key}",
         standing_out=f"{out} stand{'s' if out == 1 else ''} out" if out else "none stands out",
-        table=_table(comparison, item, metric),
+        table=breakdown_table(comparison, item, metric),
         note=f"Means of {units.plural(len(item.values), item.key)}{left_out}.",
     )
 
 
-def _table(comparison: Comparison, item: Breakdown, metric: Metric) -> Table:
+def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> Table:
+    """The means of both sides, value by value, and which of them stand out."""
     unit = _unit(item, metric)
     shown = [unit.of(value) for value in (*item.baseline, *item.candidate)]
     decimals = units.decimals_for(shown)

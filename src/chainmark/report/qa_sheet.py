@@ -23,6 +23,7 @@ from chainmark.report.qa_tables import (
     gates_table,
     gating_metrics,
     old_rule_table,
+    places_tables,
     runs_table,
     subjects_table,
     verdict_table,
@@ -112,7 +113,7 @@ def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
         Remarks(f"{one.id}-result", f"{one.title}: {RESULT_WORDS[one.result]}", [prose(one.sentence), *_reasons(one)]),
     ]
     if one.comparison is not None:
-        blocks += comparison_table(one, one.comparison)
+        blocks += [*comparison_table(one, one.comparison), *places_tables(one, one.comparison)]
     if one.beside:
         held = conditions_table(one, report.catalogue.conditions)
         blocks += [beside_table(one, metrics), *([held] if held else [])]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.manifest import Fact
 from chainmark.core.metric import Condition, Metric
 from chainmark.core.qa_report import Agreement, OldRuleRow, QaReport, QaScenario, ScenarioResult
+from chainmark.report.breakdown_parts import breakdown_table
 from chainmark.report.content import Emphasis, Row, RowMaker, aligned, row_label
 from chainmark.report.document import GATE_MARKS
 from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
@@ -127,6 +129,16 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
         for number, (title, found) in enumerate(parts)
         if found
     ]
+
+
+def places_tables(scenario: QaScenario, comparison: Comparison) -> list[Table]:
+    """Host by host, the metrics of which the reasons say where they changed."""
+    tables = []
+    for item in comparison.breakdowns:
+        table = breakdown_table(comparison, item, comparison.catalogue.metric(item.metric_id))
+        title = f"{table.title}, {item.key} by {item.key}"
+        tables.append(replace(table, id=f"{scenario.id}-{table.id}", title=title))
+    return tables
 
 
 def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Row], comparison: Comparison) -> Table:

@@ -397,3 +397,18 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+
+
+def with_hosts(means: dict[str, float], run: SyntheticRun) -> SyntheticRun:
+    """The run with each node's CPU changed to a value of its own."""
+    seconds = 30
+    frame = pl.DataFrame({
+        "node": np.repeat(list(means), seconds), "time_s": np.tile(np.arange(seconds, dtype=float), len(means)),
+        "cpu_cores": np.repeat(list(means.values()), seconds) + np.tile(np.linspace(-1e-6, 1e-6, seconds), len(means)),
+    })  # fmt: skip
+    populations = [
+        population.model_copy(update={"breakdowns": ["node"]}) if population.id == "node_second" else population
+        for population in run.catalogue.populations
+    ]
+    changed = run.catalogue.model_copy(update={"populations": populations})
+    return SyntheticRun(run.manifest, changed, {**run.frames, "node_second": frame})

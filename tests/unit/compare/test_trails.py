@@ -19,7 +19,7 @@ from chainmark.core.metric import Better
 from chainmark.store.runs import SealedRun, Store
 from chainmark.store.stories import Follower
 
-from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.compare.synthetic_runs import sides, with_hosts
 from tests.unit.store.trail_runs import SLOW, SLOW_FACTOR, Lives, catalogue, key_of, sealed
 
 HOSTS, BLOCKS = 8, 12
@@ -115,21 +115,6 @@ def test_the_host_that_is_slow_stands_out(comparison: Comparison, runs: tuple[Se
     assert found.change == pytest.approx(change, rel=1e-3)
 
 
-def _with_hosts(means: dict[str, float], run: SyntheticRun) -> SyntheticRun:
-    """The run with each node's CPU changed to a value of its own."""
-    seconds = 30
-    frame = pl.DataFrame({
-        "node": np.repeat(list(means), seconds), "time_s": np.tile(np.arange(seconds, dtype=float), len(means)),
-        "cpu_cores": np.repeat(list(means.values()), seconds) + np.tile(np.linspace(-1e-6, 1e-6, seconds), len(means)),
-    })  # fmt: skip
-    populations = [
-        population.model_copy(update={"breakdowns": ["node"]}) if population.id == "node_second" else population
-        for population in run.catalogue.populations
-    ]
-    changed = run.catalogue.model_copy(update={"populations": populations})
-    return SyntheticRun(run.manifest, changed, {**run.frames, "node_second": frame})
-
-
 @given(
     usual=st.lists(st.floats(0.95, 1.05), min_size=6, max_size=12),
     wild=st.floats(2.0, 50.0),
@@ -185,7 +170,7 @@ def test_many_hosts_are_bounded_and_the_odd_ones_are_kept() -> None:
     baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
     means = {f"node-{index:03d}": 1.0 + 0.0001 * (index % 7) for index in range(3 * MOST_VALUES)}
     means["node-100"] = 9.0
-    found = compare([_with_hosts(means, baseline)], [_with_hosts(means, candidate)], tool_version="0").breakdowns
+    found = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0").breakdowns
     cpu = next(item for item in found if item.metric_id == "cpu_cores")
     assert (len(cpu.values), cpu.left_out) == (MOST_VALUES, 2 * MOST_VALUES)
     assert cpu.values[0] == "node-100"
@@ -195,7 +180,7 @@ def test_many_hosts_are_bounded_and_the_odd_ones_are_kept() -> None:
 def test_four_hosts_are_too_few_to_call_one_odd() -> None:
     baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
     means = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 5.0}
-    found = compare([_with_hosts(means, baseline)], [_with_hosts(means, candidate)], tool_version="0").breakdowns
+    found = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0").breakdowns
     cpu = next(item for item in found if item.metric_id == "cpu_cores")
     assert set(cpu.stands_out) == {""}
     assert cpu.z == [None] * 4

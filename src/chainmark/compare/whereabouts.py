@@ -1,0 +1,75 @@
+"""Where a change happened: on every host alike, or on some of them, which are then named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.compare.wording import enumerated, margin_of, name_of
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Breakdown, Judgement, Scale
+from chainmark.core.metric import Metric
+
+MOST_NAMED = 4
+
+
+def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], catalogue: Catalogue) -> dict[str, str]:
+    """Where the gating metrics changed that did so by more than their margins.
+
+    Args:
+        judgements: of all metrics.
+        breakdowns: of the same comparison; of each metric the first counts.
+        catalogue: for the names of the metrics.
+
+    Returns:
+        By metric a sentence: "RSS per node, host by host and by means alone: seed0 (+142 %) changed by more than the
+        margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this decides nothing.
+    """
+    first = {item.metric_id: item for item in reversed(breakdowns)}
+    found: dict[str, str] = {}
+    for judgement in judgements:
+        item = first.get(judgement.metric_id)
+        if item is None or not judgement.gating or item.metric_id in found or item.scale is not judgement.scale:
+            continue
+        if _is_beyond(judgement.change, judgement) and (sentence := _sentence(judgement, item, catalogue)):
+            found[item.metric_id] = sentence
+    return found
+
+
+def _is_beyond(change: float | None, judgement: Judgement) -> bool:
+    """Whether a change leaves the margin on the side on which the whole metric's change lies."""
+    low, high, whole = judgement.margin_low, judgement.margin_high, judgement.change
+    if change is None or whole is None or low is None or high is None:
+        return False
+    return change > high if whole > 0.0 else change < low
+
+
+def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> str:
+    metric = catalogue.metric(item.metric_id)
+    changes = {name: change for name, change in zip(item.values, item.change, strict=True) if change is not None}
+    beyond = [name for name in changes if _is_beyond(changes[name], judgement)]
+    others = [change for name, change in changes.items() if name not in beyond]
+    if len(changes) < 2 or not beyond:
+        return ""
+    start = f"{name_of(catalogue, judgement)}, {item.key} by {item.key} and by means alone: "
+    by_more = f"changed by more than the margin of {margin_of(judgement, metric)}"
+    if not others:
+        return f"{start}all {len(changes)} {by_more}, {_range(list(changes.values()), judgement, metric)}"
+    beyond.sort(key=lambda name: (-abs(changes[name]), name))
+    named = [f"{name} ({_range([changes[name]], judgement, metric)})" for name in beyond[:MOST_NAMED]]
+    who = enumerated(named)
+    if len(beyond) > MOST_NAMED:
+        who = f"{len(beyond)} of {len(changes)}, most of all {who},"
+    listed = f" of the {len(changes)} listed" if item.left_out else ""
+    return f"{start}{who} {by_more}, the other {len(others)}{listed} by {_range(others, judgement, metric)}"
+
+
+def _range(changes: Sequence[float], judgement: Judgement, metric: Metric) -> str:
+    """From the least to the greatest change; one of them alone."""
+    low, high = min(changes), max(changes)
+    if judgement.scale is Scale.RELATIVE:
+        return units.percent(low) if low == high else units.percent_interval(low, high)
+    shown = units.display_unit(metric.unit, [judgement.baseline.value, judgement.candidate.value])
+    decimals = units.decimals_for([low * shown.factor, high * shown.factor])
+    numbers = [units.number(value * shown.factor, decimals, signed=True) for value in dict.fromkeys((low, high))]
+    return f"{' … '.join(numbers)} {units.symbol_of_change(shown)}".rstrip()

@@ -1,0 +1,73 @@
+"""A change that happened on some hosts only is told with their names, and one that happened on all of them as such."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.compare import compare
+from chainmark.compare.whereabouts import MOST_NAMED, located
+from chainmark.core.comparison import Comparison, Scale
+
+from tests.unit.compare.synthetic_runs import sides, with_hosts
+
+HOSTS = [f"node{index}" for index in range(8)]
+USUAL = dict.fromkeys(HOSTS, 0.1)
+
+
+def _compared(candidate: dict[str, float], baseline: dict[str, float] = USUAL) -> Comparison:
+    left, right = sides(repetitions=3, seconds=30)
+    return compare(
+        [with_hosts(baseline, run) for run in left], [with_hosts(candidate, run) for run in right], tool_version="0"
+    )
+
+
+def _told(comparison: Comparison) -> list[str]:
+    return [reason for reason in comparison.reasons if "node by node" in reason]
+
+
+def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
+    """A mean over all nodes says that a release needs more memory; who runs it must know that only seeds do."""
+    told = _told(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
+    assert told == [
+        "CPU, node by node and by means alone: node1 (+200 %) and node6 (+120 %) changed by more than the margin of "
+        "10 %, the other 6 by −1.0 … 0.0 %"
+    ]
+
+
+def test_a_change_of_all_hosts_is_told_as_such() -> None:
+    told = _told(_compared({host: 0.12 + 0.001 * index for index, host in enumerate(HOSTS)}))
+    assert told == [
+        "CPU, node by node and by means alone: all 8 changed by more than the margin of 10 %, +20.0 … +27.0 %"
+    ]  # fmt: skip
+
+
+def test_of_many_hosts_those_that_changed_most_are_named() -> None:
+    (told,) = _told(_compared({host: 0.1 + 0.02 * index for index, host in enumerate(HOSTS)}))
+    assert "7 of 8, most of all node7 (+140 %), node6 (+120 %)" in told
+    assert told.count("(") == MOST_NAMED
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.05, 0.95])
+def test_nothing_is_said_of_a_change_within_the_margin(factor: float) -> None:
+    """One host's noise must not be told where the metric itself has not changed."""
+    assert _told(_compared(dict.fromkeys(HOSTS, 0.1 * factor) | {"node3": 0.112 * factor})) == []
+
+
+def test_hosts_that_changed_the_other_way_are_among_the_others() -> None:
+    (told,) = _told(_compared({**USUAL, "node0": 0.5, "node7": 0.05}))
+    assert "node0 (+400 %) changed by more" in told
+    assert told.endswith("the other 7 by −50.0 … 0.0 %")
+
+
+def test_a_host_that_only_one_side_has_is_not_compared() -> None:
+    (told,) = _told(_compared({**USUAL, "node0": 0.9, "node9": 5.0}))
+    assert "node9" not in told
+    assert "the other 7 by" in told
+
+
+def test_what_is_not_judged_is_not_located() -> None:
+    comparison = _compared({**USUAL, "node1": 0.4})
+    diagnostics = [item.model_copy(update={"gating": False}) for item in comparison.judgements]
+    assert located(diagnostics, comparison.breakdowns, comparison.catalogue) == {}
+    absolute = [item.model_copy(update={"scale": Scale.ABSOLUTE}) for item in comparison.breakdowns]
+    assert located(comparison.judgements, absolute, comparison.catalogue) == {}
