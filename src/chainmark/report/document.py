@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, Comparison, RunEntry, Side, Verdict
-from chainmark.core.manifest import Change, Gate, GateStatus
+from chainmark.core.manifest import Change, Gate, GateStatus, Incident
 from chainmark.core.metric import Metric
 from chainmark.report.breakdown_parts import capped, outlier_sentences
 from chainmark.report.content import (
@@ -383,7 +383,9 @@ def _run_row(side: Side, run: RunEntry) -> RunRow:
         place=_place(run),
         excluded_because=run.excluded_because or "",
         gates="; ".join([f"{met} of {len(run.gates)} met", *others]),
-        incidents=[f"{units.utc_of_nanoseconds(item.time_ns)}: {item.what}" for item in run.incidents],
+        incidents=[
+            f"{units.utc_of_nanoseconds(item.time_ns)}: {item.what}" for item in run.incidents if not item.planned
+        ],
         warnings=run.warnings,
     )
 
@@ -497,11 +499,18 @@ def validity_summary(comparison: Comparison) -> list[str]:
         lines.append(f"{excluded} of {units.plural(len(runs), 'run')} excluded, by a gate; the reasons are below.")
     elif runs:
         lines.append(f"None of {units.plural(len(runs), 'run')} was excluded.")
-    incidents = sum(len(run.incidents) for _, run in runs)
-    lines.append(
-        f"{units.plural(incidents, 'incident')} during the runs." if incidents else "No incident was recorded."
-    )
+    lines += _incident_lines([incident for _, run in runs for incident in run.incidents])
     lines += _difference_lines(comparison)
+    return lines
+
+
+def _incident_lines(incidents: Sequence[Incident]) -> list[str]:
+    """What happened, and, apart from that, what was made to happen."""
+    planned = sum(incident.planned for incident in incidents)
+    surprises = len(incidents) - planned
+    lines = [f"{units.plural(surprises, 'incident')} during the runs." if surprises else "No incident was recorded."]
+    if planned:
+        lines.append(f"{units.plural(planned, 'planned event')}, as the profile asks; the runs' manifests list them.")
     return lines
 
 

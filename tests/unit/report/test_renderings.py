@@ -16,6 +16,7 @@ import typst
 from rich.console import Console
 
 from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Outcome, SideValue, Verdict
+from chainmark.core.manifest import Incident
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.report.charts import chart_context, chart_drawing, chart_points, chart_svg
 from chainmark.report.content import RowMaker
@@ -194,6 +195,23 @@ def test_the_terminal_says_what_a_reader_must_know_before_believing_the_table() 
     assert "→ 3 runs a side suffice" in text
     assert "diagnostic metrics moved" not in text  # nothing may be concluded from runs that cannot be compared
     assert "2 of 4 diagnostic metrics moved (q = 0.05): p2p bytes sent +14.2 %" in terminal(sample(), 160)
+
+
+@pytest.mark.parametrize("render", TEXTS)
+def test_what_the_profile_asked_for_is_no_incident(render: Callable[[Comparison], str]) -> None:
+    """A node that was killed on purpose must not look like one that died; that it was is told all the same."""
+    comparison = sample()
+    incidents = [
+        Incident(time_ns=1_795_255_800_000_000_000, what="planned: node3 was killed", planned=True),
+        Incident(time_ns=1_795_255_805_000_000_000, what="node1 dropped a peer"),
+    ]
+    comparison.candidate.runs[0].incidents = incidents
+    text = render(comparison)
+    if render is not terminal:  # which has no room for what was in order
+        assert "1 incident during the runs" in text
+        assert "1 planned event, as the profile asks" in text
+    assert "2026-11-21 10:10:05 UTC: node1 dropped a peer" in text
+    assert "10:10:00 UTC: planned" not in text
 
 
 def test_a_change_that_means_nothing_is_quiet() -> None:
