@@ -496,14 +496,20 @@ def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
     return [
         f"Plan “{made.plan.name}”: {made.plan.description}",
         f"{counted(runs, 'run')} on one machine, each on a fresh network and each sealed with everything that was "
-        f"collected; {invalid} of them {'was' if invalid == 1 else 'were'} invalid by a gate and "
-        f"{'is' if invalid == 1 else 'are'} not counted.",
+        f"collected; {_invalid_told(invalid)}.",
         "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
         "both alike.",
         "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
         "against one margin for each metric: 10 %, or the metric's own where that is larger.",
         f"Seed {made.seed}; a run's seed is that plus its place.",
     ]
+
+
+def _invalid_told(invalid: int) -> str:
+    if not invalid:
+        return "none of them was invalid by a gate"
+    were, are = ("was", "is") if invalid == 1 else ("were", "are")
+    return f"{invalid} of them {were} invalid by a gate and {are} not counted"
 
 
 def _verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
