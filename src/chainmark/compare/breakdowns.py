@@ -180,10 +180,12 @@ def _breakdown(metric: Metric, key: str, left: Means, right: Means) -> Breakdown
     score = {name: max((spread.scores[name] for spread in spreads if name in spread.scores), default=None)
              for name in names}  # fmt: skip
     out = {name: _where(name, spreads) for name in names}
-    names.sort(key=lambda name: (not out[name], -(score[name] or 0.0), name))
-    shown = names[:MOST_VALUES]
     positive = all(mean > 0.0 for side in (left, right) for mean, _ in side.of.values())
     ratio = metric.kind is Kind.POSITIVE and positive
+    change = {name: _change(left, right, name, ratio=ratio) for name in names}
+    least = metric.margin if ratio else metric.floor
+    names.sort(key=lambda name: (not out[name], abs(change[name] or 0.0) <= least, -(score[name] or 0.0), name))
+    shown = names[:MOST_VALUES]
     return Breakdown(
         metric_id=metric.id,
         key=key,
@@ -193,7 +195,7 @@ def _breakdown(metric: Metric, key: str, left: Means, right: Means) -> Breakdown
         candidate=[_mean(right, name) for name in shown],
         baseline_n=[left.of.get(name, (0.0, 0))[1] for name in shown],
         candidate_n=[right.of.get(name, (0.0, 0))[1] for name in shown],
-        change=[_change(left, right, name, ratio=ratio) for name in shown],
+        change=[change[name] for name in shown],
         z=[_rounded(score[name]) for name in shown],
         stands_out=[out[name] for name in shown],
         median_baseline=_rounded(spreads[0].median),

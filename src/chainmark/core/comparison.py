@@ -254,7 +254,8 @@ class Breakdown(BaseModel):
             and a distance from the median above the metric's margin and floor and above three standard errors of
             its mean (by the spread of its own samples, or that of all values' if it is wider).
         median_baseline, median_candidate: of the values' means.
-        left_out: values that are not listed because there are too many; none of them stands out more.
+        left_out: values that are not listed because there are too many; those come first that stand out, then those
+            that changed by more than the metric's margin (its floor, where changes are absolute).
     """
 
     metric_id: str

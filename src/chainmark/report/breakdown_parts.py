@@ -62,7 +62,11 @@ def _unit(item: Breakdown, metric: Metric) -> units.DisplayUnit:
 
 def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> BreakdownPart:
     out = sum(bool(where) for where in item.stands_out)
-    left_out = f"; {units.count(item.left_out)} more, nearer to the median, are not listed" if item.left_out else ""
+    left_out = (
+        f"; {units.count(item.left_out)} more, nearer to the median and less changed, are not listed"
+        if item.left_out
+        else ""
+    )
     return BreakdownPart(
         id=_id(item),
         title=f"{metric.label}, {item.key} by {item.key}",

@@ -53,6 +53,15 @@ def test_nothing_is_said_of_a_change_within_the_margin(factor: float) -> None:
     assert _told(_compared(dict.fromkeys(HOSTS, 0.1 * factor) | {"node3": 0.112 * factor})) == []
 
 
+def test_the_only_one_of_two_hundred_hosts_that_changed_is_listed() -> None:
+    """It was like many others and still is, so that nothing but its change tells it from them."""
+    before = {f"node{index:03d}": 0.0915 + 0.017 * index / 199 for index in range(200)} | {"node150": 0.0953}
+    comparison = _compared({**before, "node150": 0.1051}, before)
+    cpu = next(item for item in comparison.breakdowns if item.metric_id == "cpu_cores")
+    assert cpu.left_out > 100
+    assert cpu.values[0] == "node150"
+
+
 def test_hosts_that_changed_the_other_way_are_among_the_others() -> None:
     (told,) = _told(_compared({**USUAL, "node0": 0.5, "node7": 0.05}))
     assert "node0 (+400 %) changed by more" in told
