@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chainmark.compare.wording import enumerated, margin_of, name_of
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Breakdown, Judgement, Scale
+from chainmark.core.comparison import Breakdown, Judgement, Outcome, Scale
 from chainmark.core.metric import Metric
 
 MOST_NAMED = 4
@@ -17,23 +17,43 @@ def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], ca
     """Where the gating metrics changed that did so by more than their margins.
 
     Args:
-        judgements: of all metrics.
-        breakdowns: of the same comparison; of each metric the first counts.
-        catalogue: for the names of the metrics.
+        judgements: of all metrics. One counts if its interval is clear of no change; where a side has a single run,
+            only if it is worse or better: of noise nobody should look for the place.
+        breakdowns: of the same comparison; of each metric the first counts that is by a fixed set of hosts, measured
+            all the time: blocks by their forger are other blocks in every run.
+        catalogue: for the names of the metrics, and for what is fixed.
 
     Returns:
         By metric a sentence: "RSS per node, host by host and by means alone: seed0 (+142 %) changed by more than the
         margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this decides nothing.
     """
-    first = {item.metric_id: item for item in reversed(breakdowns)}
+    first = {item.metric_id: item for item in reversed(breakdowns) if _is_fixed(item, catalogue)}
     found: dict[str, str] = {}
     for judgement in judgements:
         item = first.get(judgement.metric_id)
         if item is None or not judgement.gating or item.metric_id in found or item.scale is not judgement.scale:
             continue
-        if _is_beyond(judgement.change, judgement) and (sentence := _sentence(judgement, item, catalogue)):
+        if (
+            _is_sure(judgement)
+            and _is_beyond(judgement.change, judgement)
+            and (sentence := _sentence(judgement, item, catalogue))
+        ):
             found[item.metric_id] = sentence
     return found
+
+
+def _is_fixed(item: Breakdown, catalogue: Catalogue) -> bool:
+    metric = catalogue.metric(item.metric_id)
+    return item.key in catalogue.population(metric.population).average_over
+
+
+def _is_sure(judgement: Judgement) -> bool:
+    """Whether there is a change at all, by more than one run a side or by the metric's outcome."""
+    low, high = judgement.low, judgement.high
+    if low is None or high is None or low <= 0.0 <= high:
+        return False
+    runs = min(len(judgement.baseline.per_run), len(judgement.candidate.per_run))
+    return runs > 1 or judgement.outcome in {Outcome.WORSE, Outcome.BETTER}
 
 
 def _is_beyond(change: float | None, judgement: Judgement) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from chainmark.compare import compare
 from chainmark.compare.whereabouts import MOST_NAMED, located
-from chainmark.core.comparison import Comparison, Scale
+from chainmark.core.comparison import Comparison, Outcome, Scale
 
 from tests.unit.compare.synthetic_runs import sides, with_hosts
 
@@ -80,3 +80,18 @@ def test_what_is_not_judged_is_not_located() -> None:
     assert located(diagnostics, comparison.breakdowns, comparison.catalogue) == {}
     absolute = [item.model_copy(update={"scale": Scale.ABSOLUTE}) for item in comparison.breakdowns]
     assert located(comparison.judgements, absolute, comparison.catalogue) == {}
+
+
+def test_of_noise_no_place_is_told() -> None:
+    """Whatever differs most by chance would be named, and somebody would go and look at it."""
+    comparison = _compared({**USUAL, "node1": 0.4})
+    found = next(item for item in comparison.judgements if item.metric_id == "cpu_cores")
+    assert located([found], comparison.breakdowns, comparison.catalogue)
+    unclear = found.model_copy(update={"low": -0.1, "outcome": Outcome.INCONCLUSIVE})
+    assert located([unclear], comparison.breakdowns, comparison.catalogue) == {}
+    single = {side: value.model_copy(update={"per_run": value.per_run[:1]})
+              for side, value in (("baseline", found.baseline), ("candidate", found.candidate))}  # fmt: skip
+    undecided = found.model_copy(update={**single, "outcome": Outcome.INCONCLUSIVE})
+    assert located([undecided], comparison.breakdowns, comparison.catalogue) == {}
+    worse = found.model_copy(update={**single, "outcome": Outcome.WORSE})
+    assert located([worse], comparison.breakdowns, comparison.catalogue)
