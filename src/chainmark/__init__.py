@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chainmark.compare.saturation import saturation_report
     from chainmark.compare.side_by_side import compare_side_by_side
     from chainmark.core.catalogue import Catalogue
-    from chainmark.core.comparison import Comparison, Outcome, Verdict
+    from chainmark.core.comparison import Comparison, Outcome
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.load_report import LoadReport
     from chainmark.core.manifest import Manifest
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from chainmark.core.qa_report import QaReport
     from chainmark.core.saturation import SaturationReport
     from chainmark.core.side_by_side import SideBySide
+    from chainmark.core.verdict import Verdict
     from chainmark.report import (
-        junit_xml,
         render_html,
+        render_junit,
         render_markdown,
         render_page,
         render_pdf,
@@ -65,9 +66,9 @@ __all__ = [
     "compare_runs",
     "compare_side_by_side",
     "data_directory",
-    "junit_xml",
     "qa_report",
     "render_html",
+    "render_junit",
     "render_markdown",
     "render_page",
     "render_pdf",
@@ -93,7 +94,7 @@ _HOMES = {
     "chainmark.core.saturation": ["SaturationReport"],
     "chainmark.core.side_by_side": ["SideBySide"],
     "chainmark.report": [
-        "junit_xml",
+        "render_junit",
         "render_html",
         "render_markdown",
         "render_page",

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from junitparser import Failure, JUnitXml, Skipped, TestSuite
 
 from chainmark.core.load_report import LoadReport
-from chainmark.core.load_verdict import LoadVerdict, rulings
-from chainmark.report.junit import junit_xml
+from chainmark.core.load_verdict import rulings
+from chainmark.core.verdict import Verdict
+from chainmark.report.render import render_junit
 
 from tests.unit.report.load_samples import bare, endpoint, report, target, with_answer
 
@@ -53,7 +54,7 @@ def _plain(name: str) -> str:
 
 def _checked(made: LoadReport) -> JUnitXml:
     """Read, counted anew by the reader, and compared with the document and with the load test."""
-    document = junit_xml(made)
+    document = render_junit(made)
     whole = JUnitXml.fromstring(document.encode())
     suites = list(whole)
     assert len(suites) == len(made.targets)
@@ -72,8 +73,8 @@ def _checked(made: LoadReport) -> JUnitXml:
         own = [one for one in ruled if one.number == number]
         failing = [case.name for case in cases if any(isinstance(one, Failure) for one in case.result)]
         passing = [case.name for case in cases if not case.result]
-        assert failing == [_plain(one.name) for one in own if one.verdict is LoadVerdict.MISSED and one.gates]
-        assert passing == [_plain(one.name) for one in own if one.verdict is LoadVerdict.MET]
+        assert failing == [_plain(one.name) for one in own if one.verdict is Verdict.FAIL and one.gates]
+        assert passing == [_plain(one.name) for one in own if one.verdict is Verdict.PASS]
         assert all(one.message for case in cases for one in case.result if isinstance(one, Failure | Skipped))
         datetime.fromisoformat(suite.timestamp)
     return whole
@@ -87,7 +88,7 @@ def test_the_reader_counts_what_the_document_says(shape: str) -> None:
 def test_the_shapes_are_what_they_are_called() -> None:
     """Without it, all of them could be of one kind."""
     counts = {name: (whole.tests, whole.failures, whole.skipped) for name, made in SHAPES.items()
-              for whole in [JUnitXml.fromstring(junit_xml(made).encode())]}  # fmt: skip
+              for whole in [JUnitXml.fromstring(render_junit(made).encode())]}  # fmt: skip
     assert counts["passed"] == (2, 0, 1)
     assert counts["failed"] == (2, 1, 1)
     assert counts["undecided"] == (2, 0, 2)

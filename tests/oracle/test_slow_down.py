@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from chainmark.compare.assemble import compare
-from chainmark.core.comparison import Comparison, Outcome, Verdict
+from chainmark.core.comparison import Comparison, Outcome
+from chainmark.core.verdict import Verdict
 from chainmark.store.runs import SealedRun
 
 from tests.oracle.cluster_runs import generate, ingest

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.core.qa_report import QaReport, ScenarioResult
+from chainmark.core.qa_report import QaReport
+from chainmark.core.verdict import Verdict
 
 from tests.support import Lab, Started, wait_until
 
@@ -85,7 +86,7 @@ def test_broken_off_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path, numb
     assert fixed.comparison is not None
     assert {plot.id for plot in fixed.plots} == {"latencies", "peers", "memory", "total_txs_rate"}
     assert {line.side for plot in fixed.plots for line in plot.chart.lines} == {"v0.38.17", "v1.0.1"}
-    assert huge.result is ScenarioResult.NOT_RUN
+    assert huge.result is Verdict.NOT_RUN
     assert "100000 processors" in resumed.stdout
     page = names["md"].read_text(encoding="utf-8")
     assert all((tmp_path / "qa-figures" / f"{fixed.id}-{plot.id}.svg").is_file() for plot in fixed.plots)

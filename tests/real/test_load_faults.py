@@ -12,7 +12,7 @@ import pytest
 from chainmark.capacity.model import Target, Tls
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.core.load_report import ErrorEntry, StepEntry
-from chainmark.core.load_verdict import exit_code, verdict
+from chainmark.core.load_verdict import verdict
 from chainmark.core.progress import Silent
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import ServedSystem, ServiceOrder
@@ -55,7 +55,7 @@ def _steps(test: LoadTest) -> list[StepEntry]:
 
 
 def _exit_code(test: LoadTest) -> ExitCode:
-    return exit_code(verdict(test.report)[0])
+    return verdict(test.report)[0].exit_code
 
 
 def _failing(reply: Reply, tmp_path: Path, nth: int = 5) -> tuple[LoadTest, list[ErrorEntry]]:

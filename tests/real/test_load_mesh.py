@@ -11,9 +11,9 @@ import pytest
 import chainmark
 from chainmark.capacity.model import Target
 from chainmark.cli.load import at_levels_of
-from chainmark.core.comparison import Verdict
 from chainmark.core.load_report import EndpointEntry
 from chainmark.core.progress import Silent
+from chainmark.core.verdict import Verdict
 from chainmark.report.render import render_markdown
 from chainmark.store.runs import Store
 from chainmark.systems.base import ServiceOrder

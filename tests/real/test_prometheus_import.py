@@ -17,10 +17,11 @@ import zstandard
 from typer.testing import Result
 
 from chainmark import compare_runs
-from chainmark.core.comparison import Outcome, Verdict
+from chainmark.core.comparison import Outcome
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Status
 from chainmark.core.times import NS
+from chainmark.core.verdict import Verdict
 from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, ServerError, read_kept
 from chainmark.stats.extrapolated_rate import extrapolated_rate
 from chainmark.store.runs import SealedRun, Store

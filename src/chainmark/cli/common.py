@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 import chainmark
 from chainmark.cli.console import err, out, print_json
-from chainmark.core.comparison import Verdict
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.qa_report import QaReport
 from chainmark.store.files import json_bytes, write_bytes
@@ -27,17 +26,12 @@ if TYPE_CHECKING:
     # The renderers take seconds to load, and most commands need none.
     from chainmark.report.render import Document
 
-EXIT_CODES = {
-    Verdict.PASS: ExitCode.DONE,
-    Verdict.FAIL: ExitCode.FAIL,
-    Verdict.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-    Verdict.INVALID: ExitCode.INVALID,
-}
 _LISTED = 3
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write the report as PDF.")]
 Markdown = Annotated[Path | None, typer.Option("--md", help="Write the report as Markdown for a pull request.")]
+Junit = Annotated[Path | None, typer.Option("--junit", help="Write what was judged as JUnit XML for a pipeline.")]
 JsonFile = Annotated[Path | None, typer.Option("--json-file", help="Write the JSON that every report is made from.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines on stdout.")]
 Settings = Annotated[
@@ -53,6 +47,7 @@ class Output(BaseModel):
     html: Path | None = None
     pdf: Path | None = None
     markdown: Path | None = None
+    junit: Path | None = None
     json_file: Path | None = None
     as_json: bool = False
 
@@ -81,7 +76,7 @@ class Output(BaseModel):
 
     def numbered(self, number: int) -> Output:
         """The same for one of several results, each with files of its own."""
-        names = ("html", "pdf", "markdown", "json_file")
+        names = ("html", "pdf", "markdown", "junit", "json_file")
         paths = {name: numbered(path, number) for name in names if (path := getattr(self, name)) is not None}
         return self.model_copy(update=paths)
 
@@ -91,6 +86,7 @@ class Output(BaseModel):
             (self.html, lambda: chainmark.render_html(document).encode()),
             (self.pdf, lambda: chainmark.render_pdf(document)),
             (self.markdown, lambda: self._page(document).encode()),
+            (self.junit, lambda: chainmark.render_junit(document).encode()),
             (self.json_file, lambda: json_bytes(document)),
         ]
         written = []
@@ -117,9 +113,14 @@ def numbered(path: Path, number: int) -> Path:
 
 
 def _output(
-    html: Html = None, pdf: Pdf = None, md: Markdown = None, json_file: JsonFile = None, as_json: AsJson = False
+    html: Html = None,
+    pdf: Pdf = None,
+    md: Markdown = None,
+    junit: Junit = None,
+    json_file: JsonFile = None,
+    as_json: AsJson = False,
 ) -> Output:
-    return Output(html=html, pdf=pdf, markdown=md, json_file=json_file, as_json=as_json)
+    return Output(html=html, pdf=pdf, markdown=md, junit=junit, json_file=json_file, as_json=as_json)
 
 
 def shows_result(command: Callable[..., None]) -> Callable[..., None]:
@@ -177,11 +178,11 @@ def compare_and_report(baseline: Sequence[SealedRun], candidate: Sequence[Sealed
     # Through the public API, which loads scipy and the renderers only when they are needed: 2 s of every other start.
     comparison = chainmark.compare_runs(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
     output.present(comparison)
-    return EXIT_CODES[comparison.verdict]
+    return comparison.verdict.exit_code
 
 
 def compare_side_by_side_and_report(sides: Sequence[Sequence[SealedRun]], output: Output) -> ExitCode:
     """Compare every further version with the first; the exit code of the worst verdict."""
     result = chainmark.compare_side_by_side(sides, history=open_store().sealed(), tool_version=tool_version())
     output.present(result)
-    return EXIT_CODES[result.verdict]
+    return result.verdict.exit_code

@@ -14,11 +14,9 @@ from pydantic import BaseModel
 import chainmark
 from chainmark.capacity.model import Target, Tls
 from chainmark.cli.common import (
-    EXIT_CODES,
     Output,
     Seed,
     Settings,
-    numbered,
     open_store,
     resolve_profile,
     shows_result,
@@ -26,9 +24,9 @@ from chainmark.cli.common import (
 from chainmark.cli.console import Expose, err, progress
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.load_verdict import exit_code, verdict
+from chainmark.core.load_verdict import verdict
 from chainmark.core.progress import Progress
-from chainmark.store.files import write_bytes
+from chainmark.core.verdict import worst
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import ServedSystem, ServiceOrder, served
 from chainmark.systems.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
@@ -67,7 +65,6 @@ def load(
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many times the whole test is made.")] = 1,
     ca_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")] = False,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML.")] = None,
     settings: Settings = None,
     seed: Seed = 1,
     expose: Expose = None,
@@ -106,7 +103,7 @@ def load(
         ]
         with progress(expose) as listener:
             made = _repeated(tester, resolved, orders, _Times(repeat, seed, listener))
-    _finish(made, output, junit, former if against else [])
+    _finish(made, output, former if against else [])
 
 
 def parse_target(text: str, index: int, tls: Tls) -> Target:
@@ -162,13 +159,10 @@ def _repeated(tester: Tester, profile: BaseModel, orders: Sequence[ServiceOrder]
     return made
 
 
-def _finish(made: Sequence[LoadTest], output: Output, junit: Path | None, former: Sequence[SealedRun]) -> None:
+def _finish(made: Sequence[LoadTest], output: Output, former: Sequence[SealedRun]) -> None:
     """Show what was found, and exit by what is worst."""
     interrupted = any(test.interrupted for test in made)
     comparisons = [] if interrupted else _comparisons(made, former)
-    if junit is not None:
-        for number, test in enumerate(made, start=1):
-            write_bytes(numbered(junit, number), chainmark.junit_xml(test.report).encode())
     output.present_all([test.report for test in made], comparisons)
     for test in made:
         for run in test.runs:
@@ -178,8 +172,8 @@ def _finish(made: Sequence[LoadTest], output: Output, junit: Path | None, former
     if interrupted:
         err.print("interrupted: what was measured is kept as a partial run, which is never compared")
         raise typer.Exit(INTERRUPTED)
-    codes = [exit_code(verdict(test.report)[0]) for test in made]
-    raise typer.Exit(worst([*codes, *(EXIT_CODES[comparison.verdict] for comparison in comparisons)]))
+    found = [verdict(test.report)[0] for test in made]
+    raise typer.Exit(worst([*found, *(comparison.verdict for comparison in comparisons)]).exit_code)
 
 
 def _comparisons(made: Sequence[LoadTest], former: Sequence[SealedRun]) -> list[Comparison]:
@@ -191,9 +185,3 @@ def _comparisons(made: Sequence[LoadTest], former: Sequence[SealedRun]) -> list[
         pairs = [(sides[0], side) for side in sides[1:]]
     history = open_store().sealed()
     return [chainmark.compare_runs(*pair, history=history, tool_version=tool_version()) for pair in pairs]
-
-
-def worst(codes: Sequence[ExitCode]) -> ExitCode:
-    """What a pipeline must hear of: a miss above an invalid run above what is undecided."""
-    order = (ExitCode.FAIL, ExitCode.INVALID, ExitCode.INCONCLUSIVE)
-    return next((code for code in order if code in codes), ExitCode.DONE)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import chainmark
-from chainmark.cli.common import EXIT_CODES, KeepHomes, Output, Seed, open_store, shows_result
+from chainmark.cli.common import KeepHomes, Output, Seed, open_store, shows_result
 from chainmark.cli.console import Expose, ExposedProgress, TerminalProgress, err, progress
 from chainmark.cli.experiment import SideSettings
 from chainmark.compare.qa import QaRuns, ScenarioRuns
-from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import Role, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport, SaturationTest
 from chainmark.network.host import host_facts
-from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.loading import machine_facts
@@ -88,7 +86,6 @@ def qa(
         str | None,
         typer.Option(metavar="EXPERIMENT", help="Go on with what was interrupted, or show it again."),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the profile of every scenario."),
@@ -128,15 +125,8 @@ def qa(
         err.print(f"interrupted: the finished runs are kept; go on with `--resume {made.experiment}`", markup=False)
         raise typer.Exit(INTERRUPTED)
     report = _report(lab, made)
-    if junit is not None:
-        write_bytes(junit, chainmark.junit_xml(report).encode())
     output.present(report)
-    raise typer.Exit(exit_code(report))
-
-
-def exit_code(report: QaReport) -> ExitCode:
-    """Of the verdict over all scenarios."""
-    return EXIT_CODES[report.verdict]
+    raise typer.Exit(report.verdict.exit_code)
 
 
 def _order(

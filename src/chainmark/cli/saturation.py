@@ -12,8 +12,8 @@ from pydantic import BaseModel
 import chainmark
 from chainmark.cli.common import KeepHomes, Output, Seed, Settings, open_store, resolve_profile, shows_result
 from chainmark.cli.console import Expose, err, progress
-from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.saturation import SaturationReport, SaturationTest, State, VersionRuns
+from chainmark.core.errors import UsageError
+from chainmark.core.saturation import SaturationTest, VersionRuns
 from chainmark.network.host import host_facts
 from chainmark.systems.loading import machine_facts
 from chainmark.systems.runner import tool_version
@@ -30,15 +30,6 @@ from chainmark.systems.sweeping import (
 
 INTERRUPTED = 130
 VERSION_MARK = "@"
-# What a pipeline must hear of: nothing was found that could be used as a load.
-EXIT_CODES: dict[State, ExitCode] = {
-    "found": ExitCode.DONE,
-    "lower bound": ExitCode.DONE,
-    "leaning": ExitCode.INCONCLUSIVE,
-    "contradictory": ExitCode.INCONCLUSIVE,
-    "nothing kept up": ExitCode.INCONCLUSIVE,
-    "no data": ExitCode.INVALID,
-}
 
 
 @shows_result
@@ -100,14 +91,7 @@ def saturation(
         if made.interrupted:
             err.print(f"interrupted: the finished runs are kept; go on with `--resume {made.experiment_id}`")
             raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(exit_code(report))
-
-
-def exit_code(report: SaturationReport) -> ExitCode:
-    """Of the versions measured here the worst; published tables alone are shown, not judged."""
-    codes = [EXIT_CODES[version.chosen.state] for version in report.versions if not version.published]
-    order = (ExitCode.INVALID, ExitCode.INCONCLUSIVE)
-    return next((code for code in order if code in codes), ExitCode.DONE)
+    raise typer.Exit(report.verdict.exit_code)
 
 
 def _published(system: SweptSystem, text: Path) -> VersionRuns:

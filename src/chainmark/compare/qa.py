@@ -18,7 +18,12 @@ from chainmark.compare.whereabouts import located
 from chainmark.compare.wording import counted, enumerated
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
+from chainmark.core.comparison import (
+    ChartKind,
+    Comparison,
+    Judgement,
+    Outcome,
+)
 from chainmark.core.manifest import Fact, Scalar, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
@@ -28,19 +33,12 @@ from chainmark.core.qa_report import (
     QaReport,
     QaScenario,
     RunLine,
-    ScenarioResult,
     SideLine,
     VerdictRow,
 )
-from chainmark.core.saturation import SaturationReport
+from chainmark.core.saturation import SaturationReport, candidate_verdict
+from chainmark.core.verdict import Verdict
 
-# A regression that was found outweighs a scenario that could not be judged.
-_OF_VERDICT = {
-    Verdict.PASS: ScenarioResult.PASS,
-    Verdict.FAIL: ScenarioResult.FAIL,
-    Verdict.INCONCLUSIVE: ScenarioResult.INCONCLUSIVE,
-    Verdict.INVALID: ScenarioResult.INVALID,
-}
 # Of the sum of a module whose commit nobody tells, as much as tells it from others.
 _SHORT_SUM = 16
 _KEPT_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
@@ -146,7 +144,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
 class _Judged:
     """What one kind of scenario finds."""
 
-    result: ScenarioResult
+    result: Verdict
     sentence: str
     reasons: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
@@ -221,11 +219,11 @@ class _Maker:
     def _judged(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
         if one.lacking:
             needs = [f"it needs {text}" for text in one.lacking]
-            return _Judged(ScenarioResult.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
+            return _Judged(Verdict.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
         missing = [side.id for side in one.plan.sides if not one.sides.get(side.id)]
         if missing and (one.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
             why = _failed(one) or [f"there is no run of {enumerated(missing)}"]
-            return _Judged(ScenarioResult.INVALID, f"It could not be made: {'; '.join(why)}.", why)
+            return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(why)}.", why)
         if one.plan.kind is ScenarioKind.COMPARISON:
             return self._compared(one)
         judged = self._shown(one, sides) if one.saturation is None else _swept(one.plan, one.saturation)
@@ -241,13 +239,13 @@ class _Maker:
             tool_version=self.made.tool_version,
         )
         comparison = _reduced(full)
-        result, reasons = _OF_VERDICT[comparison.verdict], list(comparison.reasons)
+        result, reasons = comparison.verdict, list(comparison.reasons)
         if one.failures:
             reasons = [*_failed(one), *reasons]
-            result = result if result is ScenarioResult.FAIL else ScenarioResult.INVALID
+            result = result if result is Verdict.FAIL else Verdict.INVALID
         sentence = _sentence(comparison.sentence)
         if not one.plan.gating:
-            result = ScenarioResult.INFORMATIONAL
+            result = Verdict.INFORMATIONAL
             found = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
             versions = [self.made.baseline.version, self.made.candidate.version]
             sentence = self._headline(one.plan, versions, found) or sentence
@@ -282,10 +280,10 @@ class _Maker:
         if useless:
             whys = list(dict.fromkeys(why for side in selected if not side.included for why in side.excluded.values()))
             told = f"There is no valid run of {enumerated(useless)}: {'; '.join(whys)}."
-            return _Judged(ScenarioResult.INVALID, told, invalid, beside=rows)
+            return _Judged(Verdict.INVALID, told, invalid, beside=rows)
         values = {(row.metric_id, row.statistic): row.judgements for row in rows}
         told = self._headline(one.plan, [label for _, label, _ in sides], values)
-        return _Judged(ScenarioResult.INFORMATIONAL, told or f"Shown for information: {labels}.", invalid, beside=rows)
+        return _Judged(Verdict.INFORMATIONAL, told or f"Shown for information: {labels}.", invalid, beside=rows)
 
     def _headline(
         self, plan: ScenarioPlan, labels: Sequence[str], found: Mapping[tuple[str, str], Sequence[Judgement]]
@@ -346,28 +344,21 @@ def _beside(
 
 
 def _swept(plan: ScenarioPlan, report: SaturationReport) -> _Judged:
-    """Whether the candidate keeps up with what the baseline keeps up with.
-
-    It fails if the baseline clearly keeps up with a load that the candidate is clearly saturated by, and passes if it
-    clearly keeps up with every load that the baseline keeps up with; "clearly" with the whole interval.
-    """
+    """Whether the candidate keeps up with what the baseline keeps up with."""
     base, other = (version.chosen for version in report.versions)
     names = [version.label for version in report.versions]
     reasons = [f"{name}: {found.reason}" for name, found in zip(names, (base, other), strict=True)]
     reach = max(base.load_per_s or 0, base.low_per_s)
     sure = f"{names[1]} keeps up with at least {other.low_per_s:,} per second for certain"
-    if "no data" in {base.state, other.state}:
-        result, told = ScenarioResult.INVALID, "A version has no run that counts."
-    elif other.high_per_s is not None and 0 < other.high_per_s <= base.low_per_s:
-        result = ScenarioResult.FAIL
-        told = f"{names[0]} keeps up with {base.low_per_s:,} per second, by which {names[1]} is saturated."
-    elif reach and other.low_per_s >= reach:
-        result = ScenarioResult.PASS
-        told = f"{sure}, as {names[0]} does with {reach:,}."
-    else:
-        result = ScenarioResult.INCONCLUSIVE
-        told = f"{sure}, {names[0]} with {reach:,}: the loads and runs do not decide whether that is less."
-    return _Judged(result if plan.gating else ScenarioResult.INFORMATIONAL, told, reasons)
+    result = candidate_verdict(base, other)
+    told = {
+        Verdict.INVALID: "A version has no run that counts.",
+        Verdict.FAIL: f"{names[0]} keeps up with {base.low_per_s:,} per second, by which {names[1]} is saturated.",
+        Verdict.PASS: f"{sure}, as {names[0]} does with {reach:,}.",
+        Verdict.INCONCLUSIVE: f"{sure}, {names[0]} with {reach:,}: the loads and runs do not decide whether that is "
+        "less.",
+    }[result]
+    return _Judged(result if plan.gating else Verdict.INFORMATIONAL, told, reasons)
 
 
 def _reduced(comparison: Comparison) -> Comparison:
@@ -433,13 +424,13 @@ def _sentence(text: str) -> str:
 def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
     """The verdict over the gating scenarios: fail, then invalid, then inconclusive; a pass only if all of them pass."""
     gating = [one for one in scenarios if one.gating]
-    named = {result: [one for one in gating if one.result is result] for result in ScenarioResult}
+    named = {result: [one for one in gating if one.result is result] for result in Verdict}
     words = {
-        ScenarioResult.FAIL: "fails",
-        ScenarioResult.INVALID: "could not be judged in",
-        ScenarioResult.INCONCLUSIVE: "is undecided in",
-        ScenarioResult.NOT_RUN: "was not tested in",
-        ScenarioResult.PASS: "passes",
+        Verdict.FAIL: "fails",
+        Verdict.INVALID: "could not be judged in",
+        Verdict.INCONCLUSIVE: "is undecided in",
+        Verdict.NOT_RUN: "was not tested in",
+        Verdict.PASS: "passes",
     }
     parts = [
         f"{word} {enumerated([one.title for one in named[result]])}" for result, word in words.items() if named[result]
@@ -448,24 +439,24 @@ def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdi
     reasons = [
         f"{one.title}: {reason}"
         for result in words
-        if result is not ScenarioResult.PASS
+        if result is not Verdict.PASS
         for one in named[result]
         for reason in (one.reasons or [one.sentence])
     ]
-    if named[ScenarioResult.FAIL]:
+    if named[Verdict.FAIL]:
         return Verdict.FAIL, sentence, reasons
-    if named[ScenarioResult.INVALID]:
+    if named[Verdict.INVALID]:
         return Verdict.INVALID, sentence, reasons
-    undecided = named[ScenarioResult.INCONCLUSIVE] or named[ScenarioResult.NOT_RUN] or not gating
+    undecided = named[Verdict.INCONCLUSIVE] or named[Verdict.NOT_RUN] or not gating
     return Verdict.INCONCLUSIVE if undecided else Verdict.PASS, sentence, reasons
 
 
 def _advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
-    open_ = [one for one in scenarios if one.gating and one.result is not ScenarioResult.PASS]
+    open_ = [one for one in scenarios if one.gating and one.result is not Verdict.PASS]
     found = [f"{one.title}: {text}" for one in open_ for text in one.advice]
     lacking = list(dict.fromkeys(text for one in scenarios for text in one.lacking))
     found += [f"what was not run needs {text}" for text in lacking]
-    if any(one.result is ScenarioResult.INVALID for one in scenarios):
+    if any(one.result is Verdict.INVALID for one in scenarios):
         found.append(f"`--resume {experiment}` makes what is still missing")
     return found
 
@@ -481,9 +472,9 @@ def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
             told[f"Not comparable: {enumerated(labels)}. {because[:1].upper()}{because[1:]}. Such a difference is no "
                  "regression, and none is called one."] = None  # fmt: skip
     for one in scenarios:
-        if one.result is ScenarioResult.NOT_RUN:
+        if one.result is Verdict.NOT_RUN:
             told[f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed."] = None
-        if one.result is ScenarioResult.INVALID:
+        if one.result is Verdict.INVALID:
             told[f"Invalid: {one.title}. {one.sentence}"] = None
         for text in one.repeated:
             told[f"Run again: {one.title}, {text}."] = None

@@ -9,9 +9,10 @@ from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
 from chainmark.compare.wording import enumerated
-from chainmark.core.comparison import ChartData, ChartKind, Comparison, Verdict
+from chainmark.core.comparison import ChartData, ChartKind, Comparison
 from chainmark.core.errors import UsageError
-from chainmark.core.side_by_side import WORST_FIRST, SideBySide
+from chainmark.core.side_by_side import SideBySide
+from chainmark.core.verdict import Verdict, worst
 
 _VERBS = {
     Verdict.FAIL: ("fails", "fail"),
@@ -53,7 +54,7 @@ def compare_side_by_side(
             seen[run.run_id] = number
     comparisons = [compare(sides[0], side, history=history, tool_version=tool_version) for side in sides[1:]]
     labels = _labels([side.version for side in selected])
-    verdict = next(one for one in WORST_FIRST if any(each.verdict is one for each in comparisons))
+    verdict = worst(each.verdict for each in comparisons)
     profiles = list(dict.fromkeys(side.first.profile_name for side in selected))
     counts = " + ".join(str(len(side.included)) for side in selected)
     date = max(comparison.date for comparison in comparisons)
@@ -82,7 +83,7 @@ def _labels(versions: Sequence[str]) -> list[str]:
 
 def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
     parts = []
-    for verdict in WORST_FIRST:
+    for verdict in _VERBS:
         found = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
         if found:
             parts.append(f"{enumerated(found)} {_VERBS[verdict][len(found) > 1]}")

@@ -16,8 +16,9 @@ from chainmark.compare.wording import (
     name_of,
 )
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Judgement, Outcome, Verdict
+from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.manifest import Gate, GateStatus
+from chainmark.core.verdict import Verdict
 from chainmark.stats.multiple import benjamini_hochberg, holm
 from chainmark.stats.power import LEVEL, MOST_RUNS
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Subject
 from chainmark.core.trail import Story
+from chainmark.core.verdict import Verdict
 
 SCHEMA_VERSION = 1
 
@@ -25,15 +26,6 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
     NO_DATA = "no data"
     NOT_COMPARABLE = "not comparable"  # the sides measured different things under the metric's name
-
-
-class Verdict(StrEnum):
-    """What a comparison says of the candidate."""
-
-    PASS = "pass"  # noqa: S105 - not a password
-    FAIL = "fail"
-    INCONCLUSIVE = "inconclusive"
-    INVALID = "invalid"
 
 
 class Scale(StrEnum):

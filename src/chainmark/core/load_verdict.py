@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from chainmark.core import units
-from chainmark.core.errors import ExitCode
 from chainmark.core.load_report import CapacityEntry, EndpointEntry, Kind, LoadReport
+from chainmark.core.verdict import Verdict, worst
 
 MOST_REASONS = 50
-
-
-class LoadVerdict(StrEnum):
-    """What a load test says. The first that any ruling has is that of the whole."""
-
-    MISSED = "missed"
-    PARTIAL = "partial"
-    GENERATOR_LIMITED = "generator-limited"
-    INCONCLUSIVE = "inconclusive"
-    MET = "met"
 
 
 @dataclass(frozen=True)
@@ -42,7 +31,7 @@ class Ruling:
     label: str
     kind: Kind | None
     required: float | None
-    verdict: LoadVerdict
+    verdict: Verdict
     reason: str
     gates: bool = True
 
@@ -50,6 +39,11 @@ class Ruling:
     def name(self) -> str:
         """The endpoint and what was raised: "/block (clients)"."""
         return f"{self.label} ({self.kind})" if self.kind else self.label
+
+
+def said(found: Verdict) -> str:
+    """A verdict in the words of an agreement: it is met or missed."""
+    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(found, found.value)
 
 
 def level_text(kind: str | None, value: float) -> str:
@@ -71,7 +65,7 @@ def rulings(report: LoadReport) -> list[Ruling]:
     return [replace(one, gates=one.required is not None) for one in ruled] if report.required else ruled
 
 
-def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[LoadVerdict, list[str]]:
+def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[Verdict, list[str]]:
     """The verdict of the whole, and why: a sentence for each capacity that gates and is not met.
 
     Args:
@@ -83,27 +77,20 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
     several = len(report.targets) > 1
     reasons = [
         f"{f'{ruling.target}: ' if several else ''}{ruling.name}: {ruling.reason}."
-        for kind in LoadVerdict
+        for kind in Verdict
         for ruling in ruled
-        if ruling.verdict is kind is not LoadVerdict.MET
+        if ruling.verdict is kind is not Verdict.PASS
     ]
     if len(reasons) > MOST_REASONS:
         left = len(reasons) - MOST_REASONS
         reasons = [*reasons[:MOST_REASONS], f"{left} more are in the tables."]
     for target in report.targets:
         if target.interrupted:
-            found.add(LoadVerdict.PARTIAL)
+            found.add(Verdict.PARTIAL)
             reasons.insert(0, f"{target.name}: the test was interrupted; what was measured until then stands here.")
     if not found:
-        return LoadVerdict.INCONCLUSIVE, ["Nothing was measured."]
-    return next(kind for kind in LoadVerdict if kind in found), reasons
-
-
-def exit_code(found: LoadVerdict) -> ExitCode:
-    """0 met, 1 missed, 3 whatever could not be decided."""
-    if found is LoadVerdict.MET:
-        return ExitCode.DONE
-    return ExitCode.FAIL if found is LoadVerdict.MISSED else ExitCode.INCONCLUSIVE
+        return Verdict.INCONCLUSIVE, ["Nothing was measured."]
+    return worst(found), reasons
 
 
 def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
@@ -133,37 +120,37 @@ def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
     reason = f"{level_text(kind, wanted)} required, but it was not measured"
     if id_ in target.skipped:
         reason += f" ({target.skipped[id_]})"
-    found = LoadVerdict.PARTIAL if target.interrupted else LoadVerdict.INCONCLUSIVE
+    found = Verdict.PARTIAL if target.interrupted else Verdict.INCONCLUSIVE
     return Ruling(number, target.name, id_, label, kind, wanted, found, reason)
 
 
-def _rule(found: CapacityEntry, required: float | None) -> tuple[LoadVerdict, str]:
+def _rule(found: CapacityEntry, required: float | None) -> tuple[Verdict, str]:
     """Against what is required, or else against its lowest level."""
     if required is None:
         return _lowest(found)
     wanted = f"{level_text(found.kind, required)} required"
     if found.low >= required:
-        return LoadVerdict.MET, f"{wanted}, {level_text(found.kind, found.low)} passed clearly"
+        return Verdict.PASS, f"{wanted}, {level_text(found.kind, found.low)} passed clearly"
     if found.high is not None and found.high <= required:
         missed = f", missing {found.condition}" if found.condition else ""
-        return LoadVerdict.MISSED, f"{wanted}, but {level_text(found.kind, found.high)} failed clearly{missed}"
+        return Verdict.FAIL, f"{wanted}, but {level_text(found.kind, found.high)} failed clearly{missed}"
     passed = f"{level_text(found.kind, found.low)} passed clearly" if found.low > 0 else "no level passed clearly"
     return _undecided(found), f"{wanted}, but {passed} and {_why(found)}"
 
 
-def _lowest(found: CapacityEntry) -> tuple[LoadVerdict, str]:
+def _lowest(found: CapacityEntry) -> tuple[Verdict, str]:
     if found.low > 0.0:
-        return LoadVerdict.MET, f"{level_text(found.kind, found.low)} passed clearly"
+        return Verdict.PASS, f"{level_text(found.kind, found.low)} passed clearly"
     if found.finding == "nothing passed" and found.high is not None:
         missed = f", missing {found.condition}" if found.condition else ""
-        return LoadVerdict.MISSED, f"the lowest level, {level_text(found.kind, found.high)}, failed clearly{missed}"
+        return Verdict.FAIL, f"the lowest level, {level_text(found.kind, found.high)}, failed clearly{missed}"
     return _undecided(found), f"no level passed clearly: {_why(found)}"
 
 
-def _undecided(found: CapacityEntry) -> LoadVerdict:
+def _undecided(found: CapacityEntry) -> Verdict:
     if found.stopped_by == "interrupted":
-        return LoadVerdict.PARTIAL
-    return LoadVerdict.GENERATOR_LIMITED if found.stopped_by == "generator-limited" else LoadVerdict.INCONCLUSIVE
+        return Verdict.PARTIAL
+    return Verdict.GENERATOR_LIMITED if found.stopped_by == "generator-limited" else Verdict.INCONCLUSIVE
 
 
 def _why(found: CapacityEntry) -> str:
@@ -181,18 +168,18 @@ def _why(found: CapacityEntry) -> str:
     return f"{level_text(found.kind, found.high)} failed clearly: too few requests, or a server that varies"
 
 
-def _by_steps(endpoint: EndpointEntry) -> tuple[LoadVerdict, str]:
+def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
     """Of an endpoint without a search: every whole step must pass."""
     whole = [step for step in endpoint.steps if not step.partial]
     if not whole:
-        found = LoadVerdict.PARTIAL if endpoint.steps else LoadVerdict.INCONCLUSIVE
+        found = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
         return found, "no step was measured to its end"
     for outcome, found in (
-        ("fail", LoadVerdict.MISSED),
-        ("generator-limited", LoadVerdict.GENERATOR_LIMITED),
-        ("inconclusive", LoadVerdict.INCONCLUSIVE),
+        ("fail", Verdict.FAIL),
+        ("generator-limited", Verdict.GENERATOR_LIMITED),
+        ("inconclusive", Verdict.INCONCLUSIVE),
     ):
         levels = [level_text(step.kind, step.level) for step in whole if step.outcome == outcome]
         if levels:
             return found, f"{outcome} at {', '.join(dict.fromkeys(levels))}"
-    return LoadVerdict.MET, f"{units.plural(len(whole), 'step')} passed"
+    return Verdict.PASS, f"{units.plural(len(whole), 'step')} passed"

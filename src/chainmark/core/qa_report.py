@@ -10,23 +10,18 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import ChartData, Comparison, ConfigurationDifference, Judgement, Verdict
+from chainmark.core.comparison import (
+    ChartData,
+    Comparison,
+    ConfigurationDifference,
+    Judgement,
+)
 from chainmark.core.manifest import Fact, Gate, GateStatus, Subject
 from chainmark.core.qa_plan import ScenarioKind
 from chainmark.core.saturation import SaturationReport
+from chainmark.core.verdict import Verdict
 
 QA_REPORT_SCHEMA = 1
-
-
-class ScenarioResult(StrEnum):
-    """What a scenario says of the candidate."""
-
-    PASS = "pass"  # noqa: S105 - not a password
-    FAIL = "fail"
-    INCONCLUSIVE = "inconclusive"
-    INVALID = "invalid"
-    INFORMATIONAL = "informational"
-    NOT_RUN = "not run"
 
 
 class Agreement(StrEnum):
@@ -163,7 +158,7 @@ class QaScenario(_Part):
     lacking: list[str] = []
     experiment: str = ""
     date: str = ""
-    result: ScenarioResult
+    result: Verdict
     sentence: str
     reasons: list[str] = []
     advice: list[str] = []
@@ -186,7 +181,7 @@ class VerdictRow(_Part):
     scenario: str
     date: str
     version: str
-    result: ScenarioResult
+    result: Verdict
     reason: str
 
 

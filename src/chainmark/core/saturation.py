@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from chainmark.core.comparison import Judgement
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.metric import Metric
+from chainmark.core.verdict import Verdict, worst
 
 SATURATION_SCHEMA = 1
 Measure = Literal["committed", "pace"]
@@ -234,6 +235,31 @@ class Saturation(_Part):
     reason: str
 
 
+# What a version's finding says by itself, without another version to be held against.
+_OF_STATE: dict[State, Verdict] = {
+    "found": Verdict.PASS,
+    "lower bound": Verdict.INFORMATIONAL,
+    "leaning": Verdict.INCONCLUSIVE,
+    "contradictory": Verdict.INCONCLUSIVE,
+    "nothing kept up": Verdict.INCONCLUSIVE,
+    "no data": Verdict.INVALID,
+}
+
+
+def candidate_verdict(baseline: Saturation, candidate: Saturation) -> Verdict:
+    """Whether a candidate keeps up with what the baseline keeps up with.
+
+    It fails if the baseline clearly keeps up with a load that the candidate is clearly saturated by, and passes if it
+    clearly keeps up with every load that the baseline keeps up with; "clearly" with the whole interval.
+    """
+    reach = max(baseline.load_per_s or 0, baseline.low_per_s)
+    if "no data" in {baseline.state, candidate.state}:
+        return Verdict.INVALID
+    if candidate.high_per_s is not None and 0 < candidate.high_per_s <= baseline.low_per_s:
+        return Verdict.FAIL
+    return Verdict.PASS if reach and candidate.low_per_s >= reach else Verdict.INCONCLUSIVE
+
+
 class Knee(_Part):
     """The knee of the curve of mean latency over throughput, loads in their order.
 
@@ -286,6 +312,11 @@ class SaturationVersion(_Part):
         """The finding that chooses the load."""
         return self.saturations[0]
 
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the load was found. Published tables are shown, not judged."""
+        return Verdict.INFORMATIONAL if self.published else _OF_STATE[self.chosen.state]
+
 
 class CellComparison(_Part):
     """Two versions at one load; the judgements are of the report's metrics."""
@@ -337,3 +368,15 @@ class SaturationReport(_Part):
     metrics: list[Metric] = []
     notes: list[str] = []
     interrupted: bool = False
+
+    @property
+    def measured(self) -> list[SaturationVersion]:
+        """The versions that were run, the baseline first."""
+        return [version for version in self.versions if not version.published]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of what was found of each version, and of each one held against the first."""
+        versions = self.measured
+        against = [candidate_verdict(versions[0].chosen, other.chosen) for other in versions[1:]]
+        return worst([*(version.verdict for version in versions), *against])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from chainmark.core.comparison import ChartData, Comparison, Verdict
+from chainmark.core.comparison import ChartData, Comparison
 from chainmark.core.published import FactRow
+from chainmark.core.verdict import Verdict
 
 SIDE_BY_SIDE_SCHEMA = 1
-# What decides of several verdicts: a regression that was found outweighs a candidate that could not be judged.
-WORST_FIRST = (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.PASS)
 
 
 class SideBySide(BaseModel):

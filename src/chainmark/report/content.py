@@ -21,9 +21,9 @@ from chainmark.core.comparison import (
     Outcome,
     Scale,
     SideValue,
-    Verdict,
 )
 from chainmark.core.metric import Better, Metric
+from chainmark.core.verdict import Verdict
 from chainmark.report.bars import IntervalBar, interval_bar
 
 # Outcomes that say by themselves why there is no change.

@@ -9,9 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, Comparison, RunEntry, Side, Verdict
+from chainmark.core.comparison import (
+    ChartData,
+    Comparison,
+    RunEntry,
+    Side,
+)
 from chainmark.core.manifest import Change, Gate, GateStatus, Incident
 from chainmark.core.metric import Metric
+from chainmark.core.verdict import Verdict
 from chainmark.report.breakdown_parts import capped, outlier_sentences
 from chainmark.report.content import (
     BETTER_WORDS,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
+from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
 from chainmark.report.content import Emphasis
 from chainmark.report.document import prose
@@ -44,13 +45,20 @@ def evidence_sheet(evidence: Evidence) -> Sheet:
         kind="evidence",
         title=evidence.title,
         subtitle=one_line([of, units.plural(len(evidence.runs), "run"), f"seed {evidence.seed}"]),
-        status="neutral",
+        verdict=Verdict.INFORMATIONAL,
         word="RECORD",
         sentence=_sentence(evidence, groups, methods),
+        suites=[Suite(evidence.title, [_case(row) for row in evidence.rows])],
         sections=[section for section in sections if section.blocks],
         notes=[prose(note) for note in evidence.notes],
         source_json=evidence.model_dump_json(),
     ).noted_once()
+
+
+def _case(row: EvidenceRow) -> Case:
+    """One method's error over the runs of a group; nothing of a record is judged."""
+    label = f"{row.method}, {row.group}"
+    return Case(label, label, Verdict.INFORMATIONAL, gates=False, figures={"overall": row.overall})
 
 
 def _sentence(evidence: Evidence, groups: Sequence[str], methods: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from chainmark.core.prediction import (
     RoundTripRow,
     WholeRow,
 )
+from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
 from chainmark.report.bars import bar_between
 from chainmark.report.content import Emphasis
@@ -49,13 +50,25 @@ def explanation_sheet(explanation: Explanation) -> Sheet:
         kind="explanation",
         title=explanation.title,
         subtitle=one_line([explanation.source, simulated, f"seed {explanation.seed}"]),
-        status="pass" if explanation.explained else "fail",
+        verdict=Verdict.PASS if explanation.explained else Verdict.FAIL,
         word="EXPLAINED" if explanation.explained else "NOT EXPLAINED",
         sentence=prose(explanation.sentence),
+        suites=[Suite(explanation.title, [_case(explanation, row) for row in explanation.whole])],
         sections=[section for section in sections if section.blocks],
         notes=[prose(note) for note in explanation.notes],
         source_json=explanation.model_dump_json(),
     ).noted_once()
+
+
+def _case(explanation: Explanation, row: WholeRow) -> Case:
+    """One figure of the whole: its error must be within what the model's own record allows."""
+    return Case(
+        row.metric_id,
+        explanation.catalogue.metric(row.metric_id).label,
+        Verdict.FAIL if row.flagged else Verdict.PASS,
+        f"error {units.percent(row.error)}, limit ±{units.plain_percent(row.limit)}",
+        figures={"measured": row.measured, "modelled": row.modelled.value, "error": row.error, "limit": row.limit},
+    )
 
 
 def _whole(explanation: Explanation) -> list[Block]:

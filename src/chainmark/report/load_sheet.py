@@ -10,6 +10,7 @@ from chainmark.core.load_verdict import Ruling, rulings, verdict
 from chainmark.core.manifest import Fact
 from chainmark.report import load_text as text
 from chainmark.report.load_figures import capacity_figures, distribution_figures, load_figures
+from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import (
     basis_table,
     capacity_table,
@@ -43,9 +44,10 @@ def load_sheet(report: LoadReport) -> Sheet:
         kind="load",
         title=report.title,
         subtitle=one_line([servers, *scenario, f"profile {report.profile_name}", units.utc(report.started_at)]),
-        status=text.STATUS[found],
+        verdict=found,
         word=text.WORDS[found],
         sentence=text.sentence(report, ruled),
+        suites=load_suites(report, ruled),
         sections=[section for section in sections if section.blocks],
         notes=_notes(report),
         source_json=report.model_dump_json(),

@@ -17,7 +17,8 @@ from chainmark.core.load_report import (
     StepEntry,
     TargetEntry,
 )
-from chainmark.core.load_verdict import LoadVerdict, Ruling, bare_level, level_text
+from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
+from chainmark.core.verdict import Verdict
 from chainmark.report import load_text as text
 from chainmark.report.content import Emphasis
 from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
@@ -26,7 +27,7 @@ _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: what is longer is told below the table
 _MOST_STEPS_ON_TERMINAL = 40
 _GENERATOR = "CPU: of the generator's threads. Lag: p99 of how late the generator took up what was due."
-_EMPHASIS: dict[LoadVerdict, Emphasis] = {LoadVerdict.MET: "plain", LoadVerdict.MISSED: "worse"}
+_EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "worse"}
 
 
 def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table:
@@ -130,8 +131,8 @@ def _verdict_cell(ruling: Ruling | None) -> TableCell:
     if ruling is None:
         return _QUIET
     if not ruling.gates:
-        return TableCell(f"{ruling.verdict.value}, not required", emphasis="quiet")
-    return TableCell(ruling.verdict.value, emphasis=_EMPHASIS.get(ruling.verdict, "caution"))
+        return TableCell(f"{said(ruling.verdict)}, not required", emphasis="quiet")
+    return TableCell(said(ruling.verdict), emphasis=_EMPHASIS.get(ruling.verdict, "caution"))
 
 
 def side_by_side_tables(report: LoadReport) -> list[Table]:

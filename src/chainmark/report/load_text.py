@@ -16,27 +16,21 @@ from chainmark.core.load_report import (
     StepOutcome,
     TargetEntry,
 )
-from chainmark.core.load_verdict import LoadVerdict, Ruling, bare_level, level_text
+from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
+from chainmark.core.verdict import Verdict
 from chainmark.report.content import Emphasis
-from chainmark.report.sheet import Status, TableCell, TableRow
+from chainmark.report.sheet import TableCell, TableRow
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
 KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}
 KIND_WORDS: dict[Kind, str] = {"clients": "clients", "rate": "arrivals at a rate"}
 KIND_AXES: dict[Kind, str] = {"clients": "clients", "rate": "requests due per second"}
 WORDS = {
-    LoadVerdict.MET: "SLA MET",
-    LoadVerdict.MISSED: "SLA MISSED",
-    LoadVerdict.PARTIAL: "PARTIAL",
-    LoadVerdict.GENERATOR_LIMITED: "GENERATOR-LIMITED",
-    LoadVerdict.INCONCLUSIVE: "INCONCLUSIVE",
-}
-STATUS: dict[LoadVerdict, Status] = {
-    LoadVerdict.MET: "pass",
-    LoadVerdict.MISSED: "fail",
-    LoadVerdict.PARTIAL: "inconclusive",
-    LoadVerdict.GENERATOR_LIMITED: "invalid",
-    LoadVerdict.INCONCLUSIVE: "inconclusive",
+    Verdict.PASS: "SLA MET",
+    Verdict.FAIL: "SLA MISSED",
+    Verdict.PARTIAL: "PARTIAL",
+    Verdict.GENERATOR_LIMITED: "GENERATOR-LIMITED",
+    Verdict.INCONCLUSIVE: "INCONCLUSIVE",
 }
 OUTCOMES: dict[StepOutcome, Emphasis] = {
     "pass": "plain",
@@ -213,14 +207,14 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
     if not ruled:
         return "Nothing was measured."
     gating = [ruling for ruling in ruled if ruling.gates]
-    met = [ruling for ruling in gating if ruling.verdict is LoadVerdict.MET]
+    met = [ruling for ruling in gating if ruling.verdict is Verdict.PASS]
     kind = "required " if report.required else ""
     told = [f"{held}: {len(met)} of {units.plural(len(gating), f'{kind}capacity', f'{kind}capacities')} met"]
     several = len(report.targets) > 1
-    for verdict in LoadVerdict:
+    for verdict in Verdict:
         names = [f"{one.target} {one.name}" if several else one.name for one in gating if one.verdict is verdict]
-        if verdict is not LoadVerdict.MET and names:
-            told.append(f"{verdict.value}: {_listed(names)}")
+        if verdict is not Verdict.PASS and names:
+            told.append(f"{said(verdict)}: {_listed(names)}")
     interrupted = [target.name for target in report.targets if target.interrupted]
     if interrupted:
         told.append(f"interrupted: {_listed(interrupted)}")

@@ -9,6 +9,7 @@ from chainmark.core import units
 from chainmark.core.metric import Metric
 from chainmark.core.metric import Table as MetricGroup
 from chainmark.core.prediction import Cell, Contribution, Prediction, Row, ScenarioEntry
+from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
 from chainmark.report.document import prose
 from chainmark.report.model_blocks import Parts, curve_figure, measured_points, parts_figure, parts_tables
@@ -37,13 +38,21 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
         kind="prediction",
         title=prediction.title,
         subtitle=one_line([prediction.source, network(base), f"seed {prediction.seed}"]),
-        status="neutral",
+        verdict=Verdict.INFORMATIONAL,
         word="PREDICTION",
         sentence=_sentence(prediction),
+        suites=[Suite(prediction.title, [_case(prediction, index) for index in range(len(prediction.scenarios))])],
         sections=[section for section in sections if section.blocks],
         notes=[prose(note) for note in prediction.notes],
         source_json=prediction.model_dump_json(),
     ).noted_once()
+
+
+def _case(prediction: Prediction, index: int) -> Case:
+    """One scenario with its figures; nothing of a prediction is judged."""
+    figures: dict[str, float | str] = {row.metric_id: row.cells[index].modelled.value for row in prediction.rows}
+    label = prediction.scenarios[index].label
+    return Case(label, label, Verdict.INFORMATIONAL, gates=False, figures=figures)
 
 
 def network(scenario: ScenarioEntry) -> str:

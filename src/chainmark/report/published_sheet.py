@@ -12,6 +12,7 @@ from chainmark.core.published import (
     PublishedTable,
     ReportStyle,
 )
+from chainmark.core.verdict import Verdict
 from chainmark.report.published_text import changes_of, worded
 from chainmark.report.sheet import (
     Block,
@@ -51,9 +52,10 @@ def published_sheet(report: PublishedReport) -> Sheet:
         kind="published-report",
         title=report.title,
         subtitle=one_line([f"{report.workload} workload" if report.workload else "", report.author, report.date]),
-        status="neutral",
+        verdict=Verdict.INFORMATIONAL,
         word="",
         sentence=report.statement,
+        suites=[],
         sections=[section for section in sections if any(_has_content(block) for block in section.blocks)],
         notes=_notes(report),
         source_json=report.model_dump_json(),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.core import units
-from chainmark.core.comparison import Verdict
 from chainmark.core.manifest import Fact
-from chainmark.core.qa_report import QaReport, QaScenario, ScenarioResult
-from chainmark.report.content import BETTER_WORDS, VERDICT_WORDS
+from chainmark.core.qa_report import QaReport, QaScenario
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.report.content import BETTER_WORDS
 from chainmark.report.document import prose
 from chainmark.report.qa_figures import distribution_figures, plot_figures
 from chainmark.report.qa_tables import (
@@ -36,16 +36,28 @@ from chainmark.report.sheet import (
     Remarks,
     Section,
     Sheet,
-    Status,
     one_line,
 )
 
-_STATUS: dict[Verdict, Status] = {
-    Verdict.PASS: "pass",
-    Verdict.FAIL: "fail",
-    Verdict.INCONCLUSIVE: "inconclusive",
-    Verdict.INVALID: "invalid",
-}
+
+def _suite(report: QaReport) -> Suite:
+    """A case a scenario. An informational one is shown, not judged."""
+    cases = [
+        Case(one.id, one.id, one.result, "; ".join(one.reasons) or one.sentence, gates=one.gating)
+        for one in report.scenarios
+    ]
+    properties = [
+        ("verdict", report.verdict.value),
+        ("baseline", report.baseline.version),
+        ("candidate", report.candidate.version),
+        ("experiment", report.experiment),
+        ("plan", report.plan),
+        ("chainmark", report.tool_version),
+        ("old_rule", "fail" if report.old_verdict.fails else "pass"),
+        *((f"{one.id}.result", one.result.value) for one in report.scenarios),
+    ]
+    output = [report.sentence, *report.notices]
+    return Suite(report.title, cases, properties, started_at=report.started_at, output=output)
 
 
 def qa_sheet(report: QaReport) -> Sheet:
@@ -61,9 +73,10 @@ def qa_sheet(report: QaReport) -> Sheet:
         kind="qa",
         title=report.title,
         subtitle=one_line([report.plan_title, f"plan {report.plan}", report.date, report.experiment]),
-        status=_STATUS[report.verdict],
-        word=VERDICT_WORDS[report.verdict.value],
+        verdict=report.verdict,
+        word=report.verdict.value.upper(),
         sentence=prose(report.sentence),
+        suites=[_suite(report)],
         sections=[section for section in sections if section.blocks],
         notes=[
             f"Made by chainmark {report.tool_version}. Every run is kept: `chainmark runs show RUN` and "
@@ -145,7 +158,7 @@ def _made(one: QaScenario) -> list[str]:
 
 
 def _reasons(one: QaScenario) -> list[str]:
-    if one.result is ScenarioResult.NOT_RUN:
+    if one.result is Verdict.NOT_RUN:
         return []
     return [*one.reasons, *(f"→ {advice}" for advice in one.advice), *(f"Run again: {text}" for text in one.repeated)]
 

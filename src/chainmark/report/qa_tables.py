@@ -9,24 +9,30 @@ from chainmark.core import units
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.manifest import Fact
 from chainmark.core.metric import Condition, Metric
-from chainmark.core.qa_report import Agreement, OldRuleRow, QaReport, QaScenario, ScenarioResult
+from chainmark.core.qa_report import (
+    Agreement,
+    OldRuleRow,
+    QaReport,
+    QaScenario,
+)
+from chainmark.core.verdict import Verdict
 from chainmark.report.breakdown_parts import breakdown_table
 from chainmark.report.content import Emphasis, Row, RowMaker, aligned, row_label
 from chainmark.report.document import GATE_MARKS
 from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
 
 RESULT_WORDS = {
-    ScenarioResult.PASS: "Pass",
-    ScenarioResult.FAIL: "Fail",
-    ScenarioResult.INCONCLUSIVE: "Inconclusive",
-    ScenarioResult.INVALID: "Invalid",
-    ScenarioResult.INFORMATIONAL: "N/A",
-    ScenarioResult.NOT_RUN: "Not run",
+    Verdict.PASS: "Pass",
+    Verdict.FAIL: "Fail",
+    Verdict.INCONCLUSIVE: "Inconclusive",
+    Verdict.INVALID: "Invalid",
+    Verdict.INFORMATIONAL: "N/A",
+    Verdict.NOT_RUN: "Not run",
 }
-_RESULT_LOOKS: dict[ScenarioResult, Emphasis] = {
-    ScenarioResult.PASS: "better",
-    ScenarioResult.FAIL: "worse",
-    ScenarioResult.INFORMATIONAL: "quiet",
+_RESULT_LOOKS: dict[Verdict, Emphasis] = {
+    Verdict.PASS: "better",
+    Verdict.FAIL: "worse",
+    Verdict.INFORMATIONAL: "quiet",
 }
 _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
     Agreement.BOTH_FAIL: "worse",
@@ -54,7 +60,7 @@ def verdict_table(report: QaReport) -> Table:
         for row in report.rows
     ]  # fmt: skip
     notes = ["N/A: shown for information, the release neither passes nor fails by it."]
-    informational = any(row.result is ScenarioResult.INFORMATIONAL for row in report.rows)
+    informational = any(row.result is Verdict.INFORMATIONAL for row in report.rows)
     return Table(
         "results",
         "Results",

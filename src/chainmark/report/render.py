@@ -17,8 +17,10 @@ from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report import html, markdown, pdf, terminal
+from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.evidence_sheet import evidence_sheet
 from chainmark.report.explanation_sheet import explanation_sheet
+from chainmark.report.junit import junit_xml
 from chainmark.report.load_sheet import load_sheet
 from chainmark.report.prediction_sheet import prediction_sheet
 from chainmark.report.published_sheet import published_sheet
@@ -62,6 +64,14 @@ _SHEETS: dict[type[BaseModel], Callable[[Any], Sheet]] = {
 def sheet_of(document: ModelDocument) -> Sheet:
     """The document laid out as a sheet."""
     return _SHEETS[type(document)](document)
+
+
+def render_junit(document: Document) -> str:
+    """A document as JUnit XML for a pipeline; the same document gives the same text."""
+    if isinstance(document, Comparison):
+        return junit_xml([comparison_suite(document)], "comparison")
+    sheet = sheet_of(document)
+    return junit_xml(sheet.suites, sheet.kind)
 
 
 def render_terminal(document: Document, console: Console) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.manifest import Fact
-from chainmark.core.saturation import SaturationReport, SaturationVersion
+from chainmark.core.saturation import Saturation, SaturationReport, SaturationVersion, candidate_verdict
+from chainmark.core.verdict import Case, Suite
 from chainmark.report import saturation_text as text
 from chainmark.report.saturation_figures import saturation_figures
 from chainmark.report.saturation_tables import (
@@ -39,9 +40,10 @@ def saturation_sheet(report: SaturationReport) -> Sheet:
         kind="saturation",
         title=report.title,
         subtitle=one_line([versions, profile, report.experiment, units.utc(report.started_at)]),
-        status=text.STATUS[state],
+        verdict=report.verdict,
         word=text.WORDS[state],
         sentence=text.sentence(report),
+        suites=_suites(report),
         sections=[section for section in sections if section.blocks],
         notes=["The test was interrupted: runs are missing."] if report.interrupted else [],
         source_json=report.model_dump_json(),
@@ -60,6 +62,36 @@ def saturation_blocks(report: SaturationReport) -> list[Block]:
         *comparison_tables(report),
         *cell_tables(report),
     ]
+
+
+def _suites(report: SaturationReport) -> list[Suite]:
+    """A case for each version's load, and one for each version that is held against the first."""
+    versions = report.measured
+    cases = [
+        Case(
+            f"{version.label}.load",
+            f"Saturation load of {version.label}",
+            version.verdict,
+            version.chosen.reason,
+            figures=_figures(version.chosen),
+        )
+        for version in versions
+    ]
+    cases += [
+        Case(
+            f"{other.label}.against.{versions[0].label}",
+            f"{other.label} keeps up with what {versions[0].label} keeps up with",
+            candidate_verdict(versions[0].chosen, other.chosen),
+            f"{text.between(other.chosen)} against {text.between(versions[0].chosen)}",
+        )
+        for other in versions[1:]
+    ]
+    return [Suite(report.title, cases, started_at=report.started_at, output=text.reasons(report))]
+
+
+def _figures(found: Saturation) -> dict[str, float | str]:
+    figures = {"load_per_s": found.load_per_s, "low_per_s": found.low_per_s, "high_per_s": found.high_per_s}
+    return {"state": found.state, **{name: value for name, value in figures.items() if value is not None}}
 
 
 def _conditions(report: SaturationReport) -> list[Block]:

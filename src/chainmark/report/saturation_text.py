@@ -16,7 +16,7 @@ from chainmark.core.saturation import (
     State,
 )
 from chainmark.report.content import Emphasis
-from chainmark.report.sheet import Status, TableCell
+from chainmark.report.sheet import TableCell
 
 WORDS: dict[State, str] = {
     "found": "FOUND",
@@ -25,14 +25,6 @@ WORDS: dict[State, str] = {
     "contradictory": "UNDECIDED",
     "nothing kept up": "NOTHING KEPT UP",
     "no data": "NO DATA",
-}
-STATUS: dict[State, Status] = {
-    "found": "pass",
-    "lower bound": "neutral",
-    "leaning": "inconclusive",
-    "contradictory": "inconclusive",
-    "nothing kept up": "inconclusive",
-    "no data": "invalid",
 }
 # The worst is the document's own.
 _WORST: tuple[State, ...] = ("no data", "contradictory", "nothing kept up", "leaning", "lower bound", "found")
@@ -52,7 +44,7 @@ QUIET = TableCell(units.UNSET, emphasis="quiet")
 
 def state_of(report: SaturationReport) -> State:
     """The worst state of the versions that were measured, or, if none was, of all."""
-    measured = [version for version in report.versions if not version.published] or report.versions
+    measured = report.measured or report.versions
     states = {version.chosen.state for version in measured}
     return next((state for state in _WORST if state in states), "no data")
 

@@ -8,11 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from chainmark.core import units
+from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.bars import IntervalBar
 from chainmark.report.content import Emphasis
 from chainmark.report.vega import Spec
 
-Status = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
+Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
+_TONES: dict[Verdict, Tone] = {
+    Verdict.PASS: "pass",
+    Verdict.FAIL: "fail",
+    Verdict.INVALID: "invalid",
+    Verdict.GENERATOR_LIMITED: "invalid",
+    Verdict.INFORMATIONAL: "neutral",
+}
 
 
 @dataclass(frozen=True)
@@ -168,20 +176,31 @@ class Section:
 class Sheet:
     """A whole report. ``source_json`` is the document that it was made from, ``kind`` what that is called.
 
-    Without a ``word`` there is no verdict, and the sentence is set as any other. ``contents`` asks for a table of
-    contents on paper.
+    Without a ``word`` there is no band for the verdict, and the sentence is set as any other. ``contents`` asks for a
+    table of contents on paper.
     """
 
     kind: str
     title: str
     subtitle: str
-    status: Status
+    verdict: Verdict
     word: str
     sentence: str
+    suites: list[Suite]
     sections: list[Section]
     notes: list[str]
     source_json: str
     contents: bool = False
+
+    @property
+    def tone(self) -> Tone:
+        """How the band of the verdict looks."""
+        return _TONES.get(self.verdict, "inconclusive")
+
+    @property
+    def cases(self) -> list[Case]:
+        """Everything that was judged, in reading order."""
+        return [case for suite in self.suites for case in suite.cases]
 
     @property
     def digest(self) -> str:

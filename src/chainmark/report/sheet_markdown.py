@@ -17,7 +17,7 @@ def render_sheet_markdown(sheet: Sheet) -> str:
     lines = [
         f"## {plain(sheet.title)}",
         "",
-        f"{_SIGNS[sheet.status]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
+        f"{_SIGNS[sheet.tone]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
         "",
         plain(sheet.subtitle),
         "",
@@ -44,7 +44,7 @@ def render_sheet_page(sheet: Sheet, folder: str) -> tuple[str, dict[str, str]]:
     lines = [
         f"# {plain(sheet.title)}",
         "",
-        f"{_SIGNS[sheet.status]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
+        f"{_SIGNS[sheet.tone]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
         "",
         plain(sheet.subtitle),
         "",

@@ -20,7 +20,7 @@ def render_sheet_pdf(sheet: Sheet) -> bytes:
         "kind": sheet.kind,
         "title": sheet.title,
         "subtitle": sheet.subtitle,
-        "status": sheet.status,
+        "tone": sheet.tone,
         "word": sheet.word,
         "sentence": sheet.sentence,
         "notes": sheet.notes,

@@ -54,7 +54,7 @@ def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
     badge = f" {sheet.word} " if sheet.word else ""
     gap = _GAP if sheet.word else ""
     for index, line in enumerate(wrapped(sheet.sentence, console.width - len(badge) - len(gap))):
-        first = (badge, _STYLES[sheet.status]) if index == 0 else " " * len(badge)
+        first = (badge, _STYLES[sheet.tone]) if index == 0 else " " * len(badge)
         out.line(Text.assemble(first, gap, (line, "bold")))
     out.blank()
     for block in sheet.blocks():

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, Comparison, Outcome, Verdict
+from chainmark.core.comparison import ChartData, Comparison, Outcome
 from chainmark.core.side_by_side import SideBySide
+from chainmark.core.verdict import Verdict
+from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.content import VERDICT_WORDS, Emphasis, Row, RowMaker
 from chainmark.report.document import GATE_MARKS, Document, document, prose
 from chainmark.report.published_sheet import facts_table
@@ -18,7 +20,6 @@ from chainmark.report.sheet import (
     Remarks,
     Section,
     Sheet,
-    Status,
     Table,
     TableCell,
     TableRow,
@@ -26,12 +27,6 @@ from chainmark.report.sheet import (
 )
 from chainmark.report.version_charts import Axes, VersionLine, distribution_chart, hidden_points
 
-_STATUS: dict[Verdict, Status] = {
-    Verdict.PASS: "pass",
-    Verdict.FAIL: "fail",
-    Verdict.INCONCLUSIVE: "inconclusive",
-    Verdict.INVALID: "invalid",
-}
 _PAPER = {"width": 560, "height": 230}
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 _UNBROKEN = "\u00a0"
@@ -66,9 +61,10 @@ def side_by_side_sheet(document_: SideBySide) -> Sheet:
         kind="side-by-side",
         title=document_.title,
         subtitle=document_.subtitle,
-        status=_STATUS[document_.verdict],
-        word=VERDICT_WORDS[document_.verdict.value],
+        verdict=document_.verdict,
+        word=document_.verdict.value.upper(),
         sentence=prose(document_.sentence),
+        suites=[comparison_suite(one.comparison, one.label) for one in candidates],
         sections=[section for section in sections if section.blocks],
         notes=[
             "Every version is compared with the first one, as the two alone would be: several candidates are no reason "

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from chainmark.capacity.model import Tls
 from chainmark.cli.common import numbered
-from chainmark.cli.load import parse_target, worst
-from chainmark.core.errors import ExitCode, UsageError
+from chainmark.cli.load import parse_target
+from chainmark.core.errors import UsageError
 
 from tests.unit.cli.commands import chainmark
 
@@ -46,13 +45,6 @@ def test_a_system_that_answers_no_requests(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
     with pytest.raises(UsageError, match="cannot send requests to `cometbft`"):
         chainmark("load", "cometbft/demo", "--target", "http://127.0.0.1:1")
-
-
-def test_a_miss_is_heard_above_everything_else() -> None:
-    order = [ExitCode.FAIL, ExitCode.INVALID, ExitCode.INCONCLUSIVE, ExitCode.DONE]
-    for codes in permutations(order):
-        for length in range(1, len(codes) + 1):
-            assert worst(codes[:length]) == min(codes[:length], key=order.index)
 
 
 def test_every_repetition_has_a_file_of_its_own() -> None:

@@ -12,10 +12,16 @@ import polars as pl
 import pytest
 
 from chainmark.compare import compare, inputs
-from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome, Verdict
+from chainmark.core.comparison import (
+    ChartKind,
+    Comparison,
+    Judgement,
+    Outcome,
+)
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
 from chainmark.core.metric import Weighting
+from chainmark.core.verdict import Verdict
 
 from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, catalogue, run, sides
 

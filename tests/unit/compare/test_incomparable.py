@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chainmark.compare import compare
-from chainmark.core.comparison import Comparison, Judgement, Outcome, Verdict
+from chainmark.core.comparison import Comparison, Judgement, Outcome
+from chainmark.core.verdict import Verdict
 from chainmark.report.markdown import render_markdown
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from chainmark.compare.qa import ScenarioRuns, qa_report
-from chainmark.core.comparison import Outcome, Verdict
+from chainmark.core.comparison import Outcome
 from chainmark.core.manifest import Subject
-from chainmark.core.qa_report import Agreement, QaReport, QaScenario, ScenarioResult
+from chainmark.core.qa_report import Agreement, QaReport, QaScenario
 from chainmark.core.saturation import Knee, Saturation, SaturationReport, SaturationVersion, State
+from chainmark.core.verdict import Verdict
 
 from tests.unit.compare import qa_runs
 from tests.unit.compare.synthetic_runs import run, sides
@@ -31,15 +32,15 @@ def _scenario(report: QaReport, scenario_id: str) -> QaScenario:
 def test_an_equal_release_passes_by_its_gating_scenarios(equal: QaReport) -> None:
     assert equal.verdict is Verdict.PASS
     results = {one.id: one.result for one in equal.scenarios}
-    assert results["fixed-load"] is ScenarioResult.PASS
-    assert results["emulation"] is ScenarioResult.INFORMATIONAL
+    assert results["fixed-load"] is Verdict.PASS
+    assert results["emulation"] is Verdict.INFORMATIONAL
     assert equal.rows[0].version == f"v1.0.1 ({qa_runs.COMMIT})"
 
 
 def test_what_was_not_run_is_told_with_its_need_and_never_passes(equal: QaReport) -> None:
     """A machine that is too small must not make a release look tested."""
     big = _scenario(equal, "big")
-    assert big.result is ScenarioResult.NOT_RUN
+    assert big.result is Verdict.NOT_RUN
     assert "64 processors; this machine has 2" in big.sentence
     assert any("200 nodes" in notice and "64 processors" in notice for notice in equal.notices)
     gating: list[dict[str, object]] = [
@@ -130,7 +131,7 @@ def test_what_is_only_shown_is_shown_without_the_side_that_could_not_be_made() -
     failing = replace(one, failures={"near": "node0 was not healthy within 60 s of its start"})
     scenarios = [failing if other is one else other for other in made.scenarios]
     shown = _scenario(qa_report(replace(made, scenarios=scenarios)), "emulation")
-    assert shown.result is ScenarioResult.INFORMATIONAL
+    assert shown.result is Verdict.INFORMATIONAL
     assert shown.sentence.endswith("Not all of it could be made.")
     assert shown.reasons[0] == "no run of near could be made: node0 was not healthy within 60 s of its start"
     assert shown.beside
@@ -187,14 +188,14 @@ def _saturated(label: str, low: int, high: int | None, state: State = "found") -
 @pytest.mark.parametrize(
     ("candidate", "result"),
     [
-        (_saturated("v1.0.1", 800, 1600), ScenarioResult.PASS),
-        (_saturated("v1.0.1", 1600, None, "lower bound"), ScenarioResult.PASS),
-        (_saturated("v1.0.1", 400, 800), ScenarioResult.FAIL),
-        (_saturated("v1.0.1", 400, 1600, "leaning"), ScenarioResult.INCONCLUSIVE),
-        (_saturated("v1.0.1", 0, None, "no data"), ScenarioResult.INVALID),
+        (_saturated("v1.0.1", 800, 1600), Verdict.PASS),
+        (_saturated("v1.0.1", 1600, None, "lower bound"), Verdict.PASS),
+        (_saturated("v1.0.1", 400, 800), Verdict.FAIL),
+        (_saturated("v1.0.1", 400, 1600, "leaning"), Verdict.INCONCLUSIVE),
+        (_saturated("v1.0.1", 0, None, "no data"), Verdict.INVALID),
     ],
 )
-def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result: ScenarioResult) -> None:
+def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result: Verdict) -> None:
     """Where the intervals leave open which version takes more, nobody wins and nobody loses."""
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=1)
     common = {"question": "q", "method": "m", "profile": "cometbft/saturation"}

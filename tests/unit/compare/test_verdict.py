@@ -9,8 +9,9 @@ from chainmark.compare.judge import Judged, judge
 from chainmark.compare.sides import SelectedRuns
 from chainmark.compare.verdict import Finding, adjust, find, is_failure
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Outcome, Verdict
+from chainmark.core.comparison import Outcome
 from chainmark.core.metric import Better, Metric, Population, Table
+from chainmark.core.verdict import Verdict
 
 from tests.unit.compare.metric_cases import NO_ARCHIVE, metric, side, stub_run
 

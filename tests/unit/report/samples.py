@@ -20,11 +20,11 @@ from chainmark.core.comparison import (
     Scale,
     Side,
     SideValue,
-    Verdict,
 )
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.manifest import Change, Gate, GateStatus, HostFacts, Incident, Subject
 from chainmark.core.metric import Better, Chart, Condition, Kind, Metric, Population, Table
+from chainmark.core.verdict import Verdict
 
 
 def _metric(id_: str, label: str, unit: str, **more: object) -> Metric:

@@ -6,8 +6,9 @@ import re
 from xml.etree import ElementTree as Xml
 
 from chainmark.core.load_report import LoadReport
-from chainmark.core.load_verdict import LoadVerdict, rulings
-from chainmark.report.junit import junit_xml
+from chainmark.core.load_verdict import rulings
+from chainmark.core.verdict import Verdict
+from chainmark.report.render import render_junit
 
 from tests.unit.report.load_samples import LABELS, bare, endpoint, report, target, with_answer
 
@@ -17,7 +18,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 def parsed(made: LoadReport) -> Xml.Element:
     """The document, checked against both schemas."""
-    root = Xml.fromstring(junit_xml(made))  # noqa: S314 - our own text
+    root = Xml.fromstring(render_junit(made))  # noqa: S314 - our own text
     assert (root.tag, root.attrib) == ("testsuites", {})
     for number, suite in enumerate(root):
         assert suite.tag == "testsuite"
@@ -62,7 +63,7 @@ def test_failures_and_skips_follow_the_rulings_and_tell_why() -> None:
     found = {one.name: one.verdict for one in rulings(made)}
     for case in root[0].findall("testcase"):
         said = found.get(case.attrib["name"])
-        assert (case.find("failure") is not None) is (said is LoadVerdict.MISSED)
+        assert (case.find("failure") is not None) is (said is Verdict.FAIL)
     failure = root[0].find("testcase/failure")
     assert failure is not None
     assert "1000 clients required, but 64 clients failed clearly, missing p99" in failure.attrib["message"]
@@ -76,7 +77,7 @@ def test_what_nobody_requires_is_no_failure_where_something_is_required() -> Non
     assert root[0].find("testcase/failure") is None
     skipped = root[0].find("testcase[@name='/mempool (clients)']/skipped")
     assert skipped is not None
-    assert skipped.attrib["message"].startswith("missed, not required: /mempool (clients): the lowest level")
+    assert skipped.attrib["message"].startswith("fail, not required: /mempool (clients): the lowest level")
 
 
 def test_properties_hold_the_figures() -> None:

@@ -24,10 +24,9 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.load_verdict import rulings, verdict
 from chainmark.core.manifest import Fact, Subject
-from chainmark.report.junit import junit_xml
 from chainmark.report.load_sheet import load_sheet
 from chainmark.report.load_text import estimable
-from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.render import render_html, render_junit, render_markdown, render_pdf, render_terminal
 from chainmark.report.sheet import Figure, Remarks, Sheet, Table, TableRow
 from chainmark.report.vega import svg_of
 
@@ -355,7 +354,7 @@ def test_no_valid_document_breaks_a_rendering(made: LoadReport) -> None:
     for table in tables(sheet).values():
         assert all(len(row.cells) == len(table.columns) for row in table.rows)
     assert len(sheet.blocks()) == len({block.id for block in sheet.blocks()})
-    writers: list[Callable[[LoadReport], str]] = [terminal, render_markdown, render_html, junit_xml]
+    writers: list[Callable[[LoadReport], str]] = [terminal, render_markdown, render_html, render_junit]
     for write in writers:
         assert write(made)
 

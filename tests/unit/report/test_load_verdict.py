@@ -6,18 +6,22 @@ from typing import Any
 
 import pytest
 
-from chainmark.core.errors import ExitCode
 from chainmark.core.load_report import LoadReport
-from chainmark.core.load_verdict import LoadVerdict, exit_code, level_text, rulings, verdict
+from chainmark.core.load_verdict import (
+    level_text,
+    rulings,
+    verdict,
+)
+from chainmark.core.verdict import Verdict
 
 from tests.unit.report.load_samples import bare, endpoint, report, step, target, with_answer
 
 MET, MISSED, PARTIAL, LIMITED, OPEN = (
-    LoadVerdict.MET,
-    LoadVerdict.MISSED,
-    LoadVerdict.PARTIAL,
-    LoadVerdict.GENERATOR_LIMITED,
-    LoadVerdict.INCONCLUSIVE,
+    Verdict.PASS,
+    Verdict.FAIL,
+    Verdict.PARTIAL,
+    Verdict.GENERATOR_LIMITED,
+    Verdict.INCONCLUSIVE,
 )
 
 
@@ -25,7 +29,7 @@ MET, MISSED, PARTIAL, LIMITED, OPEN = (
     ("required", "found"),
     [(1.0, MET), (64.0, MET), (64.5, OPEN), (71.9, OPEN), (72.0, MISSED), (500.0, MISSED)],
 )
-def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(required: float, found: LoadVerdict) -> None:
+def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(required: float, found: Verdict) -> None:
     """64 clients passed clearly and 72 failed clearly: between them a gate must not guess."""
     said, reasons = verdict(with_answer(bare(), required={"block.clients": required}))
     assert said is found
@@ -45,7 +49,7 @@ def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(requi
         ({"finding": "unsettled", "capacity": None, "low": 0.0, "high": None, "stopped_by": "interrupted"}, PARTIAL),
     ],
 )  # fmt: skip
-def test_without_a_requirement_the_lowest_level_must_pass(changes: dict[str, Any], found: LoadVerdict) -> None:
+def test_without_a_requirement_the_lowest_level_must_pass(changes: dict[str, Any], found: Verdict) -> None:
     """A server whose first level fails misses its agreement; one that nobody could load is not judged."""
     assert verdict(with_answer(bare(**changes)))[0] is found
 
@@ -53,7 +57,7 @@ def test_without_a_requirement_the_lowest_level_must_pass(changes: dict[str, Any
 @pytest.mark.parametrize(
     ("stopped_by", "found"), [("ladder end", OPEN), ("generator-limited", LIMITED), ("interrupted", PARTIAL)]
 )
-def test_a_requirement_above_the_end_of_a_test_is_not_missed(stopped_by: str, found: LoadVerdict) -> None:
+def test_a_requirement_above_the_end_of_a_test_is_not_missed(stopped_by: str, found: Verdict) -> None:
     """The test's own limit says nothing against the server."""
     answer = bare("lower bound", capacity=500.0, low=500.0, high=None, stopped_by=stopped_by)
     said, reasons = verdict(with_answer(answer, required={"block.clients": 600.0}))
@@ -108,7 +112,7 @@ def test_every_server_gates_by_itself_even_under_the_same_name() -> None:
     [(["pass", "pass"], MET), (["pass", "fail"], MISSED), (["inconclusive", "pass"], OPEN),
      (["generator-limited", "inconclusive"], LIMITED), ([], OPEN)],
 )  # fmt: skip
-def test_fixed_levels_without_a_search_must_all_pass(outcomes: list[str], found: LoadVerdict) -> None:
+def test_fixed_levels_without_a_search_must_all_pass(outcomes: list[str], found: Verdict) -> None:
     """Load points alone can gate as well."""
     steps = [step(n, "clients", 8.0, 64, phase="fixed", outcome=one) for n, one in enumerate(outcomes, start=1)]
     one = endpoint("/block", 64, capacities=[], steps=steps)
@@ -119,17 +123,6 @@ def test_nothing_measured_is_inconclusive() -> None:
     """An empty document passes nothing."""
     empty = LoadReport(**{**report().model_dump(), "targets": []})
     assert verdict(empty) == (OPEN, ["Nothing was measured."])
-
-
-def test_exit_codes_are_those_of_every_command() -> None:
-    """0, 1 and 3 are what pipelines are written against."""
-    assert {one: exit_code(one) for one in LoadVerdict} == {
-        MET: ExitCode.DONE,
-        MISSED: ExitCode.FAIL,
-        PARTIAL: ExitCode.INCONCLUSIVE,
-        LIMITED: ExitCode.INCONCLUSIVE,
-        OPEN: ExitCode.INCONCLUSIVE,
-    }
 
 
 def test_levels_have_their_unit() -> None:

@@ -10,9 +10,8 @@ import pytest
 from rich.console import Console
 
 from chainmark.core.qa_report import QaReport, QaScenario
-from chainmark.report.junit import junit_xml
 from chainmark.report.qa_sheet import qa_sheet
-from chainmark.report.render import render_html, render_page, render_pdf, render_terminal
+from chainmark.report.render import render_html, render_junit, render_page, render_pdf, render_terminal
 from chainmark.report.sheet import Figure, Remarks, Table
 
 from tests.unit.compare import qa_runs
@@ -115,7 +114,7 @@ def test_the_document_survives_its_json(report: QaReport) -> None:
 
 
 def test_junit_has_a_case_a_scenario(report: QaReport) -> None:
-    root = Xml.fromstring(junit_xml(report))  # noqa: S314 - our own text
+    root = Xml.fromstring(render_junit(report))  # noqa: S314 - our own text
     suite = root[0]
     cases = {case.attrib["name"]: [child.tag for child in case] for case in suite.findall("testcase")}
     assert cases == {"fixed-load": ["failure"], "emulation": [], "big": ["skipped"]}

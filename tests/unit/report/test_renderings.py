@@ -15,8 +15,16 @@ import pytest
 import typst
 from rich.console import Console
 
-from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Outcome, SideValue, Verdict
+from chainmark.core.comparison import (
+    ChartData,
+    ChartKind,
+    Comparison,
+    Line,
+    Outcome,
+    SideValue,
+)
 from chainmark.core.manifest import Incident
+from chainmark.core.verdict import Verdict
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.report.charts import chart_context, chart_drawing, chart_points, chart_svg
 from chainmark.report.content import RowMaker
@@ -25,7 +33,7 @@ from chainmark.report.document import comparison_json, digest, document, prose
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.samples import sample
 
-VERDICTS = list(Verdict)
+VERDICTS = [Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.INVALID]
 HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
 
 

@@ -40,7 +40,7 @@ def test_the_first_table_has_a_verdict_a_version(made: SideBySide) -> None:
     assert rows["1.2"].text == "FAIL"
     assert rows["1.2"].emphasis == "worse"
     sheet = side_by_side_sheet(made)
-    assert (sheet.word, sheet.status) == ("FAIL", "fail")
+    assert (sheet.word, sheet.tone) == ("FAIL", "fail")
 
 
 def test_every_table_of_the_catalogue_has_each_version_with_its_change(made: SideBySide) -> None:

@@ -1,0 +1,72 @@
+"""What a comparison judges: a case for each metric that gates, and one for each that is shown beside."""
+
+from __future__ import annotations
+
+from chainmark.core.comparison import Comparison, Judgement, Outcome
+from chainmark.core.manifest import GateStatus
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.report.content import Row, RowMaker
+
+_OF_OUTCOME = {
+    Outcome.WORSE: Verdict.FAIL,
+    Outcome.EQUAL: Verdict.PASS,
+    Outcome.BETTER: Verdict.PASS,
+}
+
+
+def comparison_suite(comparison: Comparison, label: str | None = None) -> Suite:
+    """The candidate's suite: its metrics in the report's order, then the gates of the pair."""
+    rows = RowMaker(comparison).rows()
+    cases = [_case(comparison, *pair) for pair in zip(comparison.judgements, rows, strict=True)]
+    cases += [
+        Case(
+            f"gate.{gate.id}",
+            gate.label,
+            Verdict.INVALID if gate.status is GateStatus.FAIL else Verdict.PASS,
+            f"{gate.measured}; required: {gate.limit}",
+        )
+        for gate in comparison.gates
+    ]
+    properties = [
+        ("title", comparison.title),
+        ("verdict", comparison.verdict.value),
+        ("baseline", comparison.baseline.label),
+        ("candidate", comparison.candidate.label),
+        ("profile", comparison.profile_name),
+        ("chainmark", comparison.tool_version),
+    ]
+    return Suite(
+        label or comparison.title,
+        cases,
+        properties,
+        started_at=comparison.date,
+        output=[comparison.sentence, *comparison.reasons, *comparison.advice],
+    )
+
+
+def _case(comparison: Comparison, judgement: Judgement, row: Row) -> Case:
+    figures = {
+        "baseline": judgement.baseline.value,
+        "candidate": judgement.candidate.value,
+        "change": judgement.change,
+        "low": judgement.low,
+        "high": judgement.high,
+    }
+    return Case(
+        f"{judgement.metric_id}.{judgement.statistic}",
+        row.label,
+        _verdict(comparison, judgement),
+        f"{row.label_with_unit}: {row.baseline} → {row.candidate}, {row.change_with_unit}, {comparison.confidence:.0%} "
+        f"interval {row.interval}: {row.outcome}",
+        gates=judgement.gating,
+        figures={name: value for name, value in figures.items() if value is not None},
+    )
+
+
+def _verdict(comparison: Comparison, judgement: Judgement) -> Verdict:
+    """A metric that does not gate is shown, whatever it does; nothing is judged in an invalid comparison."""
+    if not judgement.gating:
+        return Verdict.INFORMATIONAL
+    if comparison.verdict is Verdict.INVALID:
+        return Verdict.INVALID
+    return _OF_OUTCOME.get(judgement.outcome, Verdict.INCONCLUSIVE)

@@ -1,0 +1,50 @@
+"""Of several verdicts the one that a pipeline must hear of decides, and each has one exit code everywhere."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from chainmark.core.errors import ExitCode
+from chainmark.core.verdict import Verdict, worst
+
+HEARD_FIRST = [
+    Verdict.FAIL,
+    Verdict.INVALID,
+    Verdict.PARTIAL,
+    Verdict.GENERATOR_LIMITED,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_RUN,
+    Verdict.PASS,
+    Verdict.INFORMATIONAL,
+]
+
+
+def test_a_miss_is_heard_above_everything_else() -> None:
+    """An interrupted or invalid part must not hide a regression, nor a pass what is open."""
+    for size in range(1, len(HEARD_FIRST) + 1):
+        for some in combinations(HEARD_FIRST, size):
+            assert worst(reversed(some)) is some[0]
+
+
+def test_nothing_judged_is_no_pass() -> None:
+    assert worst([]) is Verdict.INFORMATIONAL
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        (Verdict.PASS, ExitCode.DONE),
+        (Verdict.INFORMATIONAL, ExitCode.DONE),
+        (Verdict.FAIL, ExitCode.FAIL),
+        (Verdict.INVALID, ExitCode.INVALID),
+        (Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE),
+        (Verdict.PARTIAL, ExitCode.INCONCLUSIVE),
+        (Verdict.GENERATOR_LIMITED, ExitCode.INCONCLUSIVE),
+        (Verdict.NOT_RUN, ExitCode.INCONCLUSIVE),
+    ],
+)
+def test_exit_codes_are_those_of_every_command(verdict: Verdict, code: ExitCode) -> None:
+    """0, 1, 3 and 4 are what pipelines are written against."""
+    assert verdict.exit_code is code
