@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python setup nodes servers example-server format docs
+.PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs
 .PHONY: bench check-truth clean
 
 help: ## list the targets
@@ -55,10 +55,14 @@ check: setup ## formatting, lints and types
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
-test-python: setup ## unit tests, oracles and real nodes on all cores, then what needs the machine to itself
+test-python: setup ## unit tests, golden outputs, oracles and real nodes on all cores, then what needs the machine to itself
 	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit
+	$(BIN)/python -m pytest --quiet tests/golden
 	$(BIN)/python -m pytest --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real
 	$(BIN)/python -m pytest -m quiet tests/oracle tests/real
+
+golden: setup ## rewrite the kept outputs that tests/golden compares
+	$(BIN)/python -m tests.golden
 
 format: setup ## rewrite the sources as `check` wants them
 	$(BIN)/ruff format src tests benches

@@ -1,0 +1,21 @@
+"""A store whose runs have the same ids every time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chainmark.store.runs import Store, UnfinishedRun
+
+_STAMP = "20260101T000000"
+
+
+class FixedStore(Store):
+    """Runs are named by what they are and the order in which they were made, not by the clock and by chance."""
+
+    def create(self, system: str, profile_name: str, version: str, state: Mapping[str, Any]) -> UnfinishedRun:
+        """Make the folder of a new run, named ``<system>-<profile>-<version>-<constant time>-<number>``."""
+        made = super().create(system, profile_name, version, state)
+        name, _, _ = made.run_id.rsplit("-", 2)
+        number = sum(1 for path in made.path.parent.iterdir())
+        return UnfinishedRun(made.path.rename(made.path.with_name(f"{name}-{_STAMP}-{number:04x}")))

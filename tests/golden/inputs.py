@@ -1,0 +1,170 @@
+"""The inputs of the golden outputs: small results, decided by their seeds, each made once a process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+from chainmark.compare import compare
+from chainmark.compare.joined import compare_published
+from chainmark.compare.saturation import saturation_report
+from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.core.comparison import Comparison, Verdict
+from chainmark.core.load_report import LoadReport
+from chainmark.core.manifest import Incident
+from chainmark.core.published import PublishedReport, ReportStyle
+from chainmark.core.qa_report import QaReport
+from chainmark.core.saturation import SaturationReport
+from chainmark.core.side_by_side import SideBySide
+from chainmark.core.trail import Story
+from chainmark.report.published_text import worded
+from chainmark.report.render import Document
+from chainmark.store.runs import SealedRun
+from chainmark.store.stories import Follower
+
+from tests.golden.fixed_store import FixedStore
+from tests.unit.compare import published_runs, qa_runs, saturation_samples
+from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.report import load_samples, prediction_samples
+from tests.unit.report.samples import sample
+from tests.unit.store.trail_runs import Lives, key_of, sealed
+
+VERSION = "0.0.0"
+WORSE = {"tx_latency_s": 1.38, "cpu_cores": 0.8, "goroutines_count": 0.78}
+_INCIDENT_NS = 1_795_168_861_000_000_000
+
+
+@cache
+def comparison() -> Comparison:
+    """A computed comparison with a metric that is worse, one that is better, and an incident."""
+    baseline, candidate = sides(WORSE)
+    candidate[1].manifest.incidents.append(Incident(time_ns=_INCIDENT_NS, what="node2 restarted its RPC server"))
+    return compare(baseline, candidate, tool_version=VERSION)
+
+
+@cache
+def drawn() -> Comparison:
+    """A comparison of two runs with all its charts."""
+    return compare(*sides(WORSE, repetitions=1, seconds=30, drawn=True), tool_version=VERSION)
+
+
+@cache
+def single() -> Comparison:
+    """A comparison of one run a side."""
+    return compare(*sides(repetitions=1, seconds=30), tool_version=VERSION)
+
+
+@cache
+def _followable() -> tuple[SealedRun, SealedRun]:
+    store = FixedStore(Path(tempfile.mkdtemp(prefix="golden-")))
+    return sealed(store, Lives(6, 8).fill()), sealed(store, Lives(6, 8, factor=1.2).fill(), "v2")
+
+
+@cache
+def followed() -> Comparison:
+    """A comparison with tails, breakdowns by host, and the lives of blocks."""
+    baseline, candidate = _followable()
+    return compare([baseline], [candidate], tool_version=VERSION)
+
+
+@cache
+def story(name: str) -> Story:
+    """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
+    run, _ = _followable()
+    return Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest).story(key_of(name))
+
+
+def versions() -> list[list[SyntheticRun]]:
+    """Three versions of two runs: the second like the first, the third far slower and with an incident."""
+    made = [
+        [published_runs.run(version, number, factor=factor, seed=seed + number) for number in (1, 2)]
+        for version, factor, seed in (("1.0", 1.0, 10), ("1.1", 1.0, 20), ("1.2", 2.0, 30))
+    ]
+    made[2][0].manifest.incidents.append(Incident(time_ns=_INCIDENT_NS, what="a host restarted"))
+    return made
+
+
+@cache
+def published(style: ReportStyle) -> PublishedReport:
+    """The published style of three versions."""
+    return worded(compare_published(versions(), style, tool_version=VERSION))
+
+
+@cache
+def side_by_side() -> SideBySide:
+    """Three versions side by side."""
+    return compare_side_by_side(versions(), tool_version=VERSION)
+
+
+@cache
+def load() -> LoadReport:
+    """Two servers, requirements that are met and missed."""
+    return load_samples.report(
+        load_samples.target("2.0.0", labels=load_samples.LABELS[:3]),
+        load_samples.target("2.1.0", 0.5, labels=load_samples.LABELS[:3]),
+        required={"network_status.clients": 1000.0, "account_balance.clients": 32.0, "account_balance.rate": 1.0},
+    )
+
+
+@cache
+def load_unmet() -> LoadReport:
+    """A server that misses the agreement with one client."""
+    found = load_samples.bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
+    return load_samples.with_answer(found)
+
+
+@cache
+def saturation() -> SaturationReport:
+    """Two versions, three repetitions, an excluded run, and a published table."""
+    grid = ((1, 200), (1, 400), (2, 200), (1, 800), (2, 800), (4, 800))
+    runs = {
+        name: [
+            saturation_samples.run(c, r, min(1.0, factor * capacity / (c * r)), position=place,
+                                   latency=1.0 + c * r / 400, throughput=factor * min(capacity, c * r))
+            for place, factor in enumerate((1.0, 0.97, 1.02))
+            for c, r in grid
+        ]
+        for name, capacity in (("old", 500), ("new", 450))
+    }  # fmt: skip
+    runs["new"].append(saturation_samples.run(1, 800, 0.1, position=40, excluded="no node was lost: node0 died"))
+    printed = [saturation_samples.run(c, r, share) for c, r, share in ((1, 200, 1.0), (1, 400, 0.876), (2, 200, 0.972))]
+    told = saturation_samples.version("theirs (published)", printed, published=True)
+    made = [saturation_samples.version(name, of) for name, of in runs.items()]
+    return saturation_report(saturation_samples.whole_test(), [*made, told], saturation_samples.METRICS)
+
+
+@cache
+def qa() -> QaReport:
+    """A candidate that is slower, a metric that cannot be compared and a scenario that was not run."""
+    return qa_runs.report({"tx_latency_s": 1.5, "rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
+
+
+@cache
+def qa_equal() -> QaReport:
+    """A candidate like its baseline."""
+    return qa_runs.report()
+
+
+DOCUMENTS: dict[str, Callable[[], Document]] = {
+    **{f"sample-{verdict.value}": partial(sample, verdict) for verdict in Verdict},
+    "compare": comparison,
+    "compare-drawn": drawn,
+    "compare-single": single,
+    "compare-followed": followed,
+    "block": partial(story, "b4"),
+    "block-rival": partial(story, "b3"),
+    "published-typst": partial(published, ReportStyle.TYPST),
+    "published-org": partial(published, ReportStyle.ORG),
+    "side-by-side": side_by_side,
+    "load": load,
+    "load-unmet": load_unmet,
+    "saturation": saturation,
+    "qa": qa,
+    "qa-equal": qa_equal,
+    "prediction": prediction_samples.prediction,
+    "explanation": prediction_samples.explanation,
+    "explanation-explained": partial(prediction_samples.explanation, explained=True),
+    "evidence": prediction_samples.evidence,
+}

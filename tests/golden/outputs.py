@@ -1,0 +1,51 @@
+"""What is kept: the name of every golden file, and what makes its text today."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from chainmark.core.load_report import LoadReport
+from chainmark.core.qa_report import QaReport
+
+from tests.golden import inputs, texts
+
+KEPT = Path(__file__).parent / "kept"
+WITH_JUNIT = ("load", "load-unmet", "qa", "qa-equal")
+WITH_HTML = ("compare-followed", "sample-fail")
+WITH_JSON = "compare-followed"
+
+
+def _terminal(name: str, width: int) -> str:
+    return texts.terminal(inputs.DOCUMENTS[name](), width)
+
+
+def _markdown(name: str) -> str:
+    return texts.markdown(inputs.DOCUMENTS[name]())
+
+
+def _html_words(name: str) -> str:
+    return texts.html_words(inputs.DOCUMENTS[name]())
+
+
+def _json(name: str) -> str:
+    return texts.json_file(inputs.DOCUMENTS[name]())
+
+
+def _junit(name: str) -> str:
+    document = inputs.DOCUMENTS[name]()
+    assert isinstance(document, LoadReport | QaReport)
+    return texts.junit(document)
+
+
+def outputs() -> dict[str, Callable[[], str]]:
+    """Every golden file, by its path below `KEPT`."""
+    made: dict[str, Callable[[], str]] = {}
+    for name in inputs.DOCUMENTS:
+        made |= {f"documents/{name}.{width}.txt": partial(_terminal, name, width) for width in texts.WIDTHS}
+        made[f"documents/{name}.md"] = partial(_markdown, name)
+    made |= {f"documents/{name}.junit.xml": partial(_junit, name) for name in WITH_JUNIT}
+    made |= {f"documents/{name}.html.txt": partial(_html_words, name) for name in WITH_HTML}
+    made[f"documents/{WITH_JSON}.json"] = partial(_json, WITH_JSON)
+    return made

@@ -1,0 +1,29 @@
+"""Everything that chainmark prints is kept: a sentence that changes, or is lost, is seen in review."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+
+from tests.golden.outputs import KEPT, outputs
+
+MADE = outputs()
+HINT = "`make golden` rewrites the kept files; look at their difference before it is committed"
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_the_output_is_the_kept_one(name: str) -> None:
+    kept = KEPT / name
+    assert kept.is_file(), f"{name} is not kept yet\n{HINT}"
+    old, new = kept.read_bytes().decode(), MADE[name]()
+    if old != new:
+        lines = [text.splitlines(keepends=True) for text in (old, new)]
+        told = "".join(difflib.unified_diff(*lines, f"kept/{name}", "as it is now"))
+        pytest.fail(f"{told}\n{HINT}", pytrace=False)
+
+
+def test_every_kept_file_is_compared() -> None:
+    """A file that nothing makes any more would look as if it were checked."""
+    kept = {path.relative_to(KEPT).as_posix() for path in KEPT.rglob("*") if path.is_file()}
+    assert sorted(kept - set(MADE)) == [], HINT

@@ -1,0 +1,51 @@
+"""Every text of a document that is kept, and the one place that takes the machine out of a text."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+
+from rich.console import Console
+
+from chainmark.core.load_report import LoadReport
+from chainmark.core.qa_report import QaReport
+from chainmark.report import render_html, render_markdown, render_terminal
+from chainmark.report.junit import junit_xml
+from chainmark.report.render import Document, render_page
+from chainmark.store.files import json_bytes
+
+WIDTHS = (100, 140)
+_BLOCK_END = re.compile(r"</(?:p|h[1-6]|li|tr|div|section|header|footer|summary|figcaption|dt|dd|caption)>|<br ?/?>")
+
+
+def terminal(document: Document, width: int) -> str:
+    """What a terminal of that width shows, without colours."""
+    file = io.StringIO()
+    render_terminal(document, Console(file=file, width=width, no_color=True, color_system=None))
+    return file.getvalue()
+
+
+def markdown(document: Document) -> str:
+    """The Markdown; a release's page names its figures."""
+    if isinstance(document, QaReport):
+        return render_page(document, "figures")[0]
+    return render_markdown(document)
+
+
+def junit(document: LoadReport | QaReport) -> str:
+    """The JUnit XML."""
+    return junit_xml(document)
+
+
+def json_file(document: Document) -> str:
+    """What `--json-file` writes."""
+    return json_bytes(document).decode()
+
+
+def html_words(document: Document) -> str:
+    """What a reader of the HTML page finds written: no tags, no scripts, a line for each paragraph or row."""
+    page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", render_html(document), flags=re.DOTALL)
+    told = re.sub(r"<[^>]+>", " ", _BLOCK_END.sub("\0", re.sub(r"\s+", " ", page)))
+    lines = (re.sub(r"\s+", " ", html.unescape(line)).strip() for line in told.split("\0"))
+    return "".join(f"{line}\n" for line in lines if line)
