@@ -9,7 +9,7 @@ from pathlib import Path
 from chainmark.core.load_report import LoadReport
 from chainmark.core.qa_report import QaReport
 
-from tests.golden import inputs, texts
+from tests.golden import commands, inputs, texts
 
 KEPT = Path(__file__).parent / "kept"
 WITH_JUNIT = ("load", "load-unmet", "qa", "qa-equal")
@@ -39,6 +39,10 @@ def _junit(name: str) -> str:
     return texts.junit(document)
 
 
+def _printed(name: str, width: int) -> str:
+    return commands.all_printed(width)[name]
+
+
 def outputs() -> dict[str, Callable[[], str]]:
     """Every golden file, by its path below `KEPT`."""
     made: dict[str, Callable[[], str]] = {}
@@ -48,4 +52,6 @@ def outputs() -> dict[str, Callable[[], str]]:
     made |= {f"documents/{name}.junit.xml": partial(_junit, name) for name in WITH_JUNIT}
     made |= {f"documents/{name}.html.txt": partial(_html_words, name) for name in WITH_HTML}
     made[f"documents/{WITH_JSON}.json"] = partial(_json, WITH_JSON)
+    for width, lines in commands.BY_WIDTH.items():
+        made |= {f"commands/{name}.{width}.txt": partial(_printed, name, width) for name in lines}
     return made
