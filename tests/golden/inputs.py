@@ -11,7 +11,7 @@ from chainmark.compare import compare
 from chainmark.compare.joined import compare_published
 from chainmark.compare.saturation import saturation_report
 from chainmark.compare.side_by_side import compare_side_by_side
-from chainmark.core.comparison import Comparison, Verdict
+from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
 from chainmark.core.published import PublishedReport, ReportStyle
@@ -28,7 +28,7 @@ from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs, saturation_samples
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 from tests.unit.report import load_samples, prediction_samples
-from tests.unit.report.samples import sample
+from tests.unit.report.samples import SENTENCES, sample
 from tests.unit.store.trail_runs import Lives, key_of, sealed
 
 VERSION = "0.0.0"
@@ -148,7 +148,7 @@ def qa_equal() -> QaReport:
 
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
-    **{f"sample-{verdict.value}": partial(sample, verdict) for verdict in Verdict},
+    **{f"sample-{verdict.value}": partial(sample, verdict) for verdict in SENTENCES},
     "compare": comparison,
     "compare-drawn": drawn,
     "compare-single": single,

@@ -8,10 +8,8 @@ import re
 
 from rich.console import Console
 
-from chainmark.core.load_report import LoadReport
 from chainmark.core.qa_report import QaReport
-from chainmark.report import render_html, render_markdown, render_terminal
-from chainmark.report.junit import junit_xml
+from chainmark.report import render_html, render_junit, render_markdown, render_terminal
 from chainmark.report.render import Document, render_page
 from chainmark.store.files import json_bytes
 
@@ -33,9 +31,9 @@ def markdown(document: Document) -> str:
     return render_markdown(document)
 
 
-def junit(document: LoadReport | QaReport) -> str:
+def junit(document: Document) -> str:
     """The JUnit XML."""
-    return junit_xml(document)
+    return render_junit(document)
 
 
 def json_file(document: Document) -> str:

@@ -12,7 +12,7 @@ from chainmark.core.published import (
     PublishedTable,
     ReportStyle,
 )
-from chainmark.core.verdict import Verdict
+from chainmark.core.verdict import Verdict, shown
 from chainmark.report.published_text import changes_of, worded
 from chainmark.report.sheet import (
     Block,
@@ -55,7 +55,7 @@ def published_sheet(report: PublishedReport) -> Sheet:
         verdict=Verdict.INFORMATIONAL,
         word="",
         sentence=report.statement,
-        suites=[],
+        suites=[shown(report.title, [report.statement])],
         sections=[section for section in sections if any(_has_content(block) for block in section.blocks)],
         notes=_notes(report),
         source_json=report.model_dump_json(),

@@ -7,7 +7,7 @@ from statistics import median
 
 from chainmark.core import units
 from chainmark.core.trail import Neighbour, Story, short_key
-from chainmark.core.verdict import Verdict
+from chainmark.core.verdict import Verdict, shown
 from chainmark.report.sheet import Block, Column, Listing, Section, Sheet, Table, TableCell, TableRow, one_line, words
 from chainmark.report.timeline import Axis, axis_of, timeline_figure, told_stages
 
@@ -33,7 +33,7 @@ def trail_sheet(story: Story) -> Sheet:
         verdict=Verdict.INFORMATIONAL,
         word=story.label.upper(),
         sentence=sentence(story),
-        suites=[],
+        suites=[shown(f"{story.name.capitalize()} of {story.subject}", [sentence(story)])],
         sections=[section for section in sections if section.blocks],
         notes=missing(story),
         source_json=story.model_dump_json(),
