@@ -9,11 +9,12 @@ from tests.golden.outputs import KEPT, outputs
 
 def main() -> None:
     """Write every file anew; what nothing makes any more is gone."""
+    texts = {name: make() for name, make in outputs().items()}
     shutil.rmtree(KEPT, ignore_errors=True)
-    for name, make in outputs().items():
+    for name, text in texts.items():
         path = KEPT / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(make(), encoding="utf-8", newline="")
+        path.write_text(text, encoding="utf-8", newline="")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ import pytest
 
 from tests.golden.outputs import KEPT, outputs
 
+# All commands of one width are run for the first of their files.
+pytestmark = pytest.mark.timeout(900)
+
 MADE = outputs()
 HINT = "`make golden` rewrites the kept files; look at their difference before it is committed"
 
@@ -18,8 +21,8 @@ def test_the_output_is_the_kept_one(name: str) -> None:
     assert kept.is_file(), f"{name} is not kept yet\n{HINT}"
     old, new = kept.read_bytes().decode(), MADE[name]()
     if old != new:
-        lines = [text.splitlines(keepends=True) for text in (old, new)]
-        told = "".join(difflib.unified_diff(*lines, f"kept/{name}", "as it is now"))
+        before, after = (text.splitlines(keepends=True) for text in (old, new))
+        told = "".join(difflib.unified_diff(before, after, f"kept/{name}", "as it is now"))
         pytest.fail(f"{told}\n{HINT}", pytrace=False)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
+from typing import Any
 
 from rich.console import Console
 
@@ -37,8 +39,16 @@ def junit(document: Document) -> str:
 
 
 def json_file(document: Document) -> str:
-    """What `--json-file` writes."""
-    return json_bytes(document).decode()
+    """What `--json-file` writes, to the digits that every processor gives alike."""
+    return json.dumps(_rounded(json.loads(json_bytes(document))), indent=1, ensure_ascii=False) + "\n"
+
+
+def _rounded(content: Any) -> Any:
+    if isinstance(content, float):
+        return float(f"{content:.10g}")
+    if isinstance(content, dict):
+        return {key: _rounded(value) for key, value in content.items()}
+    return [_rounded(item) for item in content] if isinstance(content, list) else content
 
 
 def html_words(document: Document) -> str:
