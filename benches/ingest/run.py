@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benches.measured import Ran, run, warm
 
 from chainmark.core.progress import Silent
+from chainmark.lab.synthetic import SyntheticOrder, synthetic
 from chainmark.systems.base import load_system
-from chainmark.systems.synthetic import SyntheticOrder, synthetic
 
 # What a slot of one host is long under the default load.
 BYTES_PER_SLOT = 16_000

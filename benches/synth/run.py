@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainmark._native import ClusterLogs
+from chainmark.lab.synthetic import SyntheticOrder
 from chainmark.systems.cardano.synth import log_order, resolve
-from chainmark.systems.synthetic import SyntheticOrder
 
 
 @dataclass(frozen=True)

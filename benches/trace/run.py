@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benches.measured import run, warm
 
 from chainmark.core.progress import Silent
+from chainmark.lab.synthetic import SyntheticOrder, synthetic
 from chainmark.systems.base import load_system
-from chainmark.systems.synthetic import SyntheticOrder, synthetic
 
 HERE = Path(__file__).resolve().parent
 HOSTS = 4

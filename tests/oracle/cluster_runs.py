@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from chainmark.core.progress import Silent
+from chainmark.lab.importing import Importer
+from chainmark.lab.protocols import ImportOrder, importable
+from chainmark.lab.synthetic import SyntheticOrder, synthetic
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import ImportOrder, importable, load_system
-from chainmark.systems.importing import Importer
-from chainmark.systems.synthetic import SyntheticOrder, synthetic
+from chainmark.systems.base import load_system
 
 from tests.oracle.cluster_analysis import Key
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from chainmark.lab.synthetic import synthetic
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system
-from chainmark.systems.synthetic import synthetic
 
 from tests.oracle.cluster_faults import FAULTS, Fault, all_rows
 from tests.oracle.cluster_runs import generate, ingest

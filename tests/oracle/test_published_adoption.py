@@ -8,12 +8,12 @@ import pytest
 
 from chainmark.core.prediction import Evidence
 from chainmark.core.progress import Silent
-from chainmark.systems.base import ModelOrder, ModelSource
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import ModelOrder, ModelSource
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.evidence import FITTED_UNTIL, distinct_runs
 from chainmark.systems.cardano.figures import ADOPTION
 from chainmark.systems.cardano.formula import fit_formula, formulas
-from chainmark.systems.profiles import read_profile
 
 pytestmark = pytest.mark.shared_data
 # 0.50 … 0.96; the two beyond live off single late hosts, which no stage shows.

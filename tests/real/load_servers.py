@@ -28,11 +28,11 @@ from pydantic import BaseModel
 
 from chainmark.capacity.model import Target
 from chainmark.core.progress import Progress, Silent
+from chainmark.lab.loading import LoadTest, Tester
+from chainmark.lab.protocols import ServedSystem, ServiceOrder
 from chainmark.store.runs import Store
-from chainmark.systems.base import ServedSystem, ServiceOrder
 from chainmark.systems.http import SYSTEM
 from chainmark.systems.http.profile import HttpProfile
-from chainmark.systems.loading import LoadTest, Tester
 
 RIGHT = b'{"right":true}'
 START_TIMEOUT_S = 10.0

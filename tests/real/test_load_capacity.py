@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chainmark.core.load_report import CapacityEntry
+from chainmark.lab.loading import LoadTest
 from chainmark.store.runs import Store
-from chainmark.systems.loading import LoadTest
 
 from tests.real.load_servers import Crowded, Exhausted, Queue, Reply, always, known_test, serving
 from tests.unit.capacity.queueing import highest, mm_c_slower

@@ -14,8 +14,8 @@ from junitparser import JUnitXml
 from typer.testing import Result
 
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
+from chainmark.lab.loading import fixed_levels_of
 from chainmark.store.runs import Store
-from chainmark.systems.loading import fixed_levels_of
 
 from tests.real.load_servers import Behaviour, LoadServer, Reply, always, nobody_listens, serving
 from tests.real.mesh_servers import MeshServer

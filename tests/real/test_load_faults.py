@@ -14,10 +14,10 @@ from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.core.load_report import ErrorEntry, StepEntry
 from chainmark.core.load_verdict import verdict
 from chainmark.core.progress import Silent
+from chainmark.lab.loading import LoadTest
+from chainmark.lab.protocols import ServedSystem, ServiceOrder
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import ServedSystem, ServiceOrder
 from chainmark.systems.http import SYSTEM as HTTP
-from chainmark.systems.loading import LoadTest
 from chainmark.systems.mesh import SYSTEM as MESH
 
 from tests.real.load_servers import (

@@ -14,12 +14,12 @@ from chainmark.cli.load import at_levels_of
 from chainmark.core.load_report import EndpointEntry
 from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
+from chainmark.lab.loading import LoadTest, fixed_levels_of, kept_corpus
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import ServiceOrder
 from chainmark.report.render import render_markdown
 from chainmark.store.runs import Store
-from chainmark.systems.base import ServiceOrder
-from chainmark.systems.loading import LoadTest, fixed_levels_of, kept_corpus
 from chainmark.systems.mesh import SYSTEM
-from chainmark.systems.profiles import read_profile
 
 from tests.real.load_servers import made
 from tests.real.mesh_servers import NETWORK, MeshServer

@@ -32,7 +32,7 @@ from chainmark.cli import (
 )
 from chainmark.cli.console import err, print_error
 from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
-from chainmark.systems.runner import tool_version
+from chainmark.core.tool import tool_version
 
 INTERRUPTED = 130
 

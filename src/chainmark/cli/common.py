@@ -15,12 +15,13 @@ import chainmark
 from chainmark.cli.console import err, out, print_json
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.qa_report import QaReport
+from chainmark.core.tool import tool_version
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import LaunchableSystem, System, launchable
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import LaunchableSystem, System, launchable, load_system
-from chainmark.systems.profiles import read_profile
-from chainmark.systems.runner import tool_version
+from chainmark.systems.base import load_system
 
 if TYPE_CHECKING:
     # The renderers take seconds to load, and most commands need none.

@@ -18,9 +18,10 @@ from rich.text import Text
 
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.progress import LiveSource
+from chainmark.core.tool import tool_version
+from chainmark.lab.schedules import LONE_SIDE, Step
 from chainmark.network.openmetrics import ExperimentState, exposed
 from chainmark.store.runs import SealedRun
-from chainmark.systems.runner import LONE_SIDE, Repetition, failed_gates, tool_version
 
 # Where nobody looks at a screen, nothing need be cut to its width: ids and paths must stay whole in a pipe.
 PIPE_WIDTH = 200
@@ -58,11 +59,10 @@ class TerminalProgress:
         self._task: TaskID | None = None
         self._heading = ""
 
-    def begin(self, repetition: Repetition, heading: str = "") -> None:
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None, heading: str = "") -> None:
         """Announce a run, by a heading of its own where there is one."""
-        arm = repetition.arm
-        side = "" if arm.side == LONE_SIDE else f" ({arm.side})"
-        self._heading = heading or f"run {repetition.position + 1} of {repetition.total} · {arm.version}{side}"
+        side = "" if step.side == LONE_SIDE else f" ({step.side})"
+        self._heading = heading or f"run {number} of {total} · {step.version}{side}"
         if self._bars is None:
             err.print(self._heading, markup=False)
 
@@ -72,7 +72,7 @@ class TerminalProgress:
 
     def end(self, run: SealedRun) -> None:
         """Say how a run ended."""
-        failed = failed_gates(run)
+        failed = run.manifest.failed_gates
         told = "valid" if not failed else f"invalid: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
         line = Text.assemble((" ✓ " if not failed else " ✗ ", "green" if not failed else "red"), self._heading, "  ")
         (self._bars.console if self._bars else err).print(line + Text(f"{run.run_id}  {told}", "dim"))
@@ -99,10 +99,10 @@ class ExposedProgress:
         self._shown = shown
         self._state = state
 
-    def begin(self, repetition: Repetition, heading: str = "") -> None:
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None, heading: str = "") -> None:
         """Announce a run."""
-        self._state.begin(repetition.arm.version, repetition.arm.side, repetition.position + 1, repetition.total)
-        self._shown.begin(repetition, heading)
+        self._state.begin(step.version, step.side, number, total)
+        self._shown.begin(step, number, total, left_s, heading)
 
     def say(self, text: str) -> None:
         """A line that stays."""

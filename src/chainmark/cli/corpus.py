@@ -15,9 +15,10 @@ from chainmark.capacity.model import Target, Tls
 from chainmark.cli.common import AsJson, Settings
 from chainmark.cli.console import err, out, print_json, progress
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.systems.base import ServiceOrder, load_system
-from chainmark.systems.corpora import CorpusSystem, KeptCorpus, WrongRequest
-from chainmark.systems.profiles import apply_setting
+from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
+from chainmark.lab.profiles import apply_setting
+from chainmark.lab.protocols import ServiceOrder
+from chainmark.systems.base import load_system
 
 SYSTEM = "mesh"
 _LISTED = 10

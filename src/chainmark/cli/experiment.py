@@ -18,7 +18,8 @@ from chainmark.cli.common import (
 )
 from chainmark.cli.console import Expose, err, progress
 from chainmark.core.manifest import Scalar
-from chainmark.systems.runner import Arm, ExperimentPlan, Lab
+from chainmark.lab.running import ExperimentPlan, Lab
+from chainmark.lab.schedules import Arm
 
 SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
 

@@ -23,7 +23,7 @@ from chainmark.cli.modelling import (
 )
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.prediction import Evidence, Explanation
-from chainmark.systems.base import ModelledSystem, ModelOrder
+from chainmark.lab.protocols import ModelledSystem, ModelOrder
 
 _LISTED = 5
 

@@ -14,9 +14,9 @@ from chainmark.cli.console import err, out, print_json, progress
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
 from chainmark.core.times import nanoseconds_of_duration, nanoseconds_of_time
-from chainmark.systems.base import ImportOrder, importable, load_system
-from chainmark.systems.importing import ImportedRun, Importer
-from chainmark.systems.runner import failed_gates
+from chainmark.lab.importing import ImportedRun, Importer
+from chainmark.lab.protocols import ImportOrder, importable
+from chainmark.systems.base import load_system
 
 NOTES_SHOWN = 12
 CLASSES_SHOWN = 10
@@ -114,7 +114,7 @@ def ingest(
         print_list(made)
     invalid = [one for one in made if one.run.manifest.status is Status.INVALID]
     for one in invalid:
-        for gate in failed_gates(one.run):
+        for gate in one.run.manifest.failed_gates:
             told = f": {gate.detail}" if gate.detail else ""
             err.print(
                 f"the run is invalid: {gate.label}: {gate.measured}, but {gate.limit} is required{told}", markup=False

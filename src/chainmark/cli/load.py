@@ -26,11 +26,11 @@ from chainmark.core.comparison import Comparison
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.load_verdict import verdict
 from chainmark.core.progress import Progress
+from chainmark.core.tool import tool_version
 from chainmark.core.verdict import worst
+from chainmark.lab.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
+from chainmark.lab.protocols import ServedSystem, ServiceOrder, served
 from chainmark.store.runs import SealedRun
-from chainmark.systems.base import ServedSystem, ServiceOrder, served
-from chainmark.systems.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
-from chainmark.systems.runner import tool_version
 
 INTERRUPTED = ExitCode.INCONCLUSIVE
 

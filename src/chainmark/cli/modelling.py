@@ -10,9 +10,10 @@ import typer
 
 from chainmark.cli.common import only_run, open_store, resolve_profile
 from chainmark.core.errors import UsageError
+from chainmark.lab.profiles import shipped_profiles
+from chainmark.lab.protocols import ModelledSystem, ModelSource, modelled
 from chainmark.store.runs import SealedRun
-from chainmark.systems.base import ModelledSystem, ModelSource, load_system, modelled, system_names
-from chainmark.systems.profiles import shipped_profiles
+from chainmark.systems.base import load_system, system_names
 
 Column = Annotated[
     str | None,

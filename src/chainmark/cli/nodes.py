@@ -9,7 +9,8 @@ from rich.table import Column, Table
 
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import err, out, print_json
-from chainmark.systems.base import LaunchableSystem, launchable, load_system, system_names
+from chainmark.lab.protocols import LaunchableSystem, launchable
+from chainmark.systems.base import load_system, system_names
 
 app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
 

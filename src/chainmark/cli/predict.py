@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from chainmark.cli.common import Output, shows_result
 from chainmark.cli.console import progress
 from chainmark.cli.modelling import Blocks, Column, ModelSeed, Settings, Threads, find_source
-from chainmark.systems.base import Change, ModelOrder
+from chainmark.lab.protocols import Change, ModelOrder
 
 _WRITTEN = "chainmark.written"
 _PANEL = "What-ifs (each value is one more scenario, in the order written)"

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from chainmark.cli.common import AsJson, resolve_profile
 from chainmark.cli.console import out, print_json
-from chainmark.systems.profiles import shipped_profiles
+from chainmark.lab.profiles import shipped_profiles
 
 
 def profiles(as_json: AsJson = False) -> None:

@@ -9,10 +9,10 @@ import chainmark
 from chainmark.cli.common import Output, open_store
 from chainmark.core.errors import UsageError
 from chainmark.core.published import PublishedReport, ReportStyle, chosen, find_version
+from chainmark.core.tool import tool_version
+from chainmark.lab.protocols import PublishingSystem
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
-from chainmark.systems.publishing import PublishingSystem
-from chainmark.systems.runner import tool_version
 
 SUFFIX = ".json"
 VERSION_MARK = "@"

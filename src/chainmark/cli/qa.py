@@ -17,14 +17,16 @@ from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import Role, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport, SaturationTest
+from chainmark.core.tool import tool_version
+from chainmark.lab.hardware import machine_facts
+from chainmark.lab.protocols import QualifiableSystem, qualifiable, swept
+from chainmark.lab.qa_plans import read_plan
+from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
+from chainmark.lab.schedules import Step
+from chainmark.lab.sweeping import FRESH_NETWORKS, GRID_ORDER
 from chainmark.network.host import host_facts
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system
-from chainmark.systems.loading import machine_facts
-from chainmark.systems.qa_plans import QualifiableSystem, qualifiable, read_plan
-from chainmark.systems.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade, Step
-from chainmark.systems.runner import Arm, Repetition, tool_version
-from chainmark.systems.sweeping import FRESH_NETWORKS, GRID_ORDER, swept
 
 INTERRUPTED = 130
 _MINUTE_S = 60.0
@@ -35,25 +37,23 @@ class QaProgress:
 
     def __init__(self, bars: TerminalProgress | ExposedProgress) -> None:
         self._bars = bars
+        self._title = ""
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """Name a scenario; say what it lacks."""
+        self._title = scenario.title
         told = f": not run, it needs {'; '.join(lacking)}" if lacking else ""
         self._bars.say(f"{scenario.title}{told}")
 
-    def step(self, step: Step, number: int, total: int, left_s: float) -> None:
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
         """Announce a run."""
-        arm = Arm(step.side, step.version, step.profile)
-        side = f" ({step.side})" if "/" not in step.side else f" ({step.side.partition('/')[2]})"
-        heading = f"run {number} of {total} · {step.scenario.title} · {step.version}{side} · {_left(left_s)}"
-        self._bars.begin(Repetition(arm, step.repetition, number - 1, total), heading)
+        side = step.side.partition("/")[2] or step.side
+        heading = f"run {number} of {total} · {self._title} · {step.version} ({side}) · {_left(left_s or 0.0)}"
+        self._bars.begin(step, number, total, left_s, heading)
 
     def again(self, step: Step, because: str) -> None:
         """Say why a run is made once more."""
         self._bars.say(f"{step.version} ({step.side}) is run once more: {because}")
-
-    def begin(self, repetition: Repetition) -> None:
-        """Runs are announced by `step`."""
 
     def end(self, run: SealedRun) -> None:
         """Say how a run ended."""

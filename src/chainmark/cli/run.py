@@ -10,7 +10,8 @@ from chainmark.cli.common import AsJson, KeepHomes, Seed, Settings, open_store, 
 from chainmark.cli.console import Expose, err, out, print_json, progress
 from chainmark.core.errors import ExitCode
 from chainmark.core.manifest import Status
-from chainmark.systems.runner import LONE_SIDE, Arm, ExperimentPlan, Lab, failed_gates
+from chainmark.lab.running import ExperimentPlan, Lab
+from chainmark.lab.schedules import LONE_SIDE, Arm
 
 
 def run(
@@ -40,7 +41,7 @@ def run(
             out.print(run_made.run_id, markup=False)
     if any(run_made.manifest.status is Status.INVALID for run_made in made):
         for run_made in made:
-            for gate in failed_gates(run_made):
+            for gate in run_made.manifest.failed_gates:
                 line = f"{run_made.run_id} is invalid: {gate.label}: {gate.measured}, but {gate.limit} is required"
                 err.print(line, markup=False)
         err.print("hint: an invalid run is never compared; `chainmark runs show RUN` shows what was measured")

@@ -14,19 +14,11 @@ from chainmark.cli.common import KeepHomes, Output, Seed, Settings, open_store, 
 from chainmark.cli.console import Expose, err, progress
 from chainmark.core.errors import UsageError
 from chainmark.core.saturation import SaturationTest, VersionRuns
+from chainmark.core.tool import tool_version
+from chainmark.lab.hardware import machine_facts
+from chainmark.lab.protocols import SweptSystem, swept
+from chainmark.lab.sweeping import ADAPTIVE_ORDER, FRESH_NETWORKS, GRID_ORDER, Sweep, Sweeper, SweepOrder
 from chainmark.network.host import host_facts
-from chainmark.systems.loading import machine_facts
-from chainmark.systems.runner import tool_version
-from chainmark.systems.sweeping import (
-    ADAPTIVE_ORDER,
-    FRESH_NETWORKS,
-    GRID_ORDER,
-    Sweep,
-    Sweeper,
-    SweepOrder,
-    SweptSystem,
-    swept,
-)
 
 INTERRUPTED = 130
 VERSION_MARK = "@"

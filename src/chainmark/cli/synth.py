@@ -12,8 +12,8 @@ from rich.table import Column, Table
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json, progress
 from chainmark.core.errors import UsageError
+from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder, synthetic
 from chainmark.systems.base import load_system
-from chainmark.systems.synthetic import FaultKind, SyntheticLogs, SyntheticOrder, synthetic
 
 LIST = "list"
 FaultOption = Annotated[

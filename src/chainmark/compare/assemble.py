@@ -27,7 +27,7 @@ from chainmark.compare.verdict import adjust, find, problem
 from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, Comparison, DistributionRow, EffectSize, Outcome
-from chainmark.core.manifest import Gate, GateStatus
+from chainmark.core.manifest import Gate, failed_gates
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.centiles import distribution_of_sorted
 from chainmark.stats.effects import largest_gap, probability_larger, wasserstein
@@ -67,7 +67,7 @@ def _judgements(
     *,
     incomparable_because: Mapping[str, str],
 ) -> list[Judged]:
-    failed = [problem(gate) for gate in gates if gate.status is GateStatus.FAIL]
+    failed = [problem(gate) for gate in failed_gates(gates)]
     result = []
     for metric in catalogue.ordered():
         for statistic in metric.judged_by:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.core.comparison import RunEntry, Side
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import GateStatus, Manifest, Status
+from chainmark.core.manifest import Manifest, Status
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 
@@ -19,9 +19,8 @@ def exclusion(manifest: Manifest) -> str | None:
     Args:
         manifest: of the run.
     """
-    failed = [gate for gate in manifest.gates if gate.status is GateStatus.FAIL]
-    if failed:
-        return "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in failed)
+    if manifest.failed_gates:
+        return "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in manifest.failed_gates)
     return None if manifest.status is Status.VALID else "the run is marked invalid"
 
 

@@ -17,7 +17,7 @@ from chainmark.compare.wording import (
 )
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
-from chainmark.core.manifest import Gate, GateStatus
+from chainmark.core.manifest import Gate, GateStatus, failed_gates
 from chainmark.core.verdict import Verdict
 from chainmark.stats.multiple import benjamini_hochberg, holm
 from chainmark.stats.power import LEVEL, MOST_RUNS
@@ -186,7 +186,7 @@ _REMEDIES = {
 
 
 def _invalid(gates: Sequence[Gate], sides: Sequence[SelectedRuns], labels: tuple[str, str]) -> Finding:
-    failed = [gate for gate in gates if gate.status is GateStatus.FAIL]
+    failed = failed_gates(gates)
     problems = [f"{problem(gate)} ({gate.measured})" for gate in failed]
     remedy = "repeat the runs that failed a gate, then compare again"
     return Finding(
@@ -255,7 +255,7 @@ def find(
 
     Source: docs/concepts/verdict.md, "The verdict".
     """
-    if any(gate.status is GateStatus.FAIL for gate in gates):
+    if failed_gates(gates):
         return _invalid(gates, sides, labels)
     judgements = [item.judgement for item in judged]
     gating = [item for item in judgements if item.gating]

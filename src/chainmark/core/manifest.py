@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,6 +37,16 @@ class Gate(BaseModel):
     measured: str  # what was found, with unit
     limit: str  # what was required, with unit
     detail: str = ""
+
+
+def failed_gates(gates: Iterable[Gate]) -> list[Gate]:
+    """Those that were not met."""
+    return [gate for gate in gates if gate.status is GateStatus.FAIL]
+
+
+def status_of(gates: Iterable[Gate]) -> Status:
+    """Whether a run with these gates may be compared: if it met all of them."""
+    return Status.INVALID if failed_gates(gates) else Status.VALID
 
 
 class Subject(BaseModel):
@@ -171,3 +182,8 @@ class Manifest(BaseModel):
     warnings: list[str] = []
     sources: list[Source] = []
     status: Status
+
+    @property
+    def failed_gates(self) -> list[Gate]:
+        """The gates that the run did not meet."""
+        return failed_gates(self.gates)

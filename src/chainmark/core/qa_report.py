@@ -16,7 +16,7 @@ from chainmark.core.comparison import (
     ConfigurationDifference,
     Judgement,
 )
-from chainmark.core.manifest import Fact, Gate, GateStatus, Subject
+from chainmark.core.manifest import Fact, Gate, Subject, failed_gates
 from chainmark.core.qa_plan import ScenarioKind
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.verdict import Verdict
@@ -95,7 +95,7 @@ class RunLine(_Part):
     @property
     def failed_gates(self) -> list[Gate]:
         """The gates that it did not meet."""
-        return [gate for gate in self.gates if gate.status is GateStatus.FAIL]
+        return failed_gates(self.gates)
 
 
 class SideLine(_Part):

@@ -1,8 +1,9 @@
-"""Times and durations as people type them, to whole nanoseconds."""
+"""Times and durations as people type them, to whole nanoseconds; and times as manifests write them, to the second."""
 
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime
 
 from chainmark.core.errors import UsageError
@@ -13,6 +14,16 @@ _UNITS_NS = {"d": 86_400 * NS, "h": 3_600 * NS, "m": 60 * NS, "s": NS, "ms": 1_0
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 
 
+def utc_text(time_ns: int) -> str:
+    """Nanoseconds since 1970-01-01 UTC as "2026-01-01T10:00:00Z", cut to seconds."""
+    return datetime.fromtimestamp(time_ns // NS, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def utc_now() -> str:
+    """Now, in the same way."""
+    return utc_text(time.time_ns())
+
+
 def nanoseconds_of_time(text: str) -> int:
     """Any ISO 8601 time with its zone, such as "2026-01-01T10:00:00Z", as ns since 1970-01-01 UTC, to the microsecond.
 
@@ -21,12 +32,12 @@ def nanoseconds_of_time(text: str) -> int:
     """
     hint = "write it as `2026-01-01T10:00:00Z`"
     try:
-        time = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"`{text}` is not a time", hint) from None
-    if time.tzinfo is None:
+    if moment.tzinfo is None:
         raise UsageError(f"the time `{text}` has no zone", f"{hint}; `Z` is UTC")
-    since = time - _EPOCH
+    since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * NS + since.microseconds * 1_000
 
 

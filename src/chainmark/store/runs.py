@@ -80,6 +80,10 @@ class UnfinishedRun:
             for path in files
         ]
 
+    def drop(self) -> None:
+        """Remove it with everything in it."""
+        shutil.rmtree(self.path)
+
     def seal(self, manifest: Manifest, catalogue: Catalogue, summaries: list[MetricSummary]) -> SealedRun:
         """Write the manifest, the catalogue and the summaries, then the hashes of everything, last, by rename."""
         write_bytes(self.path / "manifest.json", json_bytes(manifest))

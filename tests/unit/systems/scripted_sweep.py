@@ -14,10 +14,9 @@ from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Sub
 from chainmark.core.metric import Population, Table
 from chainmark.core.progress import Progress
 from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
+from chainmark.lab.protocols import Execution, Order
+from chainmark.lab.schedules import CellLoad, Step, SweepPlan
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.base import Execution, Order
-from chainmark.systems.runner import Repetition
-from chainmark.systems.sweeping import CellLoad, SweepPlan
 
 from tests.unit.compare.saturation_samples import METRICS, run, version
 
@@ -123,7 +122,7 @@ class Scripted:
 class Quiet:
     """Who follows, and says nothing."""
 
-    def begin(self, repetition: Repetition) -> None:
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
         """A run begins."""
 
     def end(self, run: SealedRun) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from chainmark.capacity.model import Target
 from chainmark.capacity.profile import LoadProfile
+from chainmark.lab.hardware import NOT_STATED, server_hardware
 from chainmark.network.addresses import is_own
-from chainmark.systems.hardware import NOT_STATED, server_hardware
 
 ELSEWHERE = "192.0.2.7"  # RFC 5737: an address of nobody
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import UsageError
+from chainmark.lab.profiles import apply_setting, read_profile, shipped_profiles
 from chainmark.systems.base import load_system
-from chainmark.systems.profiles import apply_setting, read_profile, shipped_profiles
 
 
 def _error(*settings: str, profile: str = "cometbft/demo") -> tuple[str, str]:

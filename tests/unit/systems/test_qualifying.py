@@ -18,13 +18,13 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
+from chainmark.lab.protocols import Execution, Order, qualifiable
+from chainmark.lab.qa_plans import read_plan
+from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
+from chainmark.lab.schedules import Arm, Step, interleaved
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
-from chainmark.systems.base import Execution, Order
 from chainmark.systems.cometbft.system import SYSTEM
-from chainmark.systems.qa_plans import qualifiable, read_plan
-from chainmark.systems.qualifying import QaMade, QaOrder, Qualifier, Step, in_turn
-from chainmark.systems.runner import Repetition
 
 from tests.unit.compare.synthetic_runs import catalogue, frames
 
@@ -105,13 +105,12 @@ class _Followed:
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None: ...
 
-    def step(self, step: Step, number: int, total: int, left_s: float) -> None:
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+        assert left_s is not None
         self.steps.append((step.version, number, total, left_s))
 
     def again(self, step: Step, because: str) -> None:
         self.again_because.append(because)
-
-    def begin(self, repetition: Repetition) -> None: ...
 
     def end(self, run: SealedRun) -> None: ...
 
@@ -159,8 +158,10 @@ def _interrupt_at(number: int) -> Callable[[int], None]:
 
 
 def test_sides_take_turns_forth_and_back() -> None:
-    assert in_turn(2, 3) == [0, 1, 1, 0, 0, 1]
-    assert in_turn(3, 2) == [0, 1, 2, 2, 1, 0]
+    arms = [Arm(side, "v1", _Profile(system="s", name=side)) for side in "abc"]
+    assert "".join(step.side for step in interleaved(arms[:2], 3)) == "abbaab"
+    assert "".join(step.side for step in interleaved(arms, 2)) == "abccba"
+    assert [(step.repetition, step.position) for step in interleaved(arms[:2], 2)] == [(1, 0), (1, 1), (2, 2), (2, 3)]
 
 
 @pytest.mark.parametrize("stop", range(1, 9))

@@ -15,21 +15,13 @@ from hypothesis import strategies as st
 
 from chainmark.compare.saturation import saturation_report
 from chainmark.core.errors import UsageError
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import swept
+from chainmark.lab.schedules import CellLoad, SweepPlan, grid_steps, kept_up, next_load
+from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.cometbft import SYSTEM
-from chainmark.systems.profiles import read_profile
-from chainmark.systems.sweeping import (
-    CellLoad,
-    Sweep,
-    Sweeper,
-    SweepOrder,
-    SweepPlan,
-    grid_steps,
-    kept_up,
-    next_load,
-    swept,
-)
 
 from tests.unit.compare.saturation_samples import METRICS, run, whole_test
 from tests.unit.systems.scripted_sweep import Profile, Quiet, Scripted

@@ -14,7 +14,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
 from chainmark.core.progress import Progress
-from chainmark.systems.base import ModelOrder
+from chainmark.lab.protocols import ModelOrder
 from chainmark.systems.cardano.calibration import calibrate
 from chainmark.systems.cardano.figures import ADOPTION, Figures
 from chainmark.systems.cardano.formula import formula_for

@@ -10,7 +10,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.prediction import Explanation, Modelled, PartRow, RoundTripRow, WholeRow
 from chainmark.core.progress import Progress
-from chainmark.systems.base import ModelOrder, ModelSource
+from chainmark.lab.protocols import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import ONE_ROUND_BYTES, Calibration, calibrate
 from chainmark.systems.cardano.figures import (
     ADOPTION,

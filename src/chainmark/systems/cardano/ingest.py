@@ -16,9 +16,10 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import HostFacts, Source, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.lab.profiles import apply_setting, check_profile
+from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.cardano import facts, gates
 from chainmark.systems.cardano.analyse import Analysis, analyse, catalogue_for
 from chainmark.systems.cardano.books import HostSummary
@@ -42,7 +43,6 @@ from chainmark.systems.cardano.logs import ClusterLogs, find_logs, listed
 from chainmark.systems.cardano.messages import missing_messages
 from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
 from chainmark.systems.cardano.rules import Rules
-from chainmark.systems.profiles import apply_setting, check_profile
 
 NOT_STATED = "not stated"
 DECODED = "decoded"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.prediction import Cell, Contribution, Curve, Modelled, Prediction, Row, ScenarioEntry
 from chainmark.core.progress import Progress
-from chainmark.systems.base import ModelOrder, ModelSource
+from chainmark.lab.protocols import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate
 from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, CENTILES, FETCH, FRACTIONS, STAGE_METRICS
 from chainmark.systems.cardano.formula import ADOPTED, formula_for

@@ -41,9 +41,9 @@ from chainmark._native import fault_kinds as native_fault_kinds
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.lab.profiles import check_profile, read_profile
+from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 from chainmark.systems.cardano.profile import Profile
-from chainmark.systems.profiles import check_profile, read_profile
-from chainmark.systems.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 
 DEFAULT_PROFILE = "cardano/value"
 # A constant, so that the same order gives the same bytes on any day.

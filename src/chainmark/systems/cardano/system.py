@@ -10,8 +10,10 @@ from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.progress import Progress
 from chainmark.core.published import PublishedReport
+from chainmark.lab.profiles import check_profile
+from chainmark.lab.protocols import Imported, ImportOrder, ModelOrder, ModelSource
+from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder, ModelOrder, ModelSource
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.ingest import ingest
@@ -20,8 +22,6 @@ from chainmark.systems.cardano.printed import printed_report
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published import is_report
 from chainmark.systems.cardano.synth import fault_kinds, synthesise
-from chainmark.systems.profiles import check_profile
-from chainmark.systems.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 
 
 class Cardano:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from chainmark.core.errors import UsageError
-from chainmark.systems.base import Change
+from chainmark.lab.protocols import Change
 from chainmark.systems.cardano.scenario import ClusterOrder, Scenario
 from chainmark.systems.cardano.topology import Listed, parse_topology
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
 from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
-from chainmark.systems.base import ImportOrder
+from chainmark.lab.protocols import ImportOrder
 
 # Of 90 s of one batch a second the last batch coincides with the end, and is normally not sent.
 LOAD_S = 89

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
+from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.cometbft import prometheus
 from chainmark.systems.cometbft.published import recognises_report
 from chainmark.systems.cometbft.published_import import ingest_report, report_parts
@@ -30,8 +30,8 @@ class Reader:
     Attributes:
         title: what it reads, as it is told to somebody whose source nobody recognises.
         recognises: whether a file or folder is of this kind, by its content; false also for what cannot be read.
-        ingest: see :meth:`chainmark.systems.base.ImportableSystem.ingest`.
-        parts: see :meth:`chainmark.systems.base.PartedSystem.parts`.
+        ingest: see :meth:`chainmark.lab.protocols.ImportableSystem.ingest`.
+        parts: see :meth:`chainmark.lab.protocols.PartedSystem.parts`.
     """
 
     title: str

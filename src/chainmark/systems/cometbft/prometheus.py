@@ -19,10 +19,11 @@ from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, HostFacts, Scalar, Subject
 from chainmark.core.progress import Progress
+from chainmark.lab.profiles import apply_setting, check_profile
+from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, Source
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.cometbft.analyse import Window
 from chainmark.systems.cometbft.heights import LAST_HEIGHT
 from chainmark.systems.cometbft.prometheus_gates import Coverage, Judged, Limits, find_gates
@@ -39,7 +40,6 @@ from chainmark.systems.cometbft.prometheus_nodes import (
     fetch,
 )
 from chainmark.systems.cometbft.prometheus_samples import rates, samples_of
-from chainmark.systems.profiles import apply_setting, check_profile
 
 ANSWERS = "prometheus"
 ORDERED = "import.json"

@@ -13,9 +13,9 @@ from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostF
 from chainmark.core.metric import Better, Condition, Kind, Metric, Population, Table
 from chainmark.core.progress import Progress
 from chainmark.core.times import NS
+from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.cometbft.experiments import (
     LATENCY_IS,
     LOAD_S,

@@ -22,9 +22,9 @@ from chainmark.core.progress import Progress
 from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
+from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.stats.centiles import estimable_centile
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.cometbft.experiments import (
     LATENCY_IS,
     LOAD_S,

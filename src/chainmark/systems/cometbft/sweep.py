@@ -9,11 +9,10 @@ from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Manifest
 from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, SaturationMetrics, VersionRuns
+from chainmark.lab.schedules import CellLoad, SweepPlan
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cometbft.ingest import REJECTIONS
 from chainmark.systems.cometbft.profile import Profile
-from chainmark.systems.runner import failed_gates
-from chainmark.systems.sweeping import CellLoad, SweepPlan
 
 COMMITTED, THROUGHPUT, LATENCY = "tx_committed_share", "committed_per_s", "tx_latency_s"
 NO_ANSWER = "no answer"
@@ -77,7 +76,7 @@ def cell_of(run: SealedRun) -> CellRun:
         throughput_per_s=throughput,
         pace=_ratio(throughput, offered_per_s.value) if offered_per_s and offered_per_s.value > 0.0 else None,
         latency=_latency(summaries),
-        excluded="; ".join(f"{gate.label}: {gate.measured} ({gate.limit})" for gate in failed_gates(run)),
+        excluded="; ".join(f"{gate.label}: {gate.measured} ({gate.limit})" for gate in run.manifest.failed_gates),
         limits=_limits(manifest, summaries),
     )
 

@@ -20,11 +20,13 @@ from chainmark.core.manifest import Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
 from chainmark.core.storage import storage_errors
+from chainmark.lab.profiles import check_profile
+from chainmark.lab.protocols import Execution, Imported, ImportOrder, Order
+from chainmark.lab.schedules import CellLoad, SweepPlan
 from chainmark.network.round_trips import round_trip_frame, round_trip_gate
 from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.base import Execution, Imported, ImportOrder, Order
 from chainmark.systems.cometbft import extensions, nodes, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
 from chainmark.systems.cometbft.connections import told
@@ -37,8 +39,6 @@ from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
 from chainmark.systems.cometbft.shape import members_of, require_capacity
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
-from chainmark.systems.profiles import check_profile
-from chainmark.systems.sweeping import CellLoad, SweepPlan
 
 # A transaction stands in the block store, the state's events, the consensus log and the mempool's log of each node.
 COPIES_PER_NODE = 4

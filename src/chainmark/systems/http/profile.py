@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.errors import UsageError
-from chainmark.systems.base import UNVERSIONED
+from chainmark.lab.protocols import UNVERSIONED
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 _ID = r"^[a-z][a-z0-9_]*$"

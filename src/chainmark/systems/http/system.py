@@ -22,9 +22,9 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
-from chainmark.systems.base import Service, ServiceOrder
+from chainmark.lab.profiles import check_profile
+from chainmark.lab.protocols import Service, ServiceOrder
 from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, filled, filled_value
-from chainmark.systems.profiles import check_profile
 
 PROBE_TIMEOUT_S = 30.0
 PROBE_WINDOW_S = 0.01

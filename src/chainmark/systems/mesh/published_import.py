@@ -15,9 +15,9 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
 from chainmark.core.metric import Better, Kind, Metric, Population, Table
 from chainmark.core.progress import Progress
+from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import Imported, ImportOrder
 from chainmark.systems.mesh.bodies import READS
 from chainmark.systems.mesh.published import PublishedRelease, PublishedRow, PublishedScenario, read_published_page
 

@@ -16,9 +16,10 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
+from chainmark.lab.corpora import KeptCorpus, WrongRequest
+from chainmark.lab.profiles import check_profile
+from chainmark.lab.protocols import UNVERSIONED, Imported, ImportOrder, Service, ServiceOrder
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.base import UNVERSIONED, Imported, ImportOrder, Service, ServiceOrder
-from chainmark.systems.corpora import KeptCorpus, WrongRequest
 from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
 from chainmark.systems.mesh.client import DEFAULT_TIMEOUT_S, MeshClient
 from chainmark.systems.mesh.corpus import sample
@@ -28,7 +29,6 @@ from chainmark.systems.mesh.pinned import Corpus, Refusal
 from chainmark.systems.mesh.profile import MeshProfile
 from chainmark.systems.mesh.pruning import PRUNING, Pruning, read_pruning
 from chainmark.systems.mesh.published_import import ingest_published, parts_of
-from chainmark.systems.profiles import check_profile
 
 NODE_VERSION = "node_version"
 # What was counted in a request's answer, as a report calls it.

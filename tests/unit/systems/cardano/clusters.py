@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from chainmark.core.progress import Silent
+from chainmark.lab.importing import ImportedRun, Importer
+from chainmark.lab.protocols import ImportOrder, importable
+from chainmark.lab.synthetic import SyntheticOrder
 from chainmark.store.runs import Store
-from chainmark.systems.base import ImportOrder, importable, load_system
+from chainmark.systems.base import load_system
 from chainmark.systems.cardano.synth import synthesise
-from chainmark.systems.importing import ImportedRun, Importer
-from chainmark.systems.synthetic import SyntheticOrder
 
 SETTINGS = ("chain.active_slots_coefficient=0.1", "workload.tps=2.0")
 

@@ -10,14 +10,14 @@ from typing import Any
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import HostFacts, Manifest, Status, Subject
 from chainmark.core.progress import Silent
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import Change, ModelOrder
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import Change, ModelOrder
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.figures import KNOWN
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.scenario import Scenario
 from chainmark.systems.cardano.simulation import Simulator
-from chainmark.systems.profiles import read_profile
 
 SEED = 11
 BLOCKS = 320  # ten a batch: quick, and precise enough for what is tested

@@ -10,7 +10,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.core.prediction import Explanation, Prediction
-from chainmark.systems.base import Change, ModelOrder, ModelSource
+from chainmark.lab.protocols import Change, ModelOrder, ModelSource
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.figures import ADOPTION, KNOWN
 from chainmark.systems.cardano.formula import fit_formula, formula_for

@@ -12,9 +12,9 @@ import pytest
 from chainmark.cli.app import app
 from chainmark.core.errors import UsageError
 from chainmark.core.published import PublishedChange, PublishedReport, PublishedValue, ReportStyle
+from chainmark.lab.protocols import PublishingSystem
 from chainmark.systems.base import load_system
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.publishing import PublishingSystem
 
 from tests.support import Lab
 from tests.unit.systems.cardano.made_up import write

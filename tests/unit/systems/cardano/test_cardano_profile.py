@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.systems.base import CAPABILITIES, ModelSource, launchable, load_system, modelled
+from chainmark.lab.protocols import CAPABILITIES, ModelSource, launchable, modelled
+from chainmark.systems.base import load_system
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.topology import Listed, RandomPeers
 

@@ -17,8 +17,8 @@ import zstandard
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
+from chainmark.lab.synthetic import SyntheticLogs, SyntheticOrder, synthetic
 from chainmark.systems.base import load_system
-from chainmark.systems.synthetic import SyntheticLogs, SyntheticOrder, synthetic
 
 SYSTEM = synthetic(load_system("cardano"))
 HOSTS = 5

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from chainmark.core.progress import Silent
+from chainmark.lab.synthetic import SyntheticOrder, synthetic
 from chainmark.systems.base import load_system
-from chainmark.systems.synthetic import SyntheticOrder, synthetic
 
 pytestmark = pytest.mark.shared_data
 

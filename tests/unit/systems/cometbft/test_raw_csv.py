@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
+from chainmark.lab.importing import Importer
+from chainmark.lab.protocols import ImportOrder
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import ImportOrder
 from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.raw_csv import COLUMNS, figures_of, read_experiment, read_index
-from chainmark.systems.importing import Importer
 
 _EPOCH_NS = 1_710_000_000_000_000_000
 _IDS = ("aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002")

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
+from chainmark.lab.profiles import check_profile, read_profile
 from chainmark.systems.cometbft.profile import Network, Profile
 from chainmark.systems.cometbft.shape import Role, members_of, need_of, peer_choice, require_capacity, runs_other
-from chainmark.systems.profiles import check_profile, read_profile
 
 GIB = 1 << 30
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from chainmark.capacity.model import Endpoint, Level, LevelKind
 from chainmark.core.errors import UsageError
+from chainmark.lab.profiles import read_profile, shipped_profiles
 from chainmark.systems.http import SYSTEM
 from chainmark.systems.http.profile import filled, filled_value
 from chainmark.systems.http.system import chosen, corpus_hash, endpoints_of
-from chainmark.systems.profiles import read_profile, shipped_profiles
 
 BLOCK = {
     "endpoint": "block",

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from chainmark.capacity.model import Target
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
-from chainmark.systems.base import Service, ServiceOrder
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import Service, ServiceOrder
 from chainmark.systems.mesh.accounts import distinct_names
 from chainmark.systems.mesh.system import SYSTEM
-from chainmark.systems.profiles import read_profile
 
 from tests.unit.systems.mesh.scripted_server import Reply, Script, answer, chain, serving
 

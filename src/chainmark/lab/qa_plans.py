@@ -1,54 +1,16 @@
-"""Systems whose releases can be qualified, and the plans by which that is done, read and checked."""
+"""The plans by which releases are qualified, read and checked."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import QaPlan
-from chainmark.systems.base import LaunchableSystem, System
-
-
-@runtime_checkable
-class QualifiableSystem(LaunchableSystem, Protocol):
-    """A system with plans for the qualification of its releases."""
-
-    def qa_plans(self) -> list[str]:
-        """The names of the shipped plans, the quickest first."""
-
-    def qa_plan(self, name: str) -> Mapping[str, object]:
-        """The content of a shipped plan, plots and all."""
-
-    def qa_plots(self) -> Sequence[Mapping[str, object]]:
-        """The plots that published reports show, for plans that bring none of their own."""
-
-    def lacking(self, need: str, versions: Sequence[str]) -> str:
-        """What of a need this machine or one of the versions that use it does not have, in a clause; "" if nothing."""
-
-    def commit(self, version: str) -> str:
-        """The commit that a version was made of; "" where that is not known."""
-
-    def expected_seconds(self, profile: BaseModel) -> float:
-        """About how long one run of a profile takes on an idle machine."""
-
-
-def qualifiable(system: System) -> QualifiableSystem:
-    """The same system as one whose releases can be qualified.
-
-    Raises:
-        UsageError: it has no plan.
-    """
-    if isinstance(system, QualifiableSystem):
-        return system
-    raise UsageError(
-        f"chainmark has no plan to qualify a release of `{system.name}`",
-        f"`chainmark metrics {system.name}` shows what it measures",
-    )
+from chainmark.lab.protocols import QualifiableSystem
 
 
 def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:

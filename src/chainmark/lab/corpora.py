@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from chainmark.capacity.model import Target
 from chainmark.core.progress import Progress
-from chainmark.systems.base import ServiceOrder, System
+from chainmark.lab.protocols import ServiceOrder, System
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is known of the machines that load-tested servers run on."""
+"""What reports say of machines: of the one that made a load, and of those that load-tested servers run on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from chainmark.capacity.model import Target
 from chainmark.capacity.profile import LoadProfile
-from chainmark.core.manifest import Fact
+from chainmark.core.manifest import Fact, HostFacts
 from chainmark.network.addresses import is_own
 
 LABEL = "Hardware"
@@ -21,3 +21,12 @@ def server_hardware(profile: LoadProfile, target: Target) -> Fact:
     if is_own(urlsplit(target.url).hostname or ""):
         return Fact(label=LABEL, value="the machine that made the load, unless forwarded")
     return Fact(label=LABEL, value=NOT_STATED)
+
+
+def machine_facts(host: HostFacts) -> list[Fact]:
+    """The machine that made the load, as a report tells it."""
+    return [
+        Fact(label="Processor", value=f"{host.cpu_model} × {host.cores}"),
+        Fact(label="Memory", value=f"{host.memory_bytes / 2**30:.0f} GiB"),
+        Fact(label="System", value=f"{host.operating_system}, kernel {host.kernel}"),
+    ]

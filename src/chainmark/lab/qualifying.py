@@ -7,49 +7,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-import psutil
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import ExperimentPlace, Subject
+from chainmark.core.manifest import Subject
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
+from chainmark.core.times import utc_now
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import QualifiableSystem, swept
+from chainmark.lab.running import Lab, Listener, Series
+from chainmark.lab.schedules import Arm, Step, grid_steps, interleaved
+from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import Order
-from chainmark.systems.profiles import read_profile
-from chainmark.systems.qa_plans import QualifiableSystem
-from chainmark.systems.runner import Lab, Listener, failed_gates, new_experiment_id, utc_now
-from chainmark.systems.sweeping import grid_steps, swept
 
 EXPERIMENT_SCHEMA = 1
 _CORES = "cores:"
 _MEMORY = "memory:"
-
-
-def in_turn(sides: int, repetitions: int) -> list[int]:
-    """The order of the sides' runs: forth and back (A B C C B A …), so that a slow drift hits all alike."""
-    order: list[int] = []
-    for repetition in range(repetitions):
-        forth = range(sides)
-        order += forth if repetition % 2 == 0 else reversed(forth)
-    return order
-
-
-@dataclass(frozen=True)
-class Step:
-    """One run to make.
-
-    Attributes:
-        position: in its scenario; decides the run's seed.
-    """
-
-    scenario: ScenarioPlan
-    side: str
-    version: str
-    profile: BaseModel
-    repetition: int
-    position: int
 
 
 class _Record(BaseModel):
@@ -100,21 +75,36 @@ class ScenarioMade:
 
     Attributes:
         lacking: clauses on what it needs and does not get; if there are any it was not run.
-        runs: valid and invalid ones, in the order of their positions, repetitions of invalid ones last.
-        repeats: by the id of a run that repeats an invalid one, the id of that one.
-        failures: by side, why a run of it could not be made, not even at the second try.
         sides: the profile of each side.
+        steps: the runs to make, in their order; none where it lacks something.
         names: by side, what its runs' places call it; of a sweep, with the load.
+        done: the sealed runs by position; one that repeats an invalid run stands behind all that were planned.
+        failures: by side, why a run of it could not be made, not even at the second try.
     """
 
     plan: ScenarioPlan
     experiment: str
-    lacking: list[str] = field(default_factory=list)
-    runs: list[SealedRun] = field(default_factory=list)
-    repeats: dict[str, str] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    sides: dict[str, BaseModel] = field(default_factory=dict)
+    lacking: list[str]
+    sides: dict[str, BaseModel]
+    steps: list[Step] = field(default_factory=list)
     names: dict[str, set[str]] = field(default_factory=dict)
+    done: dict[int, SealedRun] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[SealedRun]:
+        """Valid and invalid ones, in the order of their positions, repetitions of invalid ones last."""
+        return [run for _, run in sorted(self.done.items())]
+
+    @property
+    def repeats(self) -> dict[str, str]:
+        """By the id of a run that repeats an invalid one, the id of that one."""
+        planned = len(self.steps)
+        return {
+            run.run_id: self.done[position - planned].run_id
+            for position, run in sorted(self.done.items())
+            if position >= planned and position - planned in self.done
+        }
 
     def of_side(self, side: str) -> list[SealedRun]:
         """The runs of one side; of a sweep at all loads."""
@@ -138,11 +128,8 @@ class QaListener(Listener, Protocol):
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """A scenario begins, or cannot be run."""
 
-    def step(self, step: Step, number: int, total: int, left_s: float) -> None:
-        """A run begins: the ``number``-th of ``total``, with about so many seconds left for all."""
-
     def again(self, step: Step, because: str) -> None:
-        """An invalid run is made once more."""
+        """A run is made once more: it is invalid, or could not be made."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +145,7 @@ class Qualifier:
         Raises:
             UsageError: a profile or setting of the plan cannot be used; found before anything is run.
         """
-        name = f"qa-{order.plan.name}"
-        experiment_id = new_experiment_id(self.system, _Named(name=name))
+        experiment_id = new_experiment_id(self.system.name, f"qa-{order.plan.name}")
         record = _Record(
             system=self.system.name,
             plan=order.plan.model_dump(mode="json", by_alias=True),
@@ -178,8 +164,7 @@ class Qualifier:
         Raises:
             UsageError: there is no such experiment.
         """
-        record = self._record(find_experiment(self.store, reference))
-        return _ordered(record)
+        return _ordered(self._record(find_experiment(self.store, reference)))
 
     def resume(self, reference: str, listener: QaListener, *, keep_homes: bool = False) -> QaMade:
         """Go on with a qualification: finished runs are kept, the missing ones made with their seeds and order.
@@ -206,12 +191,11 @@ class Qualifier:
             "candidate": self.system.install(order.candidate),
         }
         with folder.locked():
-            self._remove_dead(folder.experiment_id)
+            remove_dead(self.store, f"{folder.experiment_id}-")
             record.failures, record.finished = {}, False
             record.lacking = {one.plan.id: one.lacking for one in made if one.lacking}
             folder.write(record)
-            work = _Work(self, folder, record, order, listener, made)
-            interrupted = work.run()
+            interrupted = _Work(self, folder, record, order, listener, made).run()
         return QaMade(folder.experiment_id, order, subjects, made, interrupted)
 
     def _prepared(self, order: QaOrder, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
@@ -219,9 +203,14 @@ class Qualifier:
         lacking = [text for need in scenario.needs if (text := self._lack(need, order, scenario))]
         if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
             lacking.append("two different versions")
-        made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking)
-        if not lacking:
-            made.sides = {side.id: self.profile_of(order, scenario, side) for side in scenario.sides}
+        sides = {} if lacking else {side.id: self.profile_of(order, scenario, side) for side in scenario.sides}
+        made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking, sides)
+        made.names = {side.id: {side.id} for side in scenario.sides}
+        if scenario.kind is ScenarioKind.SWEEP and not lacking:
+            self._schedule_sweep(made, order)
+        elif not lacking:
+            arms = [Arm(side.id, order.version(side.version), sides[side.id]) for side in scenario.sides]
+            made.steps = interleaved(arms, scenario.repetitions)
         return made
 
     def profile_of(self, order: QaOrder, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
@@ -248,54 +237,21 @@ class Qualifier:
         versions = dict.fromkeys(order.version(side.version) for side in scenario.sides)
         return self.system.lacking(need, tuple(versions))
 
-    def _remove_dead(self, experiment_id: str) -> None:
-        """Remove what a killed process of this experiment left half made."""
-        for run in self.store.unfinished():
-            state = run.state()
-            mine = str(state.get("experiment", "")).startswith(f"{experiment_id}-")
-            if mine and not psutil.pid_exists(int(state.get("pid", 0))):
-                self.store.remove(run)
-
-    def steps_of(self, made: ScenarioMade, order: QaOrder) -> list[Step]:
-        """The runs of a scenario in their order; none where it lacks something."""
-        made.names = {side.id: {side.id} for side in made.plan.sides}
-        if made.lacking:
-            return []
-        if made.plan.kind is ScenarioKind.SWEEP:
-            return self._sweep_steps(made, order)
-        scenario = made.plan
-        count = dict.fromkeys(made.sides, 0)
-        steps = []
-        for position, index in enumerate(in_turn(len(scenario.sides), scenario.repetitions)):
-            side = scenario.sides[index]
-            count[side.id] += 1
-            version = order.version(side.version)
-            steps.append(Step(scenario, side.id, version, made.sides[side.id], count[side.id], position))
-        return steps
-
-    def _sweep_steps(self, made: ScenarioMade, order: QaOrder) -> list[Step]:
+    def _schedule_sweep(self, made: ScenarioMade, order: QaOrder) -> None:
         """Every load with both versions, in the order and under the names of a saturation test."""
         system = swept(self.system)
-        profile = made.sides["baseline"]
-        versions = (order.baseline, order.candidate)
-        grid = grid_steps(system.sweep_plan(profile).loads, versions, made.plan.repetitions, order.seed)
-        steps = []
-        for position, cell in enumerate(grid):
-            name = f"{cell.version}/{cell.load.name}"
-            side = "baseline" if cell.version == order.baseline else "candidate"
-            made.names[side].add(name)
-            resolved = system.at_load(made.sides[side], cell.load)
-            steps.append(Step(made.plan, name, cell.version, resolved, cell.repetition, position))
-        return steps
+        roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}
+        loads = system.sweep_plan(made.sides["baseline"]).loads
+        cells = grid_steps(loads, (order.baseline, order.candidate), made.plan.repetitions, order.seed)
+        for position, cell in enumerate(cells):
+            side = roles[cell.version]
+            made.steps.append(cell.step(system.at_load(made.sides[side], cell.load), position))
+            made.names[side].add(made.steps[-1].side)
 
 
 def _ordered(record: _Record) -> QaOrder:
     plan = QaPlan.model_validate(record.plan)
     return QaOrder(plan, record.baseline, record.candidate, record.seed, tuple(record.settings), record.of_version)
-
-
-class _Named(BaseModel):
-    name: str
 
 
 def _amount(need: str, prefix: str) -> int:
@@ -311,60 +267,50 @@ def _filled(text: str, versions: Mapping[str, str]) -> str:
     return text
 
 
+@dataclass
 class _Work:
-    """One go at the missing runs of a plan."""
+    """One go at the missing runs of a plan.
 
-    def __init__(  # noqa: PLR0917 - the parts of one go, made in one place
-        self,
-        qualifier: Qualifier,
-        folder: ExperimentFolder,
-        record: _Record,
-        order: QaOrder,
-        listener: QaListener,
-        made: list[ScenarioMade],
-    ) -> None:
-        self.qualifier, self.folder, self.record = qualifier, folder, record
-        self.order, self.listener, self.made = order, listener, made
-        self.lab = Lab(qualifier.store, qualifier.system)
-        self.steps = {one.plan.id: qualifier.steps_of(one, order) for one in made}
-        self.done = self._found()
-        self._taken: list[tuple[float, float]] = []  # expected and real seconds of the runs of this go
+    Attributes:
+        taken: expected and real seconds of the runs of this go.
+    """
 
-    def _found(self) -> dict[tuple[str, int], SealedRun]:
-        """The finished runs of the experiment by scenario's experiment and position."""
-        experiments = {one.experiment for one in self.made}
-        return {
-            (place.id, place.position): run
-            for run in self.qualifier.store.sealed()
-            if (place := run.manifest.experiment) and place.id in experiments
-        }
+    qualifier: Qualifier
+    folder: ExperimentFolder
+    record: _Record
+    order: QaOrder
+    listener: QaListener
+    made: list[ScenarioMade]
+    taken: list[tuple[float, float]] = field(default_factory=list)
 
     def run(self) -> bool:
         """Make everything that is missing; whether it was interrupted."""
+        finished = finished_runs(self.qualifier.store, *(one.experiment for one in self.made))
+        for one in self.made:
+            one.done = {
+                position: run for (experiment, position), run in finished.items() if experiment == one.experiment
+            }
         interrupted = False
         try:
             for one in self.made:
                 self.listener.scenario(one.plan, one.lacking)
                 self._scenario(one)
+            self.record.finished = not any(one.failures for one in self.made)
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            for one in self.made:
-                self._collect(one)
-            self.record.finished = not interrupted and not any(one.failures for one in self.made)
             self._write()
         return interrupted
 
     def _scenario(self, one: ScenarioMade) -> None:
         """Make the missing runs; where one side's network cannot be run, the other sides are made all the same."""
-        steps = self.steps[one.plan.id]
-        for step in steps:
+        for step in one.steps:
             if step.side in one.failures:
                 continue
             try:
                 run = self._tried(one, step)
-                if failed_gates(run):
-                    self._again(one, step, run, len(steps) + step.position)
+                if run.manifest.failed_gates:
+                    self._again(one, step, run)
             except EnvironmentFailure as error:
                 one.failures[step.side] = error.message
                 self.record.failures.setdefault(one.plan.id, {})[step.side] = error.message
@@ -373,40 +319,39 @@ class _Work:
     def _tried(self, one: ScenarioMade, step: Step) -> SealedRun:
         """The planned run, tried once more where it cannot be made at first: a machine may stumble once."""
         try:
-            return self._made(one, step, step.position)
+            return self._made(one, step)
         except EnvironmentFailure as error:
             self.listener.again(step, error.message)
-            return self._made(one, step, step.position)
+            return self._made(one, step)
 
-    def _again(self, one: ScenarioMade, step: Step, run: SealedRun, position: int) -> None:
+    def _again(self, one: ScenarioMade, step: Step, run: SealedRun) -> None:
         """Repeat an invalid run once; that it was is told in the report."""
-        if (one.experiment, position) not in self.done:
-            gate = failed_gates(run)[0]
+        repeated = replace(step, position=len(one.steps) + step.position)
+        if repeated.position not in one.done:
+            gate = run.manifest.failed_gates[0]
             self.listener.again(step, f"{gate.label}: {gate.measured}, but {gate.limit} is required")
-        self._made(one, step, position)
+        self._made(one, repeated)
 
-    def _made(self, one: ScenarioMade, step: Step, position: int) -> SealedRun:
-        key = (one.experiment, position)
-        if key not in self.done:
+    def _made(self, one: ScenarioMade, step: Step) -> SealedRun:
+        if step.position not in one.done:
             self._check_others(one, step)
-            number = len(self.done) + 1
-            self.listener.step(step, number, max(number, self._total()), self._left_s())
-            place = ExperimentPlace(id=one.experiment, side=step.side, repetition=step.repetition, position=position)
-            order = Order(step.version, self.order.seed + position, self.order.keep_homes)
-            self.done[key] = self.lab.run(step.profile, order, self.listener, place)
-            self._learn(step, self.done[key])
-            self.listener.end(self.done[key])
+            lab = Lab(self.qualifier.store, self.qualifier.system)
+            series = Series(lab, one.experiment, self.order.seed, self.order.keep_homes, self.listener)
+            number = sum(len(scenario.done) for scenario in self.made) + 1
+            run = series.make(step, number, max(number, self._total()), self._left_s())
+            one.done[step.position] = run
+            self.taken.append((self._expected_s(step), _seconds(run)))
             self._write()
-        return self.done[key]
+        return one.done[step.position]
 
     def _check_others(self, one: ScenarioMade, step: Step) -> None:
         """A finished run that was made of something else must not stand beside the missing ones."""
-        for (experiment, _), run in self.done.items():
-            place = run.manifest.experiment
-            if experiment != one.experiment or place is None or place.side != step.side:
+        for run in one.done.values():
+            place, manifest = run.manifest.experiment, run.manifest
+            if place is None or place.side != step.side:
                 continue
-            same = run.manifest.profile == step.profile.model_dump(mode="json")
-            if not same or run.manifest.subject.version != step.version:
+            same = manifest.profile == step.profile.model_dump(mode="json")
+            if not same or manifest.subject.version != step.version:
                 raise UsageError(
                     f"`{self.folder.experiment_id}` was made with another profile: {run.run_id} does not fit",
                     "the profile was changed since; start the qualification anew",
@@ -414,48 +359,21 @@ class _Work:
 
     def _total(self) -> int:
         """Runs as far as is known: those planned, and the repetitions that were needed."""
-        planned = sum(len(steps) for steps in self.steps.values())
-        repeated = sum(
-            1
-            for one in self.made
-            for (experiment, position) in self.done
-            if experiment == one.experiment and position >= len(self.steps[one.plan.id])
-        )
-        return planned + repeated
+        repeated = sum(position >= len(one.steps) for one in self.made for position in one.done)
+        return sum(len(one.steps) for one in self.made) + repeated
 
-    def _learn(self, step: Step, run: SealedRun) -> None:
-        expected = self.qualifier.system.expected_seconds(step.profile)
-        self._taken.append((expected, _seconds(run)))
+    def _expected_s(self, step: Step) -> float:
+        return self.qualifier.system.expected_seconds(step.profile)
 
     def _left_s(self) -> float:
         """Seconds that the missing runs take, by what the system expects and how long those of this go took."""
-        expected = sum(
-            self.qualifier.system.expected_seconds(step.profile)
-            for one in self.made
-            for step in self.steps[one.plan.id]
-            if (one.experiment, step.position) not in self.done
-        )
-        hoped = sum(hope for hope, _ in self._taken)
-        return expected * (sum(real for _, real in self._taken) / hoped if hoped else 1.0)
-
-    def _collect(self, one: ScenarioMade) -> None:
-        """The finished runs of a scenario, and which of them repeat which."""
-        mine = {place: run for (experiment, place), run in self.done.items() if experiment == one.experiment}
-        found = sorted(mine.items())
-        one.runs = [run for _, run in found]
-        planned = len(self.steps[one.plan.id])
-        by_position = dict(found)
-        one.repeats = {
-            run.run_id: by_position[position - planned].run_id
-            for position, run in found
-            if position >= planned and position - planned in by_position
-        }
+        missing = [step for one in self.made for step in one.steps if step.position not in one.done]
+        expected = sum(self._expected_s(step) for step in missing)
+        hoped = sum(hope for hope, _ in self.taken)
+        return expected * (sum(real for _, real in self.taken) / hoped if hoped else 1.0)
 
     def _write(self) -> None:
-        self.record.runs = {}
-        names = {one.experiment: one.plan.id for one in self.made}
-        for (experiment, _), run in sorted(self.done.items()):
-            self.record.runs.setdefault(names[experiment], []).append(run.run_id)
+        self.record.runs = {one.plan.id: [run.run_id for run in one.runs] for one in self.made if one.done}
         self.folder.write(self.record)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,18 +18,19 @@ from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.report import endpoint_entry, notes_of
 from chainmark.capacity.tables import errors_frame, samples_of, seconds_frame, steps_frame
 from chainmark.core import units
-from chainmark.core.errors import ChainmarkError, UsageError
+from chainmark.core.errors import UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
-from chainmark.core.manifest import Configuration, ExperimentPlace, Fact, Gate, GateStatus, HostFacts, Manifest, Status
+from chainmark.core.manifest import Configuration, ExperimentPlace, Fact, Gate, GateStatus
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.core.times import utc_now
+from chainmark.core.tool import tool_version
+from chainmark.lab.hardware import machine_facts, server_hardware
+from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
+from chainmark.lab.session import Content, Session, new_experiment_id
 from chainmark.network.host import host_facts
-from chainmark.stats.summarise import summarise
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
-from chainmark.systems.base import UNVERSIONED, ServedSystem, Service, ServiceOrder
-from chainmark.systems.hardware import server_hardware
-from chainmark.systems.runner import new_experiment_id, tool_version, utc_now
 
 REPORT = "load.json"
 CORPUS = "corpus.json"
@@ -68,27 +69,21 @@ class Tester:
         started_at = utc_now()
         pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
         services = [self._prepared(profile, order, progress) for order in orders]
-        unfinished = [self._create(load, service, started_at) for service in services]
-        try:
+        with ExitStack() as stack:
+            sessions = [stack.enter_context(self._session(load, service, started_at)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
             result = run_load_test(servers, _plan(load, seed), progress)
             progress.stage("summarising")
-            report = self._report(load, started_at, services, unfinished, result)
-            experiment_id = new_experiment_id(self.system, load)
-            places = [
-                ExperimentPlace(id=experiment_id, side=service.target.name, repetition=repetition, position=position)
-                for position, service in enumerate(services)
-            ]
-            for run in unfinished:
-                _keep_corpus(pinned, run)
+            report = self._report(load, started_at, services, sessions, result)
+            for session in sessions:
+                _keep_corpus(pinned, session.run)
             test = _Test(profile, load, seed, report, result.interrupted)
-            parts = zip(services, unfinished, result.servers, places, strict=True)
-            runs = [self._seal(test, _Part(*part)) for part in parts]
-        except (KeyboardInterrupt, ChainmarkError):
-            for run in unfinished:
-                if run.is_empty():
-                    self.store.remove(run)
-            raise
+            experiment_id = new_experiment_id(self.system.name, load.name)
+            runs = []
+            for position, (service, session, one) in enumerate(zip(services, sessions, result.servers, strict=True)):
+                side = service.target.name
+                place = ExperimentPlace(id=experiment_id, side=side, repetition=repetition, position=position)
+                runs.append(self._sealed(session, test, service, one, place))
         return LoadTest(report, runs, result.interrupted)
 
     def _prepared(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
@@ -101,22 +96,20 @@ class Tester:
             service = replace(service, warnings=(*service.warnings, _NO_VERSION))
         return service
 
-    def _create(self, load: LoadProfile, service: Service, started_at: str) -> UnfinishedRun:
-        version = service.subject.version
-        state = {"pid": os.getpid(), "started_at": started_at, "version": version, "profile": load.name}
-        return self.store.create(self.system.name, load.name, version, state)
+    def _session(self, load: LoadProfile, service: Service, started_at: str) -> Session:
+        return Session.create(self.store, self.system.name, load.name, service.subject.version, started_at=started_at)
 
     def _report(
         self,
         load: LoadProfile,
         started_at: str,
         services: Sequence[Service],
-        unfinished: Sequence[UnfinishedRun],
+        sessions: Sequence[Session],
         result: LoadResult,
     ) -> LoadReport:
         targets = [
-            _target_entry(load, service, run.run_id, one, result.interrupted)
-            for service, run, one in zip(services, unfinished, result.servers, strict=True)
+            _target_entry(load, service, session.run.run_id, one, result.interrupted)
+            for service, session, one in zip(services, sessions, result.servers, strict=True)
         ]
         names = " and ".join(dict.fromkeys(f"{one.subject.name} {one.subject.version}" for one in services))
         return LoadReport(
@@ -132,8 +125,10 @@ class Tester:
             targets=targets,
         )
 
-    def _seal(self, test: _Test, part: _Part) -> SealedRun:
-        run, found = part.run, part.result.found
+    def _sealed(
+        self, session: Session, test: _Test, service: Service, result: ServerResult, place: ExperimentPlace
+    ) -> SealedRun:
+        run, found = session.run, result.found
         run.write_events("steps", steps_frame(found))
         run.write_events("seconds", seconds_frame(found))
         run.write_events("errors", errors_frame(found))
@@ -142,10 +137,17 @@ class Tester:
         catalogue = load_catalogue_of(self.system.name, self.system.title, found).model_copy(
             update={"conditions": self.system.catalogue().conditions}
         )
-        samples = samples_of(found)
-        for population, frame in samples.items():
-            run.write_samples(population, frame)
-        return run.seal(_manifest(test, part), catalogue, summarise(catalogue, samples, test.seed))
+        content = Content(
+            profile_name=test.load.name,
+            profile=test.profile.model_dump(mode="json", by_alias=True),
+            workload={**test.load.workload(), "corpus": service.corpus_hash},
+            seed=test.seed,
+            findings=_findings(test, service, result),
+            catalogue=catalogue,
+            samples=samples_of(found),
+            place=place,
+        )
+        return session.seal(content)
 
 
 @dataclass(frozen=True)
@@ -159,48 +161,25 @@ class _Test:
     interrupted: bool
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One server's part of it."""
-
-    service: Service
-    run: UnfinishedRun
-    result: ServerResult
-    place: ExperimentPlace
-
-
-def _manifest(test: _Test, part: _Part) -> Manifest:
-    service, load = part.service, test.load
-    gates = load_gates(part.result, interrupted=test.interrupted)
-    return Manifest(
-        run_id=part.run.run_id,
+def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
+    load = test.load
+    return Findings(
         subject=service.subject,
-        profile_name=load.name,
-        profile=test.profile.model_dump(mode="json", by_alias=True),
-        workload={**load.workload(), "corpus": service.corpus_hash},
+        # Two servers of one version are not one build: what differs between them is not noise.
+        configuration=Configuration(effective={"target": {"url": service.target.url}}),
         conditions={
             "scenario": load.scenario or "standard",
             "hardware": server_hardware(load, service.target).value,
             **service.conditions,
         },
-        tool_version=tool_version(),
-        # Two servers of one version are not one build: what differs between them is not noise.
-        configuration=Configuration(effective={"target": {"url": service.target.url}}),
-        seed=test.seed,
-        started_at=test.report.started_at,
-        ended_at=utc_now(),
-        host=host_facts(),
-        experiment=part.place,
-        counts=_counts(part.result),
+        counts=_counts(result),
         facts=_server_facts(load, service),
-        gates=gates,
+        gates=load_gates(result, interrupted=test.interrupted),
         warnings=[
             *service.warnings,
             *(f"{name} is not measured: {why}" for name, why in service.skipped.items()),
-            *(f"{one.endpoint.label}: {note}" for one in part.result.found for note in notes_of(one)),
+            *(f"{one.endpoint.label}: {note}" for one in result.found for note in notes_of(one)),
         ],
-        sources=part.run.sources(),
-        status=Status.INVALID if any(gate.status is GateStatus.FAIL for gate in gates) else Status.VALID,
     )
 
 
@@ -241,15 +220,6 @@ def _looks_fact(result: ServerResult) -> list[Fact]:
         return []
     value = f"{units.plural(books.due, 'request')} of one client, {units.count(books.failed)} failed; in no figure"
     return [Fact(label="Between the steps", value=value)]
-
-
-def machine_facts(host: HostFacts) -> list[Fact]:
-    """The machine that made the load, as a report tells it."""
-    return [
-        Fact(label="Processor", value=f"{host.cpu_model} × {host.cores}"),
-        Fact(label="Memory", value=f"{host.memory_bytes / 2**30:.0f} GiB"),
-        Fact(label="System", value=f"{host.operating_system}, kernel {host.kernel}"),
-    ]
 
 
 def load_gates(result: ServerResult, *, interrupted: bool) -> list[Gate]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
-from chainmark.systems.base import System
+from chainmark.lab.protocols import System
 
 
 @dataclass(frozen=True)

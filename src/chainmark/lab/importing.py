@@ -1,0 +1,72 @@
+"""Logs of any system into sealed runs: staged, read, summarised, sealed, and named after what was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from chainmark.core.progress import Progress
+from chainmark.core.times import utc_text
+from chainmark.lab.protocols import ImportableSystem, Imported, ImportOrder, PartedSystem
+from chainmark.lab.session import Content, Origin, StagedSession
+from chainmark.store.runs import SealedRun, Store
+
+# Of everything drawn at random: the same logs have the same standard errors.
+SEED = 1
+
+
+class ImportedRun(NamedTuple):
+    """A run that was imported; ``is_new`` is false when the same import had been made before."""
+
+    run: SealedRun
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class Importer:
+    """Takes logs of one system into one store."""
+
+    store: Store
+    system: ImportableSystem
+
+    def make_all(self, order: ImportOrder, progress: Progress) -> list[ImportedRun]:
+        """Make every run that the source holds, as :meth:`make` does one."""
+        parts: list[str | None] = [order.part]
+        if isinstance(self.system, PartedSystem):
+            parts = list(self.system.parts(order)) or parts
+        return [self.make(replace(order, part=part), progress) for part in parts]
+
+    def make(self, order: ImportOrder, progress: Progress) -> ImportedRun:
+        """Make the run of these logs and seal it; whether it is valid stands in its manifest.
+
+        There is no clock and no chance in it: the same logs and order give the same bytes under the same name,
+        however many threads read them.
+
+        Raises:
+            UsageError: the logs cannot be used, or a living process is importing the same.
+            EnvironmentFailure: they cannot be read, or the store cannot be written.
+        """
+        with StagedSession.stage(self.store, self._decisive(order), source=str(order.source)) as session:
+            imported = self.system.ingest(order, session.run, progress)
+            return ImportedRun(session.seal(_content(imported), progress), session.is_new)
+
+    def _decisive(self, order: ImportOrder) -> dict[str, object]:
+        """What equal orders share; the number of threads changes nothing that is made."""
+        told = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in vars(order).items()}
+        del told["threads"]
+        return {"system": self.system.name, **told}
+
+
+def _content(imported: Imported) -> Content:
+    started_at, ended_at = utc_text(imported.first_ns), utc_text(imported.last_ns)
+    return Content(
+        profile_name=imported.profile_name,
+        profile=imported.profile,
+        workload=imported.workload,
+        seed=SEED,
+        findings=imported,
+        catalogue=imported.catalogue,
+        origin=Origin(started_at, ended_at, imported.host, imported.sources),
+        options=imported.options,
+    )

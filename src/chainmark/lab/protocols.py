@@ -1,0 +1,494 @@
+"""What a system gives the rest of the house.
+
+Every system has metrics and profiles (:class:`System`). What else it can do stands in capabilities of their own: run
+real nodes (:class:`LaunchableSystem`), take in the logs of a cluster that somebody else ran
+(:class:`ImportableSystem`), predict and explain by a model (:class:`ModelledSystem`), answer requests whose load tests
+chainmark can make (:class:`ServedSystem`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import polars as pl
+from pydantic import BaseModel
+
+from chainmark.capacity.model import Endpoint, Target
+from chainmark.capacity.profile import LoadProfile
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Configuration, Fact, Gate, HostFacts, Incident, Scalar, Source, Subject
+from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.core.progress import Progress
+from chainmark.core.published import PublishedReport
+from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
+from chainmark.lab.schedules import CellLoad, SweepPlan
+from chainmark.store.runs import SealedRun, UnfinishedRun
+
+# The version of a server that does not tell its own, where nobody else did.
+UNVERSIONED = "unversioned"
+
+
+@dataclass(kw_only=True)
+class Findings:
+    """What whoever fills a run found out about it; the manifest tells all of it."""
+
+    subject: Subject
+    configuration: Configuration
+    conditions: dict[str, str]
+    counts: dict[str, dict[str, int]]
+    gates: list[Gate]
+    facts: list[Fact] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class Execution(Findings):
+    """What one execution of a profile yields: its samples, and what is told of them."""
+
+    samples: dict[str, pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class Order:
+    """One execution to make: which version, with which options."""
+
+    version: str
+    seed: int
+    keep_homes: bool
+
+
+@dataclass(frozen=True)
+class ImportOrder:
+    """Which logs are to be taken in, and how.
+
+    Attributes:
+        source: a folder of logs, or one log; or the URL of a server that has the measurements, as text.
+        version: what was measured, where the logs do not say or say it otherwise.
+        settings: of the analysis and of what the logs' documents would say, as `--set` takes them.
+        filters: names and expressions of filters; None leaves them to the logs' documents, an empty tuple is none.
+        exclude: hosts to leave out.
+        genesis, meta, topology: documents that do not lie beside the logs.
+        threads: 0 means all cores. The run does not depend on it.
+        keep_events: store every decoded event too.
+        published_rules: analyse as the incumbent's published reports do, its quirks included.
+        part: which run of a source that holds several, as the system calls it.
+        begin_ns, end_ns: what to take of a server's measurements, ns since 1970-01-01 UTC; the end is not part of it.
+    """
+
+    source: Path | str
+    version: str | None = None
+    settings: tuple[str, ...] = ()
+    filters: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    genesis: Path | None = None
+    meta: Path | None = None
+    topology: Path | None = None
+    threads: int = 0
+    keep_events: bool = False
+    published_rules: bool = False
+    part: str | None = None
+    begin_ns: int | None = None
+    end_ns: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The source as a folder or file.
+
+        Raises:
+            UsageError: it is a server.
+        """
+        if isinstance(self.source, Path):
+            return self.source
+        raise UsageError(
+            f"`{self.source}` is a server, and only files can be read here",
+            "give a folder of logs, or one file; `chainmark ingest --help` shows what is read",
+        )
+
+
+@dataclass(kw_only=True)
+class Imported(Findings):
+    """What an import yields besides the events and samples that it wrote into the run.
+
+    Attributes:
+        profile: what was run and how it was analysed, as far as it is known; resolved and whole.
+        host: of a cluster that others ran only what was stated.
+        first_ns, last_ns: times of the first and of the last log line, ns since 1970-01-01 UTC.
+        options: what else the result depends on, besides the sources and the profile.
+        catalogue: the metrics under the rules of this import.
+    """
+
+    profile_name: str
+    profile: dict[str, object]
+    workload: dict[str, Scalar | list[Scalar]]
+    sources: list[Source]
+    host: HostFacts
+    first_ns: int
+    last_ns: int
+    options: dict[str, object]
+    catalogue: Catalogue
+
+
+@dataclass(frozen=True)
+class Change:
+    """One what-if as the user wrote it: ``("rtt", "EU-AP=+20ms")``, ``("no-pipelining", "")``."""
+
+    key: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.value}".strip()
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """What a model is fitted to: a published report, a run, or a profile; exactly one of the three.
+
+    Attributes:
+        label: how it is called in the results.
+        version: the column of a published report; None takes its last one.
+    """
+
+    label: str
+    document: Path | None = None
+    run: SealedRun | None = None
+    profile: BaseModel | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [part for part in (self.document, self.run, self.profile) if part is not None]
+        if len(given) != 1:
+            raise ValueError(f"a model needs one source, but {len(given)} were given")
+
+
+@dataclass(frozen=True)
+class ModelOrder:
+    """How a model is to be asked.
+
+    Attributes:
+        changes: the what-ifs.
+        together: all changes as one scenario, instead of each alone and then all.
+        blocks: how many blocks to simulate per scenario; None leaves it to the system.
+        threads: 0 means all cores. The results do not depend on it.
+    """
+
+    changes: tuple[Change, ...] = ()
+    together: bool = False
+    blocks: int | None = None
+    seed: int = 1
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class ServiceOrder:
+    """Which server is to be load-tested, and with what.
+
+    Attributes:
+        version: what is measured, where the server does not say or says it otherwise.
+        endpoints: only these, by id or path; empty: all.
+        corpus: requests that were pinned to a file before; None leaves them to the system.
+        pinned: where the system keeps the requests that it chose, for the next test.
+    """
+
+    target: Target
+    version: str | None = None
+    endpoints: tuple[str, ...] = ()
+    corpus: Path | None = None
+    pinned: Path | None = None
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server that is ready to be load-tested.
+
+    Attributes:
+        strata: by endpoint, how many requests there are of each kind.
+        sizes: by endpoint and by what was counted ("bytes", "coins"), the least and the most of its requests' answers.
+        skipped: endpoints that are not measured, with the reason.
+        corpus_hash: of the requests; two tests with the same one asked the same.
+        facts: what a report says of the server, in its order.
+        conditions: facts by the catalogue's condition ids.
+    """
+
+    subject: Subject
+    target: Target
+    endpoints: tuple[Endpoint, ...]
+    strata: Mapping[str, Mapping[str, int]]
+    skipped: Mapping[str, str]
+    corpus_hash: str
+    facts: tuple[Fact, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    sizes: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+
+
+class System(Protocol):
+    """A kind of thing under test. Its folder under ``systems/`` is all that knows what it is."""
+
+    name: str
+    title: str
+
+    def catalogue(self) -> Catalogue:
+        """Its metrics."""
+
+    def profile(self, content: Mapping[str, object]) -> BaseModel:
+        """Check a profile's content and fill in the defaults.
+
+        Raises:
+            UsageError: a key is unknown or a value impossible; the hint says what to write.
+        """
+
+
+@runtime_checkable
+class LaunchableSystem(System, Protocol):
+    """A system whose nodes chainmark can install, run and load on this machine."""
+
+    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
+        """What two runs of it must share to be comparable, flattened to dotted keys."""
+
+    def install(self, version: str) -> Subject:
+        """Make sure that version can be run; quick when it is cached.
+
+        Raises:
+            UsageError: there is no such version.
+            EnvironmentFailure: it could not be built.
+        """
+
+    def installed(self) -> list[tuple[Subject, Path]]:
+        """The versions that are cached, with their binaries."""
+
+    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+        """Run the profile once: raw material and events go into ``run``, samples are returned."""
+
+
+@runtime_checkable
+class ImportableSystem(System, Protocol):
+    """A system whose clusters' logs chainmark can read, whoever ran them."""
+
+    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+        """Read the logs: events and samples go into ``run``. Equal logs and orders give equal bytes.
+
+        Raises:
+            UsageError: these are no such logs, or something that they need is missing.
+            EnvironmentFailure: they cannot be read, or the run cannot be written.
+        """
+
+
+@runtime_checkable
+class PartedSystem(ImportableSystem, Protocol):
+    """An importable system whose sources may hold several runs, such as a page of published tables."""
+
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The names of the runs in the source; none: it is one run.
+
+        Raises:
+            UsageError: the source is not what it should be.
+        """
+
+
+@runtime_checkable
+class ModelledSystem(System, Protocol):
+    """A system of which there is a model that predicts its metrics.
+
+    All three raise UsageError for a source or a change that cannot be used.
+    """
+
+    def recognises_document(self, path: Path) -> bool:
+        """Whether a file is a published report of this system; false also for what cannot be read."""
+
+    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Prediction:
+        """The source's network and every what-if, side by side."""
+
+    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Explanation:
+        """Whether the stages that a run or report tells explain the whole that it tells."""
+
+    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Evidence:
+        """The model's record against many published reports."""
+
+
+@runtime_checkable
+class ServedSystem(System, Protocol):
+    """A system that answers HTTP requests; its profiles are those of load tests."""
+
+    def load_profile(self, profile: BaseModel) -> LoadProfile:
+        """The same profile, as what all load tests share."""
+
+    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+        """Look at the server and choose what it is asked; every request is answered rightly once.
+
+        Raises:
+            UsageError: it is no such server, or there is nothing to ask.
+            EnvironmentFailure: it cannot be reached.
+        """
+
+
+@runtime_checkable
+class SweptSystem(LaunchableSystem, Protocol):
+    """A system whose saturation chainmark can find."""
+
+    def sweep_plan(self, profile: BaseModel) -> SweepPlan:
+        """The loads of a profile."""
+
+    def at_load(self, profile: BaseModel, load: CellLoad) -> BaseModel:
+        """The same profile at one load.
+
+        Raises:
+            UsageError: it cannot be offered.
+        """
+
+    def cell_run(self, run: SealedRun) -> CellRun:
+        """What one run says of its load."""
+
+    def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
+        """All runs of one version."""
+
+    def sweep_metrics(self) -> SaturationMetrics:
+        """What versions are compared by."""
+
+    def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
+        """A published table of a saturation test.
+
+        Raises:
+            UsageError: it is none.
+        """
+
+
+@runtime_checkable
+class QualifiableSystem(LaunchableSystem, Protocol):
+    """A system with plans for the qualification of its releases."""
+
+    def qa_plans(self) -> list[str]:
+        """The names of the shipped plans, the quickest first."""
+
+    def qa_plan(self, name: str) -> Mapping[str, object]:
+        """The content of a shipped plan, plots and all."""
+
+    def qa_plots(self) -> Sequence[Mapping[str, object]]:
+        """The plots that published reports show, for plans that bring none of their own."""
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """What of a need this machine or one of the versions that use it does not have, in a clause; "" if nothing."""
+
+    def commit(self, version: str) -> str:
+        """The commit that a version was made of; "" where that is not known."""
+
+    def expected_seconds(self, profile: BaseModel) -> float:
+        """About how long one run of a profile takes on an idle machine."""
+
+
+@runtime_checkable
+class PublishingSystem(System, Protocol):
+    """A system whose benchmarks are published as reports that chainmark can read."""
+
+    def recognises_document(self, path: Path) -> bool:
+        """Whether a file is a published report of this system; false also for what cannot be read."""
+
+    def published_report(self, path: Path, tool_version: str) -> PublishedReport:
+        """The report with the values and changes that it prints.
+
+        Raises:
+            UsageError: the file cannot be read, or is not such a report.
+        """
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Something that only some systems can do."""
+
+    protocol: type
+    verb: str
+    commands: str
+
+
+CAPABILITIES = (
+    Capability(LaunchableSystem, "run {} nodes itself", "`chainmark run` and `chainmark experiment`"),
+    Capability(ImportableSystem, "read logs of {}", "`chainmark ingest`"),
+    Capability(ModelledSystem, "predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"),
+    Capability(ServedSystem, "send requests to {}", "`chainmark load`"),
+)
+
+
+def launchable(system: System) -> LaunchableSystem:
+    """The same system as one whose nodes can be run.
+
+    Raises:
+        UsageError: it is none; the hint names the commands that work.
+    """
+    if isinstance(system, LaunchableSystem):
+        return system
+    raise _cannot(system, LaunchableSystem)
+
+
+def importable(system: System) -> ImportableSystem:
+    """The same system as one whose logs can be taken in.
+
+    Raises:
+        UsageError: they cannot; the hint names the commands that work.
+    """
+    if isinstance(system, ImportableSystem):
+        return system
+    raise _cannot(system, ImportableSystem)
+
+
+def modelled(system: System) -> ModelledSystem:
+    """The same system as one that has a model.
+
+    Raises:
+        UsageError: it has none; the hint names the commands that work.
+    """
+    if isinstance(system, ModelledSystem):
+        return system
+    raise _cannot(system, ModelledSystem)
+
+
+def served(system: System) -> ServedSystem:
+    """The same system as one that can be load-tested.
+
+    Raises:
+        UsageError: it cannot; the hint names the commands that work.
+    """
+    if isinstance(system, ServedSystem):
+        return system
+    raise _cannot(system, ServedSystem)
+
+
+def swept(system: System) -> SweptSystem:
+    """The same system as one whose saturation can be found.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if isinstance(system, SweptSystem):
+        return system
+    raise UsageError(
+        f"chainmark cannot find the saturation of `{system.name}`",
+        f"`chainmark metrics {system.name}` shows what it measures",
+    )
+
+
+def qualifiable(system: System) -> QualifiableSystem:
+    """The same system as one whose releases can be qualified.
+
+    Raises:
+        UsageError: it has no plan.
+    """
+    if isinstance(system, QualifiableSystem):
+        return system
+    raise UsageError(
+        f"chainmark has no plan to qualify a release of `{system.name}`",
+        f"`chainmark metrics {system.name}` shows what it measures",
+    )
+
+
+def _cannot(system: System, protocol: type) -> UsageError:
+    verb = next(capability.verb for capability in CAPABILITIES if capability.protocol is protocol)
+    works = [capability.commands for capability in CAPABILITIES if isinstance(system, capability.protocol)]
+    return UsageError(
+        f"chainmark cannot {verb.format(f'`{system.name}`')}",
+        f"for `{system.name}` there are {', '.join([*works, f'`chainmark metrics {system.name}`'])}",
+    )

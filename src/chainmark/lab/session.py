@@ -1,0 +1,237 @@
+"""The one way to make a run, whatever fills it: create, fill, summarise, seal; and what is left of one that failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+import blake3
+import polars as pl
+import psutil
+from pydantic import BaseModel
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Scalar, Source, status_of
+from chainmark.core.progress import Progress, Silent
+from chainmark.core.times import utc_now
+from chainmark.core.tool import tool_version
+from chainmark.lab.protocols import Findings
+from chainmark.network.host import host_facts
+from chainmark.stats.samples import ParquetSamples
+from chainmark.stats.summarise import summarise
+from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
+
+HASH_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Origin:
+    """When and where a run was measured, and the files that it was made from."""
+
+    started_at: str
+    ended_at: str
+    host: HostFacts
+    sources: list[Source]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a run was filled with.
+
+    Attributes:
+        samples: by population; None: they were written into the run already.
+        origin: None: measured on this machine, from the session's beginning until now, out of the run's raw material.
+        options: what else decides an import's result and so its name, besides its sources and its profile.
+    """
+
+    profile_name: str
+    profile: dict[str, object]
+    workload: dict[str, Scalar | list[Scalar]]
+    seed: int
+    findings: Findings
+    catalogue: Catalogue
+    samples: Mapping[str, pl.DataFrame] | None = None
+    place: ExperimentPlace | None = None
+    origin: Origin | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+class Session:
+    """One run from its folder to its seal; whether it is valid stands in its manifest.
+
+    As a context it decides what is left when the run is not sealed. An interruption (Ctrl-C) and a mistake of the user
+    remove the unfinished run, and so does a failure before anything was collected. Any other failure leaves it, with
+    all that was collected: it is listed as unfinished, never compared, and removed on request.
+    """
+
+    def __init__(self, run: UnfinishedRun, started_at: str) -> None:
+        self.run = run
+        self._started_at = started_at
+        self._is_sealed = False
+
+    @classmethod
+    def create(cls, store: Store, system: str, profile_name: str, version: str, **known: str) -> Self:
+        """Begin a run.
+
+        Args:
+            store: where it is made.
+            system: its name.
+            profile_name: what is run.
+            version: of what.
+            known: what else is noted of it while it is unfinished: its ``experiment``, or that it ``started_at``
+                another time than now.
+        """
+        state = {"pid": os.getpid(), "started_at": utc_now(), "version": version, "profile": profile_name, **known}
+        return cls(store.create(system, profile_name, version, state), str(state["started_at"]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not self._is_sealed and not self._is_worth_keeping(error):
+            self.run.drop()
+
+    def _is_worth_keeping(self, error: BaseException) -> bool:
+        return not isinstance(error, KeyboardInterrupt | UsageError) and not self.run.is_empty()
+
+    def seal(self, content: Content, progress: Progress | None = None) -> SealedRun:
+        """Write what is not written yet, summarise it, and seal the run."""
+        listener = progress or Silent()
+        origin = content.origin or Origin(self._started_at, utc_now(), host_facts(), self.run.sources())
+        manifest = self._manifest(content, origin)
+        samples = content.samples
+        for population, frame in (samples or {}).items():
+            self.run.write_samples(population, frame)
+        listener.stage("summarising")
+        source = ParquetSamples(self.run.path / "samples") if samples is None else samples
+        summaries = summarise(content.catalogue, source, content.seed)
+        listener.stage("sealing")
+        sealed = self._settled(self.run.seal(manifest, content.catalogue, summaries), manifest.run_id)
+        self._is_sealed = True
+        return sealed
+
+    def _manifest(self, content: Content, origin: Origin) -> Manifest:
+        findings = content.findings
+        return Manifest(
+            run_id=self._run_id(content, origin),
+            subject=findings.subject,
+            profile_name=content.profile_name,
+            profile=content.profile,
+            workload=content.workload,
+            conditions=findings.conditions,
+            configuration=findings.configuration,
+            experiment=content.place,
+            tool_version=tool_version(),
+            seed=content.seed,
+            started_at=origin.started_at,
+            ended_at=origin.ended_at,
+            host=origin.host,
+            counts=findings.counts,
+            facts=findings.facts,
+            gates=findings.gates,
+            incidents=findings.incidents,
+            warnings=findings.warnings,
+            sources=origin.sources,
+            status=status_of(findings.gates),
+        )
+
+    def _run_id(self, content: Content, origin: Origin) -> str:
+        return self.run.run_id
+
+    def _settled(self, sealed: SealedRun, run_id: str) -> SealedRun:
+        return sealed
+
+
+class StagedSession(Session):
+    """A run made of what is there already, and named after it: equal content has one run.
+
+    Whatever breaks it off leaves nothing but a folder that the next one removes: its sources are still there.
+
+    Attributes:
+        is_new: false once it turned out that this very run had been made before.
+    """
+
+    def __init__(self, run: StagedRun) -> None:
+        super().__init__(run, utc_now())
+        self._staged = run
+        self.is_new = True
+
+    @classmethod
+    def stage(cls, store: Store, order: Mapping[str, object], **known: str) -> Self:
+        """Begin it.
+
+        Args:
+            store: where it is made.
+            order: all that decides the result; equal orders are not made at the same time.
+            known: what else is noted of it while it is unfinished.
+
+        Raises:
+            UsageError: a living process is making the same.
+        """
+        return cls(store.stage(_digest(order)[: 2 * HASH_DIGITS], {"pid": os.getpid(), **known}))
+
+    def _is_worth_keeping(self, error: BaseException) -> bool:
+        return False
+
+    def _run_id(self, content: Content, origin: Origin) -> str:
+        """``<system>-<profile>-<version>-<UTC time of the first line>-<8 digits of what decides the result>``."""
+        subject, system = content.findings.subject, content.catalogue.system
+        digest = _digest(
+            {
+                "sources": [(source.path, source.blake3) for source in origin.sources],
+                "subject": subject.model_dump(mode="json"),
+                "profile": content.profile,
+                "options": content.options,
+                "tool_version": tool_version(),
+            }
+        )
+        stamp = re.sub(r"[-:Z]", "", origin.started_at)
+        profile = content.profile_name.removeprefix(f"{system}/")
+        parts = (system, profile, subject.version, stamp, digest[:HASH_DIGITS])
+        return "-".join(re.sub(r"[^A-Za-z0-9._+]+", "-", part).strip("-.") or "unnamed" for part in parts)
+
+    def _settled(self, sealed: SealedRun, run_id: str) -> SealedRun:
+        settled, self.is_new = self._staged.settle(run_id)
+        return settled
+
+
+def _digest(content: object) -> str:
+    return blake3.blake3(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def name_of(profile: BaseModel) -> str:
+    """What a profile calls itself."""
+    return str(getattr(profile, "name", "profile"))
+
+
+def new_experiment_id(system: str, name: str) -> str:
+    """A name for an experiment: the system, the profile's or the plan's name, the time, four random digits."""
+    plain = name.removeprefix(f"{system}/").replace("/", "-")
+    return f"{system}-{plain}-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def finished_runs(store: Store, *experiments: str) -> dict[tuple[str, int], SealedRun]:
+    """The sealed runs of experiments, by the experiment and their position in it."""
+    return {
+        (place.id, place.position): run
+        for run in store.sealed()
+        if (place := run.manifest.experiment) and place.id in experiments
+    }
+
+
+def remove_dead(store: Store, prefix: str) -> None:
+    """Remove what a killed process left half made of the experiments whose ids begin so."""
+    for run in store.unfinished():
+        state = run.state()
+        if str(state.get("experiment", "")).startswith(prefix) and not psutil.pid_exists(int(state.get("pid", 0))):
+            run.drop()

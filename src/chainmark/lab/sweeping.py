@@ -1,0 +1,144 @@
+"""Saturation tests of any system: a sealed run for each load and version, in the order of their schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from chainmark.core.errors import ChainmarkError, UsageError
+from chainmark.lab.protocols import SweptSystem
+from chainmark.lab.running import Lab, Listener, Series
+from chainmark.lab.schedules import Cell, CellLoad, Step, SweepPlan, forth_and_back, grid_steps, wanted_load
+from chainmark.lab.session import finished_runs, name_of, new_experiment_id
+from chainmark.store.runs import SealedRun, Store
+
+GRID_ORDER = (
+    "Every repetition holds every load once, in an order drawn anew from the seed; at each load the versions follow "
+    "each other directly, in turn first (A B, B A). A slow drift of the machine thus reaches all of them alike."
+)
+ADAPTIVE_ORDER = (
+    "Loads follow from the results: doubled until a version no longer keeps up, once beyond, then halved between the "
+    "two loads around the edge, by either share. At each load the versions follow each other directly, in turn first "
+    "(A B, B A), so a drift reaches both alike; a drift from load to load is not averaged out."
+)
+FRESH_NETWORKS = (
+    "Every run has a fresh network: no run finds full mempools, longer databases or peers of the run before. The "
+    "published tests let one long chain run through all loads, with a pause between them."
+)
+
+
+@dataclass(frozen=True)
+class SweepOrder:
+    """One saturation test to make.
+
+    Attributes:
+        versions: each once, the baseline first.
+        repetitions: runs at each load and version.
+        seed: of the order; a run's own seed is this plus its place.
+        adaptive: look for the edge instead of running the grid.
+        resume: the experiment whose finished runs are kept.
+    """
+
+    versions: tuple[str, ...]
+    repetitions: int
+    seed: int
+    adaptive: bool = False
+    keep_homes: bool = False
+    resume: str | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What was made; with ``interrupted`` runs are missing."""
+
+    experiment_id: str
+    runs: dict[str, list[SealedRun]]
+    interrupted: bool
+
+    def all_runs(self) -> list[SealedRun]:
+        """In the order in which they were made."""
+        found = [run for runs in self.runs.values() for run in runs]
+        return sorted(found, key=lambda run: run.manifest.experiment.position if run.manifest.experiment else 0)
+
+
+@dataclass(frozen=True)
+class Sweeper:
+    """Makes saturation tests of one system into one store."""
+
+    store: Store
+    system: SweptSystem
+
+    def make(self, profile: BaseModel, order: SweepOrder, listener: Listener) -> Sweep:
+        """Make all runs. Ctrl-C ends it early; what was measured is kept, and can be resumed.
+
+        Raises:
+            UsageError: a version is named twice, a load cannot be offered, or the experiment to be resumed is another.
+            EnvironmentFailure: a network could not be run; the hint says how to go on.
+        """
+        twice = next((one for one in order.versions if order.versions.count(one) > 1), None)
+        if twice is not None:
+            raise UsageError(f"the version `{twice}` is named twice", "`--repeat` makes more runs of it")
+        done = self._done(order.resume)
+        experiment_id = order.resume or new_experiment_id(self.system.name, name_of(profile))
+        series = Series(Lab(self.store, self.system), experiment_id, order.seed, order.keep_homes, listener)
+        runs: dict[str, list[SealedRun]] = {version: [] for version in order.versions}
+        interrupted = False
+        try:
+            cells = self._cells(self.system.sweep_plan(profile), order, runs)
+            for position, (cell, total) in enumerate(cells):
+                step = cell.step(self.system.at_load(profile, cell.load), position)
+                if position in done:
+                    _check(done[position], step, order)
+                runs[cell.version].append(done.get(position) or series.make(step, position + 1, total))
+        except KeyboardInterrupt:
+            if not any(runs.values()):
+                raise
+            interrupted = True
+        except ChainmarkError as error:
+            if any(runs.values()):
+                resume = f"the finished runs are kept: go on with `--resume {experiment_id}`"
+                error.hint = f"{error.hint}; {resume}" if error.hint else resume
+            raise
+        return Sweep(experiment_id, runs, interrupted)
+
+    def _cells(
+        self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
+    ) -> Iterator[tuple[Cell, int]]:
+        """What to run, and how many runs there are as far as is known."""
+        if not order.adaptive:
+            cells = grid_steps(plan.loads, order.versions, order.repetitions, order.seed)
+            yield from ((cell, len(cells)) for cell in cells)
+            return
+        made = turn = 0
+        while (load := self._wanted(plan, runs)) is not None:
+            made += order.repetitions * len(order.versions)
+            at = CellLoad(plan.connections, load // plan.connections)
+            for repetition in range(order.repetitions):
+                for version in forth_and_back(order.versions, turn):
+                    yield Cell(version, at, repetition + 1), made
+                turn += 1
+
+    def _wanted(self, plan: SweepPlan, runs: Mapping[str, Sequence[SealedRun]]) -> int | None:
+        return wanted_load([[self.system.cell_run(run) for run in found] for found in runs.values()], plan)
+
+    def _done(self, experiment_id: str | None) -> dict[int, SealedRun]:
+        """The runs of the experiment that is resumed, by their places."""
+        if experiment_id is None:
+            return {}
+        found = finished_runs(self.store, experiment_id)
+        if not found:
+            raise UsageError(f"there is no run of an experiment `{experiment_id}`", "`chainmark runs list` shows all")
+        return {position: run for (_, position), run in found.items()}
+
+
+def _check(run: SealedRun, step: Step, order: SweepOrder) -> None:
+    """Whether a finished run is the one that would be made in its place."""
+    place, manifest = run.manifest.experiment, run.manifest
+    profile, seed = step.profile.model_dump(mode="json"), order.seed + step.position
+    if (place and place.side, manifest.profile, manifest.seed) != (step.side, profile, seed):
+        raise UsageError(
+            f"`{order.resume}` was made with other versions, loads, settings or seed: {run.run_id} does not fit",
+            "resume it with the same command, or leave out `--resume`",
+        )
