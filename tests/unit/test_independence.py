@@ -16,11 +16,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMMON = ("core", "store", "stats", "network", "capacity", "lab", "compare", "report")
 SYSTEMS = ("cardano", "cometbft", "http", "mesh")
-# A part of the common rooms' tests that runs through each of them: judging, whole comparisons with every chart, tails
-# and their stories, the published style, versions side by side, and renderings, but those that take seconds each.
+# A part of the common rooms' tests that runs through each of them: sessions and schedules, judging, whole comparisons
+# with every chart, tails and their stories, the published style, versions side by side, and renderings, but those that
+# take seconds each.
 TESTED = (
     "core",
     "store",
+    "lab/test_schedules.py",
+    "lab/test_session.py",
     "compare/test_judge.py",
     "compare/test_published.py",
     "compare/test_side_by_side.py",

@@ -21,7 +21,7 @@ from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.lab.protocols import Execution, Order, qualifiable
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
-from chainmark.lab.schedules import Arm, Step, interleaved
+from chainmark.lab.schedules import Step
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.cometbft.system import SYSTEM
@@ -155,13 +155,6 @@ def _interrupt_at(number: int) -> Callable[[int], None]:
             raise KeyboardInterrupt
 
     return on_run
-
-
-def test_sides_take_turns_forth_and_back() -> None:
-    arms = [Arm(side, "v1", _Profile(system="s", name=side)) for side in "abc"]
-    assert "".join(step.side for step in interleaved(arms[:2], 3)) == "abbaab"
-    assert "".join(step.side for step in interleaved(arms, 2)) == "abccba"
-    assert [(step.repetition, step.position) for step in interleaved(arms[:2], 2)] == [(1, 0), (1, 1), (2, 2), (2, 3)]
 
 
 @pytest.mark.parametrize("stop", range(1, 9))

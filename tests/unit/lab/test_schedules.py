@@ -1,0 +1,100 @@
+"""The orders of runs: they confound nothing, and a search ends at the edge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import fmean
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from chainmark.lab.schedules import Arm, CellLoad, SweepPlan, grid_steps, interleaved, kept_up, next_load
+
+from tests.unit.compare.saturation_samples import run
+
+
+class _Profile(BaseModel):
+    """Any."""
+
+
+def test_sides_take_turns_forth_and_back() -> None:
+    arms = [Arm(side, "v1", _Profile()) for side in "abc"]
+    assert "".join(step.side for step in interleaved(arms[:2], 3)) == "abbaab"
+    assert "".join(step.side for step in interleaved(arms, 2)) == "abccba"
+    assert [(step.repetition, step.position) for step in interleaved(arms[:2], 2)] == [(1, 0), (1, 1), (2, 2), (2, 3)]
+
+
+_LOADS = [CellLoad(c, r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2**32))
+def test_every_repetition_holds_every_load_of_every_version_once(repetitions: int, versions: int, seed: int) -> None:
+    names = [f"v{number}" for number in range(versions)]
+    steps = grid_steps(_LOADS, names, repetitions, seed)
+    assert steps == grid_steps(_LOADS[::-1], names, repetitions, seed)
+    block = len(_LOADS) * versions
+    for repetition in range(repetitions):
+        part = steps[repetition * block : (repetition + 1) * block]
+        assert {step.repetition for step in part} == {repetition + 1}
+        assert Counter((step.version, step.load) for step in part) == Counter(
+            {(name, load): 1 for name in names for load in _LOADS}
+        )
+        # At each load the versions follow each other directly.
+        assert all(len({step.load for step in part[at : at + versions]}) == 1 for at in range(0, block, versions))
+
+
+def test_a_slow_drift_reaches_both_versions_alike() -> None:
+    """With a machine that slows down from run to run, the mean places of the versions may not differ by a run."""
+    steps = grid_steps(_LOADS, ["a", "b"], 3, 1)
+    places = {name: fmean(at for at, step in enumerate(steps) if step.version == name) for name in ("a", "b")}
+    assert abs(places["a"] - places["b"]) <= 0.1
+    loads = [step.load.per_s for step in steps]
+    rising = sum(later >= earlier for earlier, later in pairwise(loads))
+    assert rising < 0.9 * len(loads), "loads in ascending order would be confounded with time"
+
+
+def _searched(plan: SweepPlan, keeps_up: Callable[[int], bool]) -> dict[int, bool]:
+    kept: dict[int, bool] = {}
+    while (load := next_load(kept, plan)) is not None:
+        assert load not in kept, "a load that is known was asked for again"
+        assert 1 <= load <= plan.most_load
+        assert load % plan.connections == 0
+        kept[load] = keeps_up(load)
+        assert len(kept) < 60
+    return kept
+
+
+_PLANS = st.builds(
+    SweepPlan, loads=st.just(()), tolerance=st.just(0.1), connections=st.integers(1, 8),
+    first_load=st.integers(16, 400), most_load=st.integers(1000, 20_000), relative_gap=st.floats(0.02, 0.5),
+)  # fmt: skip
+
+
+@given(_PLANS, st.integers(1, 30_000))
+def test_a_search_ends_at_the_edge(plan: SweepPlan, capacity: int) -> None:
+    kept = _searched(plan, lambda load: load <= capacity)
+    low = max((load for load, is_kept in kept.items() if is_kept), default=0)
+    high = min((load for load, is_kept in kept.items() if not is_kept), default=None)
+    if high is None:
+        assert 2 * max(kept) > plan.most_load
+    elif low:
+        assert low <= capacity < high
+        assert high - low <= max(plan.relative_gap * low, 2 * plan.connections)
+        assert max(kept) > high or 2 * high > plan.most_load, "nothing was measured beyond the edge"
+    else:
+        assert min(kept) < 2 * plan.connections or min(kept) > capacity
+
+
+@given(_PLANS, st.randoms(use_true_random=False))
+def test_a_search_ends_whatever_is_answered(plan: SweepPlan, rng: object) -> None:
+    """Noise near the edge makes answers that contradict each other."""
+    draw = rng.random  # type: ignore[attr-defined]
+    _searched(plan, lambda _load: bool(draw() < 0.5))
+
+
+def test_a_load_without_a_valid_run_is_not_kept_up() -> None:
+    cells = [run(1, 200, 1.0), run(1, 200, 0.85), run(1, 400, 1.0, excluded="lost"), run(1, 800, 0.5)]
+    assert kept_up(cells, 0.1) == {200: True, 400: False, 800: False}

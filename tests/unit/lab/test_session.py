@@ -1,0 +1,215 @@
+"""One way to make a run: all that was found is in its manifest, and nothing is left that nobody would look for."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
+from chainmark.core.manifest import (
+    Configuration,
+    ExperimentPlace,
+    Fact,
+    Gate,
+    GateStatus,
+    HostFacts,
+    Incident,
+    Source,
+    Status,
+    Subject,
+)
+from chainmark.core.metric import Population, Table
+from chainmark.lab.protocols import Findings
+from chainmark.lab.session import Content, Origin, Session, StagedSession
+from chainmark.store.runs import SealedRun, Store
+
+from tests.unit.compare.saturation_samples import METRICS
+
+_CATALOGUE = Catalogue(
+    system="toy", title="Toy", populations=[Population(id="p", label="seconds", keys=["second"])],
+    tables=[Table(id="t", title="Table")],
+    metrics=[METRICS.throughput.model_copy(update={"statistics": ["mean"]})],
+)  # fmt: skip
+_SAMPLES = {"p": pl.DataFrame({"second": [0, 1, 2], "throughput_per_s": [3.0, 5.0, 4.0]})}
+_ORIGIN = Origin(
+    started_at="2026-01-01T00:00:00Z",
+    ended_at="2026-01-01T00:01:00Z",
+    host=HostFacts(cpu_model="stated", cores=0, memory_bytes=0, kernel="", operating_system=""),
+    sources=[Source(path="log", size_bytes=1, blake3="00")],
+)
+
+
+def _gate(status: GateStatus) -> Gate:
+    return Gate(id="g", label="g", status=status, measured="1", limit="2")
+
+
+def _findings(*statuses: GateStatus) -> Findings:
+    return Findings(
+        subject=Subject(system="toy", name="Toy", version="v1"),
+        configuration=Configuration(effective={"toml": {"a": 1}}),
+        conditions={"c": "d"},
+        counts={"lines": {"read": 1}},
+        gates=[_gate(status) for status in statuses],
+        facts=[Fact(label="Machines", value="52")],
+        incidents=[Incident(time_ns=1, what="a node died")],
+        warnings=["look"],
+    )
+
+
+def _content(findings: Findings | None = None, **changed: Any) -> Content:
+    whole: dict[str, Any] = {
+        "profile_name": "toy/demo", "profile": {"a": 1}, "workload": {"load": 2}, "seed": 3, "catalogue": _CATALOGUE,
+        "findings": findings or _findings(), "samples": _SAMPLES,
+    }  # fmt: skip
+    return Content(**{**whole, **changed})
+
+
+def _session(store: Store) -> Session:
+    return Session.create(store, "toy", "toy/demo", "v1")
+
+
+def _staged(store: Store, order: str = "a") -> StagedSession:
+    return StagedSession.stage(store, {"order": order}, source="/logs")
+
+
+def _imported(store: Store, order: str = "a", **changed: Any) -> tuple[SealedRun, bool]:
+    with _staged(store, order) as session:
+        return session.seal(_content(origin=_ORIGIN, **changed)), session.is_new
+
+
+def test_the_manifest_tells_all_that_was_found(tmp_path: Path) -> None:
+    place = ExperimentPlace(id="e", side="baseline", repetition=1, position=0)
+    findings = _findings(GateStatus.PASS)
+    with _session(Store(tmp_path)) as session:
+        (session.run.raw / "log").write_text("line\n")
+        run = session.seal(_content(findings, place=place))
+    manifest = Store(tmp_path).sealed()[0].manifest
+    told = {field.name: getattr(manifest, field.name) for field in fields(Findings)}
+    assert told == {field.name: getattr(findings, field.name) for field in fields(Findings)}
+    assert (manifest.profile, manifest.workload, manifest.seed, manifest.experiment) == (
+        {"a": 1},
+        {"load": 2},
+        3,
+        place,
+    )
+    assert [source.path for source in manifest.sources] == ["raw/log"]
+    assert manifest.started_at <= manifest.ended_at
+    assert run.verify() == []
+    assert run.summaries()["throughput_per_s"].estimates["mean"].value == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"),
+    [
+        ((), Status.VALID),
+        ((GateStatus.PASS, GateStatus.WARN), Status.VALID),
+        ((GateStatus.PASS, GateStatus.FAIL, GateStatus.WARN), Status.INVALID),
+    ],
+)
+def test_a_run_is_invalid_if_it_failed_a_gate(tmp_path: Path, statuses: tuple[GateStatus, ...], status: Status) -> None:
+    with _session(Store(tmp_path)) as session:
+        manifest = session.seal(_content(_findings(*statuses))).manifest
+    assert manifest.status is status
+    assert [gate.status for gate in manifest.failed_gates] == [one for one in statuses if one is GateStatus.FAIL]
+
+
+def _break_off(filled: Session | None, error: BaseException, sealed: Session | None = None) -> None:
+    """Fail after one session collected something, and another one was sealed."""
+    if sealed is not None:
+        sealed.seal(_content())
+    if filled is not None:
+        (filled.run.raw / "log").write_text("line\n")
+    raise error
+
+
+_FAILURES = (KeyboardInterrupt(), UsageError("u"), EnvironmentFailure("e"), InvalidRunError("i"), ZeroDivisionError())
+
+
+@pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("collected", [False, True], ids=["nothing", "something"])
+def test_what_is_left_of_a_run_that_was_broken_off(tmp_path: Path, error: BaseException, collected: bool) -> None:
+    """Who pressed Ctrl-C or mistyped wants nothing to clear away; what was collected before a failure may tell why."""
+    store = Store(tmp_path)
+    session = _session(store)
+    with pytest.raises(type(error)), session:
+        _break_off(session if collected else None, error)
+    kept = collected and not isinstance(error, KeyboardInterrupt | UsageError)
+    assert [run.run_id for run in store.unfinished()] == [session.run.run_id] * kept
+    assert store.sealed() == []
+
+
+@pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)
+def test_of_runs_made_together_those_that_are_sealed_stay(tmp_path: Path, error: BaseException) -> None:
+    store = Store(tmp_path)
+    first, second = (_session(store) for _ in range(2))
+    with pytest.raises(type(error)), first, second:
+        _break_off(second, error, sealed=first)
+    assert [run.run_id for run in store.sealed()] == [first.run.run_id]
+    kept = not isinstance(error, KeyboardInterrupt | UsageError)
+    assert [run.run_id for run in store.unfinished()] == [second.run.run_id] * kept
+
+
+@pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)
+def test_an_import_that_was_broken_off_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(type(error)), _staged(store) as session:
+        _break_off(session, error)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_an_import_is_named_after_what_it_holds(tmp_path: Path) -> None:
+    """Equal content is one run, whatever it was ordered as; whatever decides the result changes the name."""
+    store = Store(tmp_path)
+    run, is_new = _imported(store)
+    assert is_new
+    assert run.run_id.startswith("toy-demo-v1-20260101T000000-")
+    assert run.manifest.run_id == run.run_id
+    again, is_new = _imported(store, order="b")
+    assert (again.run_id, is_new) == (run.run_id, False)
+    others: list[dict[str, Any]] = [
+        {"options": {"rules": "other"}},
+        {"profile": {"a": 2}},
+        {"profile_name": "toy/x"},
+    ]
+    names = {_imported(store, **changed)[0].run_id for changed in others}
+    assert len(names | {run.run_id}) == 4
+    assert store.unfinished() == []
+
+
+def test_an_import_of_another_version_or_of_other_files_is_another_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    names = {_imported(store)[0].run_id}
+    other = _findings()
+    other.subject = other.subject.model_copy(update={"version": "v2"})
+    with _staged(store) as session:
+        names.add(session.seal(_content(other, origin=_ORIGIN)).run_id)
+    files = [source.model_copy(update={"blake3": "01"}) for source in _ORIGIN.sources]
+    changed = Origin(_ORIGIN.started_at, _ORIGIN.ended_at, _ORIGIN.host, files)
+    with _staged(store) as session:
+        names.add(session.seal(_content(origin=changed)).run_id)
+    assert len(names) == 3
+
+
+def test_the_same_is_not_imported_twice_at_the_same_time(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with _staged(store) as session:
+        with pytest.raises(UsageError, match="is importing the same logs"), _staged(store):
+            pass
+        session.seal(_content(origin=_ORIGIN))
+    assert len(store.sealed()) == 1
+
+
+def test_samples_that_are_in_the_run_already_are_summarised_alike(tmp_path: Path) -> None:
+    """A large import writes its samples as it goes and holds none of them in memory."""
+    store = Store(tmp_path)
+    with _session(store) as session:
+        given = session.seal(_content())
+    with _session(store) as session:
+        session.run.write_samples("p", _SAMPLES["p"])
+        written = session.seal(_content(samples=None))
+    assert (given.path / "metrics.json").read_bytes() == (written.path / "metrics.json").read_bytes()
