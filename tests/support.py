@@ -7,16 +7,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+import pytest
 
+from chainmark.core.manifest import Gate, GateStatus
 from chainmark.store.runs import SealedRun, Store
 
-COMMAND_TIMEOUT_S = 240
-WAIT_TIMEOUT_S = 60
+from tests.machine import first_address, wait_until_calm
+
+# Beyond these something hangs; a busy machine takes several times as long as an idle one.
+COMMAND_TIMEOUT_S = 600
+WAIT_TIMEOUT_S = 180
+# What fails where the machine had no time for the measurement: such a run says nothing of its subject.
+INSTRUMENT_GATES = frozenset({"pressure", "lag", "generator"})
+ATTEMPTS = 3
+CALM_TIMEOUT_S = 30
 # Commands that make networks, which must not meet those of tests that run at the same time.
 LAUNCHING = ("run", "experiment", "saturation", "qa")
 
@@ -80,13 +89,31 @@ class Lab:
             )
         return Started(process, Path(errors_path))
 
-    def run(self, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end; fail unless it exits with ``code`` (None: any)."""
-        ended = self.start(*arguments).finish()
-        assert code is None or ended.returncode == code, f"exit {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
-        return ended
+    def run(self, *arguments: str, code: int | Collection[int] | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; fail unless it exits with ``code``, or one of them (None: any).
 
-    def runs(self, *arguments: str, code: int | None = 0) -> list[SealedRun]:
+        Runs of which nothing but the instruments failed are removed and made again, a few times. The test is skipped,
+        saying so, if the machine is still busy with other work then.
+        """
+        expected = {code} if isinstance(code, int) else code
+        for attempt in range(1, ATTEMPTS + 1):
+            before = {run.run_id for run in self.store.sealed()}
+            ended = self.start(*arguments).finish()
+            if expected is None or ended.returncode in expected:
+                return ended
+            made = [run for run in self.store.sealed() if run.run_id not in before]
+            spoiled = spoiled_by(made)
+            if not spoiled:
+                break
+            told = ", ".join(f"{gate.label}: {gate.measured}" for gate in spoiled)
+            print(f"attempt {attempt} of {ATTEMPTS} says nothing: {told}")  # noqa: T201 - pytest shows it of failures
+            if not wait_until_calm(CALM_TIMEOUT_S) and attempt == ATTEMPTS:
+                pytest.skip(f"this machine is too busy with other work: {told}")
+            for run in made:
+                self.store.remove(run)
+        raise AssertionError(f"exit {ended.returncode}\n{ended.stdout}\n{ended.stderr}")
+
+    def runs(self, *arguments: str, code: int | Collection[int] | None = 0) -> list[SealedRun]:
         """`chainmark run …`; the runs made."""
         before = {run.run_id for run in self.store.sealed()}
         self.run("run", *arguments, code=code)
@@ -102,10 +129,10 @@ class Lab:
         return found
 
 
-def first_address() -> str:
-    """Where the networks of this process's tests begin: tests that run side by side have addresses of their own."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    return f"127.{101 + int(worker.removeprefix('gw'))}.0.1" if worker else "127.1.0.1"
+def spoiled_by(runs: Sequence[SealedRun]) -> list[Gate]:
+    """The failed gates of these runs if all of them are instruments'; none if a subject failed, too."""
+    failed = [gate for run in runs for gate in run.manifest.gates if gate.status is GateStatus.FAIL]
+    return failed if all(gate.id in INSTRUMENT_GATES for gate in failed) else []
 
 
 def _placed(arguments: Sequence[str]) -> list[str]:

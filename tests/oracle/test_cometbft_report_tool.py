@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from chainmark.core.manifest import Status
+from chainmark.core.manifest import GateStatus
 from chainmark.store.paths import cache_directory
 from chainmark.store.runs import SealedRun
 
@@ -46,8 +46,10 @@ def _told(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
 @pytest.mark.parametrize(("version", "database"), [("v0.38.17", "goleveldb"), ("v1.0.1", "pebbledb")])
 def test_the_report_tool_agrees(lab: Lab, report_tool: Path, version: str, database: str) -> None:
     short = ("--set", "load.warm_up_s=0", "--set", "load.duration_s=16")
-    run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes")[0]
-    assert run.manifest.status is Status.VALID
+    # Both count the same transactions on a busy machine, too, where the run may not be compared with others.
+    run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes", code=(0, 4))[0]
+    kept = {gate.id: gate.status for gate in run.manifest.gates}
+    assert kept["books"] is kept["drained"] is GateStatus.PASS
     told = _told(report_tool, run, database)
     blocks = run.events("blocks").select(height=pl.col("height") - 1, next_ns="time_ns")
     # The tool drops the last two blocks; ours are empty by then, because draining waits for two more.

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +24,10 @@ import blake3
 import httpx
 import pytest
 
-from chainmark.core.errors import EnvironmentFailure
-from chainmark.network.addresses import require_free_ports
 from chainmark.network.processes import NodeProcess, ProcessGroup
 from chainmark.store.paths import cache_directory
 
+from tests.machine import server_address
 from tests.support import wait_until
 
 MODULES = Path(__file__).resolve().parent / "servers"
@@ -66,18 +65,6 @@ def _build(folder: Path, package: str, program: Path) -> None:
     environment = {**os.environ, "CGO_ENABLED": "0"}
     subprocess.run(command, cwd=folder, env=environment, check=True, timeout=BUILD_TIMEOUT_S)
     part.rename(program)
-
-
-def free_address(ports: Sequence[int]) -> str:
-    """A loopback address on which nobody listens at these ports."""
-    for third in range(1, 255):
-        address = f"127.21.{third}.1"
-        try:
-            require_free_ports([address], ports)
-        except EnvironmentFailure:
-            continue
-        return address
-    raise AssertionError(f"no address of 127.21.0.0/16 has the ports {ports} free")
 
 
 @dataclass
@@ -197,7 +184,7 @@ def _answers(process: NodeProcess, url: str) -> bool:
 def running_simd(folder: Path) -> Iterator[MeshServer]:
     """A live chain with a few transactions and its Rosetta server; everything is stopped at the end."""
     program = build("simd", SIMD_PACKAGE)
-    address = free_address((RPC_PORT, P2P_PORT, GRPC_PORT, GRPC_WEB_PORT, MESH_PORT))
+    address = server_address()
     chain = Chain(program, folder / "home", address)
     accounts = chain.make()
     with ProcessGroup() as group:
@@ -225,7 +212,7 @@ def _transact(chain: Chain, accounts: dict[str, str]) -> None:
 def running_rosetta_example(folder: Path) -> Iterator[MeshServer]:
     """Coinbase's example: canned answers of the SDK's own server."""
     program = build("rosetta-example")
-    address = free_address((MESH_PORT,))
+    address = server_address()
     with ProcessGroup() as group:
         url = f"http://{address}:{MESH_PORT}"
         process = group.start("rosetta-example", [str(program), "-addr", f"{address}:{MESH_PORT}"], folder / "log")

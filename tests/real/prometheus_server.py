@@ -21,7 +21,7 @@ import httpx
 from chainmark.network.processes import ProcessGroup
 from chainmark.store.paths import cache_directory
 
-from tests.real.mesh_servers import free_address
+from tests.machine import server_address
 from tests.support import wait_until
 
 PACKAGE = "prometheus"
@@ -96,7 +96,7 @@ def running(folder: Path, jobs: Mapping[str, str] | None = None, interval: str =
     folder.mkdir(parents=True, exist_ok=True)
     config = folder.with_suffix(".yml")
     config.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
-    address = f"{free_address([PORT])}:{PORT}"
+    address = f"{server_address()}:{PORT}"
     command = [
         str(found[PACKAGE]),
         f"--config.file={config}",

@@ -56,13 +56,13 @@ def test_a_node_that_was_killed_paused_and_restarted_recovers_each_time(lab: Lab
 
 def test_a_death_that_nobody_planned_still_fails_a_disturbed_run(lab: Lab) -> None:
     """Otherwise a crash of the release would hide behind the perturbations."""
-    done = _perturbations('kind = "pause", nodes = [3], at_s = 2, for_s = 1')
-    started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=9"))
+    done = _perturbations('kind = "pause", nodes = [3], at_s = 1, for_s = 3')
+    started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=12"))
     wait_until(lambda: _stopped(lab), "node3 to be paused")
     wait_until(lambda: not _stopped(lab), "node3 to go on")
     victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node2"))
     victim.kill()
-    ended = started.finish(120)
+    ended = started.finish()
     assert ended.returncode == 4, ended.stdout + ended.stderr
     assert "no node was lost: node2 was killed by SIGKILL" in ended.stderr
 
@@ -73,7 +73,7 @@ def test_an_interruption_while_a_node_is_paused_leaves_nothing(lab: Lab) -> None
     started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=30"))
     wait_until(lambda: _stopped(lab), "node3 to be paused")
     started.process.send_signal(signal.SIGINT)
-    ended = started.finish(60)
+    ended = started.finish()
     assert ended.returncode == 130, ended.stdout + ended.stderr
     assert lab.node_processes() == []
     assert list(lab.store_path.glob("runs/*")) == []

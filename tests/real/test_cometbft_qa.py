@@ -58,8 +58,8 @@ def _begun(lab: Lab, folder: Path) -> Started:
 def test_broken_off_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path, number: signal.Signals) -> None:
     """Hours of runs must not be lost, whoever ends the command; nor may anything of it be left running."""
     started = _begun(lab, tmp_path)
-    wait_until(lambda: "run 2 of 2" in started.errors(), "the second run", timeout_s=90)
-    wait_until(lambda: started.errors().count("offering") == 2, "its load", timeout_s=90)
+    wait_until(lambda: "run 2 of 2" in started.errors(), "the second run")
+    wait_until(lambda: started.errors().count("offering") == 2, "its load")
     os.kill(started.process.pid, number)
     broken = started.finish()
     assert broken.returncode == (130 if number is signal.SIGINT else -signal.SIGKILL)

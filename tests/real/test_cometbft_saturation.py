@@ -24,7 +24,7 @@ SMALL = (
 def test_an_interrupted_sweep_goes_on_where_it_stopped(lab: Lab, tmp_path: Path) -> None:
     """Two loads that four idle validators keep up with; broken off during the second one and resumed."""
     started = lab.start("saturation", *SMALL)
-    wait_until(lambda: "run 2 of 2" in started.errors(), "the second load", timeout_s=120)
+    wait_until(lambda: "run 2 of 2" in started.errors(), "the second load")
     started.process.send_signal(signal.SIGINT)
     ended = started.finish()
     assert ended.returncode == INTERRUPTED, ended.stderr

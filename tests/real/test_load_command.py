@@ -165,7 +165,7 @@ def _interrupted(lab: Lab, profile: Path, behaviour: Behaviour) -> Iterator[Load
         started = lab.start("load", str(profile), "--target", server.url, "--set", "steps.duration_s=60")
         wait_until(lambda: server.asked["/work"] > 500, "the load")
         started.process.send_signal(signal.SIGINT)
-        ended = started.finish(timeout_s=30)
+        ended = started.finish()
         assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stderr
         assert "partial" in ended.stderr
         yield server

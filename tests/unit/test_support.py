@@ -1,0 +1,87 @@
+"""What the tests' own lab makes again: only what the instruments spoiled, so that no failure of a subject is hidden."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from chainmark.core.manifest import Gate, GateStatus
+
+import tests.support
+from tests.support import ATTEMPTS, Lab
+
+DONE, INVALID = 0, 4
+
+
+@dataclass
+class _Store:
+    """Runs of which only their ids and their failed gates matter."""
+
+    kept: list[SimpleNamespace] = field(default_factory=list)
+    made: int = 0
+
+    def sealed(self) -> list[SimpleNamespace]:
+        return list(self.kept)
+
+    def remove(self, run: SimpleNamespace) -> None:
+        self.kept.remove(run)
+
+    def make(self, failing: Sequence[str]) -> None:
+        gates = [Gate(id=one, label=one, status=GateStatus.FAIL, measured="m", limit="l") for one in failing]
+        gates.append(Gate(id="observed", label="seen", status=GateStatus.PASS, measured="m", limit="l"))
+        self.made += 1
+        self.kept.append(SimpleNamespace(run_id=f"run{self.made}", manifest=SimpleNamespace(gates=gates)))
+
+
+def _lab(monkeypatch: pytest.MonkeyPatch, attempts: Sequence[Sequence[str]], *, calm: bool) -> Lab:
+    """A lab whose commands make one run each, of which these gates fail."""
+    store, left = _Store(), iter(attempts)
+
+    def finish() -> subprocess.CompletedProcess[str]:
+        failing = next(left)
+        store.make(failing)
+        return subprocess.CompletedProcess([], INVALID if failing else DONE, "", "")
+
+    monkeypatch.setattr(Lab, "store", store)
+    monkeypatch.setattr(Lab, "start", lambda *_: SimpleNamespace(finish=finish))
+    monkeypatch.setattr(tests.support, "wait_until_calm", lambda timeout_s: calm)
+    return Lab(Path("nowhere"))
+
+
+def test_a_run_that_the_machine_spoiled_is_made_again_and_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = _lab(monkeypatch, [["pressure", "lag"], []], calm=True)
+    assert [run.run_id for run in lab.runs("demo")] == ["run2"]
+    assert len(lab.store.sealed()) == 1
+
+
+@pytest.mark.parametrize("failing", [["nodes_alive"], ["pressure", "books"], ["committed", "lag"]])
+def test_a_failure_of_the_subject_is_a_failure_at_once(failing: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else failed: otherwise a crash on a busy machine would be tried until it does not happen."""
+    lab = _lab(monkeypatch, [failing, []], calm=False)
+    with pytest.raises(AssertionError, match="exit 4"):
+        lab.runs("demo")
+
+
+def test_a_generator_that_is_late_on_a_calm_machine_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is chainmark that got slower, then."""
+    lab = _lab(monkeypatch, [["lag"]] * ATTEMPTS, calm=True)
+    with pytest.raises(AssertionError, match="exit 4"):
+        lab.runs("demo")
+
+
+def test_on_a_machine_that_stays_busy_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _lab(monkeypatch, [["pressure"]] * ATTEMPTS, calm=False)
+    with pytest.raises(pytest.skip.Exception, match="too busy"):
+        lab.runs("demo")
+
+
+def test_an_expected_failure_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _lab(monkeypatch, [["pressure"]], calm=False)
+    assert len(lab.runs("demo", code=(0, 4))) == 1
