@@ -22,7 +22,7 @@ SHORT = tuple(
         "load.duration_s=8",
         "gates.cpu_pressure_max=1",
         "gates.schedule_lag_p99_max_s=5",
-        "gates.blocks_min=3",
+        "gates.blocks_min=1",
     )
     for part in ("--set", setting)
 )
