@@ -14,9 +14,10 @@ from chainmark.core.manifest import GateStatus
 from chainmark.store.paths import cache_directory
 from chainmark.store.runs import SealedRun
 
-from tests.support import Lab
+from tests.support import COMMAND_TIMEOUT_S, Lab
 
 TOOL = "github.com/cometbft/cometbft/test/loadtime/cmd/report@v1.0.1"
+BUILD_TIMEOUT_S = 1_800
 UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
 
 
@@ -26,7 +27,7 @@ def report_tool() -> Path:
     folder = cache_directory() / "peers" / "loadtime-v1.0.1"
     if not (folder / "report").is_file():
         environment = {**os.environ, "GOBIN": str(folder)}
-        subprocess.run(["go", "install", TOOL], env=environment, check=True, timeout=600, cwd="/")
+        subprocess.run(["go", "install", TOOL], env=environment, check=True, timeout=BUILD_TIMEOUT_S, cwd="/")
     return folder / "report"
 
 
@@ -39,7 +40,7 @@ def _seconds(duration: str) -> float:
 def _told(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
     data = run.path / "homes" / "node0" / "data"
     command = [str(tool), "--database-type", database, "--data-dir", str(data)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=COMMAND_TIMEOUT_S).stdout
     return dict(re.findall(r"^\s*([A-Z][A-Za-z ]+): (\S+)$", output, re.MULTILINE))
 
 

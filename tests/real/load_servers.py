@@ -35,7 +35,7 @@ from chainmark.systems.http import SYSTEM
 from chainmark.systems.http.profile import HttpProfile
 
 RIGHT = b'{"right":true}'
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
 
 
 class Ends(StrEnum):

@@ -28,7 +28,7 @@ from chainmark.network.processes import NodeProcess, ProcessGroup
 from chainmark.store.paths import cache_directory
 
 from tests.machine import server_address
-from tests.support import wait_until
+from tests.support import COMMAND_TIMEOUT_S, wait_until
 
 MODULES = Path(__file__).resolve().parent / "servers"
 BUILD_TIMEOUT_S = 1_800
@@ -44,7 +44,9 @@ RPC_PORT, P2P_PORT, GRPC_PORT, GRPC_WEB_PORT, MESH_PORT = 26657, 26656, 9090, 90
 def build(module: str, package: str = ".") -> Path:
     """The program of a module in `servers/`, built when the module or the Go version is not the cached one's."""
     folder = MODULES / module
-    version = subprocess.run(["go", "version"], capture_output=True, text=True, check=True, timeout=60).stdout
+    version = subprocess.run(
+        ["go", "version"], capture_output=True, text=True, check=True, timeout=COMMAND_TIMEOUT_S
+    ).stdout
     sources = sorted(path for path in folder.iterdir() if path.suffix in {".go", ".mod", ".sum"})
     hasher = blake3.blake3(version.encode())
     for path in sources:
@@ -97,7 +99,7 @@ class Chain:
             text=True,
             input=feed,
             check=False,
-            timeout=60,
+            timeout=COMMAND_TIMEOUT_S,
         )
         assert outcome.returncode == 0, f"{' '.join(arguments)}: {outcome.stderr[-2000:]}"
         return outcome.stdout

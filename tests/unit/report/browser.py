@@ -33,7 +33,7 @@ def page_without_complaints(html: str, folder: Path) -> str:
         f"--user-data-dir={folder / 'profile'}", "--window-size=1280,9000", "--virtual-time-budget=20000",
         "--dump-dom", page.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, check=False)
     title = re.search(r"<title>(.*?)</title>", done.stdout)
     assert title is not None, done.stderr[-2000:]
     assert "ERROR" not in title[1]
