@@ -16,7 +16,7 @@ CLAIM_PORT = 26000
 FIRST_SERVER = 100
 # Share of the time in which some task waits for a processor: above it another run would hardly be a better one.
 CALM = 0.3
-LOOK_S = 1.0
+LOOK_S = 3.0
 
 _claims: list[socket.socket] = []
 _servers = itertools.count(FIRST_SERVER)
