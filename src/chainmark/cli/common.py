@@ -177,13 +177,15 @@ def resolve_launchable(reference: str, settings: Sequence[str]) -> tuple[Launcha
 def compare_and_report(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], output: Output) -> ExitCode:
     """Compare two sides, print the result, write the reports; the exit code of the verdict."""
     # Through the public API, which loads scipy and the renderers only when they are needed: 2 s of every other start.
-    comparison = chainmark.compare_runs(baseline, candidate, history=open_store().sealed(), tool_version=tool_version())
+    history = open_store().alike([*baseline, *candidate])
+    comparison = chainmark.compare_runs(baseline, candidate, history=history, tool_version=tool_version())
     output.present(comparison)
     return comparison.verdict.exit_code
 
 
 def compare_side_by_side_and_report(sides: Sequence[Sequence[SealedRun]], output: Output) -> ExitCode:
     """Compare every further version with the first; the exit code of the worst verdict."""
-    result = chainmark.compare_side_by_side(sides, history=open_store().sealed(), tool_version=tool_version())
+    history = open_store().alike(run for side in sides for run in side)
+    result = chainmark.compare_side_by_side(sides, history=history, tool_version=tool_version())
     output.present(result)
     return result.verdict.exit_code

@@ -183,5 +183,5 @@ def _comparisons(made: Sequence[LoadTest], former: Sequence[SealedRun]) -> list[
     else:
         sides = [list(side) for side in zip(*(test.runs for test in made), strict=True)]
         pairs = [(sides[0], side) for side in sides[1:]]
-    history = open_store().sealed()
+    history = open_store().alike(run for pair in pairs for side in pair for run in side)
     return [chainmark.compare_runs(*pair, history=history, tool_version=tool_version()) for pair in pairs]

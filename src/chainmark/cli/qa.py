@@ -166,7 +166,8 @@ def _report(system: QualifiableSystem, made: QaMade) -> QaReport:
         catalogue=system.catalogue(),
         tool_version=tool_version(),
     )
-    return chainmark.qa_report(runs, open_store().sealed())
+    history = open_store().alike(run for one in made.scenarios for run in one.runs)
+    return chainmark.qa_report(runs, history)
 
 
 def _saturation(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> SaturationReport | None:

@@ -14,6 +14,8 @@ from chainmark.cli.common import AsJson, open_store
 from chainmark.cli.console import err, out, print_json
 from chainmark.core.errors import ExitCode, InvalidRunError, UsageError
 from chainmark.core.storage import storage_errors
+from chainmark.store.index import Entry, Index
+from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, UnfinishedRun
 
 app = typer.Typer(
@@ -25,31 +27,28 @@ RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or 
 @app.command("list", epilog="Example: `chainmark runs list`")
 def list_runs(as_json: AsJson = False) -> None:
     """List all runs, oldest first; unfinished ones at the end."""
-    store = open_store()
-    sealed, unfinished = store.sealed(), store.unfinished()
+    found = Index(data_directory()).contents()
     if as_json:
-        rows = [{"run_id": run.run_id, **_summary(run)} for run in sealed]
-        print_json([*rows, *({"run_id": run.run_id, "status": "unfinished"} for run in unfinished)])
+        rows = [{"run_id": entry.run_id, **_summary(entry)} for entry in found.sealed]
+        print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
     table = Table(Column("run", no_wrap=True, overflow="fold"), "version", "profile", "side", "status", box=None)
-    for run in sealed:
-        summary = _summary(run)
-        table.add_row(run.run_id, summary["version"], summary["profile"], summary["side"], summary["status"])
-    for left in unfinished:
-        table.add_row(left.run_id, "", "", "", "unfinished")
+    for entry in found.sealed:
+        summary = _summary(entry)
+        table.add_row(entry.run_id, summary["version"], summary["profile"], summary["side"], summary["status"])
+    for name in found.unfinished:
+        table.add_row(name, "", "", "", "unfinished")
     out.print(table)
 
 
-def _summary(run: SealedRun) -> dict[str, str]:
-    manifest = run.manifest
-    place = manifest.experiment
+def _summary(entry: Entry) -> dict[str, str]:
     return {
-        "version": manifest.subject.version,
-        "profile": manifest.profile_name,
-        "experiment": place.id if place else "",
-        "side": f"{place.side} {place.repetition}" if place else "",
-        "started_at": manifest.started_at,
-        "status": manifest.status.value,
+        "version": entry.version,
+        "profile": entry.profile,
+        "experiment": entry.experiment,
+        "side": f"{entry.side} {entry.repetition}" if entry.experiment else "",
+        "started_at": entry.started_at,
+        "status": entry.status,
     }
 
 

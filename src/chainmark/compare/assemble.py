@@ -17,7 +17,7 @@ from chainmark.compare.gates import (
     pair_gates,
     workload_differences,
 )
-from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.inputs import RunData
 from chainmark.compare.judge import Judged, judge, unjudged
 from chainmark.compare.noise import Archive
 from chainmark.compare.samples import ChartSide, RunSamples
@@ -196,7 +196,7 @@ def compare(
     workload = workload_differences(left, right)
     conditions = condition_differences(catalogue, left, right)
     gates = pair_gates(left, right, workload)
-    archive = Archive([*map(LoadedRun, history), *left.included, *right.included], left.first)
+    archive = Archive([*left.included, *right.included], left.first, history)
     because = incomparable(catalogue, conditions)
     judged = adjust(_judgements(catalogue, left, right, archive, gates, incomparable_because=because), catalogue)
     finding = find(judged, gates, (left, right), names, catalogue)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from chainmark.compare.gates import rules
-from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.sides import exclusion
 from chainmark.core.manifest import Manifest
 from chainmark.stats.intervals import Working, mean_and_variance
@@ -42,20 +43,26 @@ def _place(manifest: Manifest) -> str:
 
 
 class Archive:
-    """Valid runs like those compared, in groups of equal builds.
+    """Valid runs like those compared, in groups of equal builds; looked at when their noise is first asked for.
 
     Args:
         runs: any runs; those of another system, workload or hardware class, and invalid ones, are left out, and a
             run given twice counts once.
         like: the manifest that says what is alike.
+        history: more runs, not opened yet.
     """
 
-    def __init__(self, runs: Sequence[LoadedRun], like: Manifest) -> None:
+    def __init__(self, runs: Sequence[LoadedRun], like: Manifest, history: Sequence[RunData] = ()) -> None:
+        self._runs, self._like, self._history = runs, like, history
+
+    @cached_property
+    def _groups(self) -> list[list[LoadedRun]]:
+        runs = [*map(LoadedRun, self._history), *self._runs]
         groups: dict[str, dict[str, LoadedRun]] = {}
         for run in sorted(runs, key=lambda item: item.run_id):
-            if exclusion(run.manifest) is None and _place(run.manifest) == _place(like):
+            if exclusion(run.manifest) is None and _place(run.manifest) == _place(self._like):
                 groups.setdefault(_build(run), {})[run.run_id] = run
-        self._groups = [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
+        return [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
 
     def noise(self, metric_id: str, statistic: str, working: Working) -> ArchiveNoise | None:
         """The pooled standard deviation of one statistic; None when no group has two runs with a value.

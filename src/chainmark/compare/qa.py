@@ -255,7 +255,7 @@ class _Maker:
         """Sides next to each other, each against the first, without a verdict."""
         selected = [select(id_, list(runs)) for id_, _, runs in sides]
         included = [side.included or side.runs for side in selected]
-        archive = Archive([*map(LoadedRun, self.history), *included[0]], selected[0].first)
+        archive = Archive(included[0], selected[0].first, self.history)
         held = [
             incomparable(self.made.catalogue, condition_differences(self.made.catalogue, selected[0], side))
             for side in selected[1:]

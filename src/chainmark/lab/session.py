@@ -224,8 +224,8 @@ def finished_runs(store: Store, *experiments: str) -> dict[tuple[str, int], Seal
     """The sealed runs of experiments, by the experiment and their position in it."""
     return {
         (place.id, place.position): run
-        for run in store.sealed()
-        if (place := run.manifest.experiment) and place.id in experiments
+        for run in store.members(experiments)
+        if (place := run.manifest.experiment)
     }
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import blake3
 import zstandard
-from pydantic import BaseModel
 
 from chainmark.core.storage import storage_errors
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 CHUNK_BYTES = 1 << 20
 
@@ -30,7 +32,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def json_bytes(content: BaseModel | dict[str, Any] | list[Any]) -> bytes:
     """Canonical JSON: sorted keys, two spaces, no NaN, a newline at the end; equal content gives equal bytes."""
-    plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+    plain = content if isinstance(content, dict | list) else content.model_dump(mode="json")
     return (json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -23,11 +23,9 @@ from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Source
 from chainmark.core.storage import existing_parent, storage_errors
 from chainmark.store.files import hash_file, json_bytes, write_bytes
+from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
 
-SEAL = "SEALED"
 STATE = "unfinished.json"
-# Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
-STAGED = "importing-"
 
 
 class UnfinishedRun:
@@ -214,11 +212,6 @@ def _files_of(path: Path) -> Iterator[Path]:
         yield from (Path(folder) / name for name in names if name != SEAL)
 
 
-def _is_sealed(path: Path) -> bool:
-    """Whether a folder is a run; an import that was killed after sealing has not got its name yet."""
-    return (path / SEAL).is_file() and not path.name.startswith(STAGED)
-
-
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Alone in a folder for a moment, among all processes."""
@@ -314,14 +307,17 @@ class Store:
         """Free space where runs are kept."""
         return shutil.disk_usage(existing_parent(self._runs)).free
 
+    def selection(self) -> Selection:
+        """What the store holds now, and what references mean in it, without opening any run."""
+        return Selection(Index(self.root).contents())
+
     def sealed(self) -> list[SealedRun]:
         """All sealed runs, oldest first."""
-        runs = [SealedRun(path) for path in self._folders() if _is_sealed(path)]
-        return sorted(runs, key=lambda run: (run.manifest.started_at, run.run_id))
+        return self._opened(self.selection().sealed)
 
     def unfinished(self) -> list[UnfinishedRun]:
         """All folders without a seal, by name."""
-        return [UnfinishedRun(path) for path in self._folders() if not _is_sealed(path)]
+        return [UnfinishedRun(self._runs / name) for name in self.selection().unfinished]
 
     def find(self, reference: str) -> SealedRun | UnfinishedRun:
         """The one run whose id is, or begins with, ``reference``.
@@ -329,15 +325,8 @@ class Store:
         Raises:
             UsageError: none or several match.
         """
-        matches = [path for path in self._folders() if path.name == reference]
-        matches = matches or [path for path in self._folders() if path.name.startswith(reference)]
-        if not matches:
-            raise UsageError(f"no run matches `{reference}`", "`chainmark runs list` shows all runs")
-        if len(matches) > 1:
-            names = ", ".join(path.name for path in matches[:3])
-            raise UsageError(f"`{reference}` matches {len(matches)} runs: {names} …", "give more of the id")
-        path = matches[0]
-        return SealedRun(path) if _is_sealed(path) else UnfinishedRun(path)
+        path = self._runs / self.selection().find(reference)
+        return SealedRun(path) if is_sealed(path) else UnfinishedRun(path)
 
     def select(self, reference: str) -> list[SealedRun]:
         """The sealed runs that a reference names.
@@ -350,28 +339,18 @@ class Store:
             UsageError: nothing matches, or a prefix is not unique.
             InvalidRunError: the run was not finished.
         """
-        runs = self.sealed()
-        experiment, _, side = reference.partition("/")
-        members = [
-            run
-            for run in runs
-            if (place := run.manifest.experiment) and place.id == experiment and side in ("", place.side)
-        ]
-        if members:
-            return sorted(members, key=lambda run: run.manifest.experiment.position if run.manifest.experiment else 0)
-        version = reference.removeprefix("version:")
-        of_version = [run for run in runs if run.manifest.subject.version == version]
-        if of_version:
-            return _newest_group(of_version)
-        if reference.startswith("version:"):
-            raise UsageError(f"no run of version `{version}`", "`chainmark runs list` shows all runs")
-        found = self.find(reference)
-        if isinstance(found, UnfinishedRun):
-            raise InvalidRunError(
-                f"run `{found.run_id}` was not finished, so it cannot be compared",
-                f"`chainmark runs remove {found.run_id}` deletes it",
-            )
-        return [found]
+        return self._opened(self.selection().select(reference))
+
+    def members(self, experiments: Iterable[str]) -> list[SealedRun]:
+        """The sealed runs of experiments, oldest first."""
+        return self._opened(self.selection().members(experiments))
+
+    def alike(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
+        """The runs in the store that may show the noise between runs like these, oldest first."""
+        return self._opened(self.selection().alike([run.run_id for run in runs]))
+
+    def _opened(self, entries: Iterable[Entry]) -> list[SealedRun]:
+        return [SealedRun(self._runs / entry.run_id) for entry in entries]
 
     def remove(self, run: SealedRun | UnfinishedRun) -> None:
         """Delete a run with everything in it."""
@@ -381,21 +360,3 @@ class Store:
         if not self._runs.is_dir():
             return []
         return sorted(path for path in self._runs.iterdir() if path.is_dir())
-
-
-def _newest_group(runs: list[SealedRun]) -> list[SealedRun]:
-    """Of the runs of one version, those made like the newest one: same profile, experiment, side and workload.
-
-    Runs made of the same sources are one run: of logs that were imported twice, the last import counts.
-    """
-
-    def group(run: SealedRun) -> tuple[str, str, str, str]:
-        place = run.manifest.experiment
-        workload = repr(sorted(run.manifest.workload.items()))
-        return (run.manifest.profile_name, place.id if place else "", place.side if place else "", workload)
-
-    def made_of(run: SealedRun) -> object:
-        return tuple((source.path, source.blake3) for source in run.manifest.sources) or run.run_id
-
-    alike = [run for run in runs if group(run) == group(runs[-1])]
-    return list({made_of(run): run for run in alike}.values())

@@ -1,0 +1,310 @@
+"""What a store holds, without opening its runs: an index that is made again wherever it does not match.
+
+The index is a cache and nothing depends on it: a run counts as known if its seal is the very file that was indexed.
+Neither it nor this module needs the libraries that read samples, so listing and choosing runs starts at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from chainmark.core.errors import InvalidRunError, UsageError
+
+SEAL = "SEALED"
+# Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
+STAGED = "importing-"
+INDEX = "index.json"
+DAMAGED = "damaged"
+_LAYOUT = 1  # of the index; one of another layout is made again
+_NAMED_MOST = 3  # runs in a sentence
+
+Stamp = tuple[int, int, int]
+Seal = tuple[str, Stamp]  # of a run's name
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a sealed run without opening it.
+
+    Attributes:
+        side, repetition, position: its place in its experiment; "" and 0 where it has none.
+        status: of the manifest, or "damaged" where that cannot be read; then all else is empty.
+        workload, sources, build, machine: digests; equal where the runs' workload, raw material, subject with its
+            configuration, and processor are.
+    """
+
+    run_id: str
+    system: str = ""
+    subject: str = ""
+    version: str = ""
+    profile: str = ""
+    status: str = DAMAGED
+    started_at: str = ""
+    ended_at: str = ""
+    experiment: str = ""
+    side: str = ""
+    repetition: int = 0
+    position: int = 0
+    workload: str = ""
+    sources: str = ""
+    build: str = ""
+    machine: str = ""
+
+
+_NAMES = tuple(field.name for field in fields(Entry))
+_TYPES = tuple(int if field.name in {"repetition", "position"} else str for field in fields(Entry))
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _entry(path: Path) -> Entry:
+    """A run's entry, from its manifest."""
+    try:
+        manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        subject, place = manifest["subject"], manifest.get("experiment") or {}
+        sources = [(source["path"], source["blake3"]) for source in manifest.get("sources", [])]
+        effective = manifest.get("configuration", {}).get("effective", {})
+        found = Entry(
+            run_id=path.name,
+            system=subject["system"],
+            subject=subject["name"],
+            version=subject["version"],
+            profile=manifest["profile_name"],
+            status=manifest["status"],
+            started_at=manifest["started_at"],
+            ended_at=manifest["ended_at"],
+            experiment=place.get("id", ""),
+            side=place.get("side", ""),
+            repetition=place.get("repetition", 0),
+            position=place.get("position", 0),
+            workload=_digest(manifest["workload"]),
+            sources=_digest(sources) if sources else path.name,
+            build=_digest([subject["version"], subject.get("binary_sha256"), effective]),
+            machine=_digest(manifest["host"]["cpu_model"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Entry(path.name)
+    return found if _is_typed(_row(found)) else Entry(path.name)
+
+
+def _row(entry: Entry) -> tuple[str | int, ...]:
+    return tuple(getattr(entry, name) for name in _NAMES)
+
+
+def _is_typed(row: Sequence[object]) -> bool:
+    return len(row) == len(_TYPES) and all(type(value) is kind for value, kind in zip(row, _TYPES, strict=True))
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether a folder is a run; an import that was killed after sealing has not got its name yet."""
+    return (path / SEAL).is_file() and not path.name.startswith(STAGED)
+
+
+def _stamp(seal: str) -> Stamp | None:
+    """What tells one seal from another without reading it; None where there is none."""
+    try:
+        found = os.stat(seal)  # noqa: PTH116 - of thousands of files
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The folders of a store: sealed runs, oldest first, and the names of the others."""
+
+    sealed: list[Entry]
+    unfinished: list[str]
+
+
+class Index:
+    """The runs of a store, by what selectors and lists ask of them.
+
+    Args:
+        root: the store's folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._runs = root / "runs"
+        self._path = root / INDEX
+
+    def contents(self) -> Contents:
+        """Everything that is there now; only runs that are not in the index are opened, and then they are in it."""
+        seals, unfinished = self._look()
+        known = self._read()
+        entries = {item: known.get(item) or _entry(self._runs / item[0]) for item in seals}
+        # A damaged run may be put right under the same seal: it is looked at each time.
+        sound = {item: entry for item, entry in entries.items() if entry.status != DAMAGED}
+        if sound.keys() != known.keys():
+            self._write(sound)
+        return Contents(sorted(entries.values(), key=lambda entry: (entry.started_at, entry.run_id)), unfinished)
+
+    def _look(self) -> tuple[list[Seal], list[str]]:
+        """The seals of all sealed runs, and the names of all other folders."""
+        seals: list[Seal] = []
+        unfinished = []
+        try:
+            with os.scandir(self._runs) as found:
+                folders = [(item.name, item.path) for item in found if item.is_dir()]
+        except FileNotFoundError:
+            return [], []
+        for name, path in sorted(folders):
+            stamp = None if name.startswith(STAGED) else _stamp(f"{path}/{SEAL}")
+            if stamp is None:
+                unfinished.append(name)
+            else:
+                seals.append((name, stamp))
+        return seals, unfinished
+
+    def _read(self) -> dict[Seal, Entry]:
+        """The entries of the index by name and seal; none where it is damaged or of another layout."""
+        try:
+            head, _, body = self._path.read_bytes().partition(b"\n")
+            if head != _head(body):
+                return {}
+            rows = json.loads(body)
+            found: dict[Seal, Entry] = {}
+            for stamp, row in rows:
+                if not _is_typed(row):
+                    return {}
+                found[row[0], (stamp[0], stamp[1], stamp[2])] = Entry(*row)
+        except (OSError, ValueError, TypeError, IndexError):
+            return {}
+        return found
+
+    def _write(self, entries: Mapping[Seal, Entry]) -> None:
+        """Replace the index, unless another process is doing that; a store that may not be written has none."""
+        part = self._path.with_name(f"{INDEX}.part")
+        body = json.dumps(
+            [(stamp, _row(entry)) for (_, stamp), entry in entries.items()], separators=(",", ":")
+        ).encode()
+        try:
+            descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_ino != part.stat().st_ino:
+                return  # what was opened has become the index since
+            with os.fdopen(os.dup(descriptor), "wb") as file:
+                file.truncate()  # what a killed process left
+                file.write(_head(body) + b"\n" + body)
+            part.replace(self._path)
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _head(body: bytes) -> bytes:
+    return f"chainmark index {_LAYOUT} {hashlib.sha256(body).hexdigest()}".encode()
+
+
+class Selection:
+    """The runs of a store at one moment, and what references to them mean.
+
+    Args:
+        contents: of the store.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self.sealed = contents.sealed
+        self.unfinished = contents.unfinished
+
+    @cached_property
+    def _folders(self) -> list[str]:
+        return sorted([*(entry.run_id for entry in self.sealed), *self.unfinished])
+
+    def find(self, reference: str) -> str:
+        """The name of the one run, finished or not, whose id is, or begins with, ``reference``.
+
+        Raises:
+            UsageError: none or several match.
+        """
+        matches = [name for name in self._folders if name == reference]
+        matches = matches or [name for name in self._folders if name.startswith(reference)]
+        if not matches:
+            raise UsageError(f"no run matches `{reference}`", "`chainmark runs list` shows all runs")
+        if len(matches) > 1:
+            names = ", ".join(matches[:_NAMED_MOST])
+            raise UsageError(f"`{reference}` matches {len(matches)} runs: {names} …", "give more of the id")
+        return matches[0]
+
+    def select(self, reference: str) -> list[Entry]:
+        """The sealed runs that a reference names, see `chainmark.store.runs.Store.select`."""
+        experiment, _, side = reference.partition("/")
+        members = [entry for entry in self.members([experiment]) if side in ("", entry.side)] if experiment else []
+        if members:
+            return sorted(self._whole(members), key=lambda entry: entry.position)
+        version = reference.removeprefix("version:")
+        of_version = [entry for entry in self.sealed if entry.status != DAMAGED and entry.version == version]
+        if of_version:
+            return _newest_group(self._whole(of_version))
+        if reference.startswith("version:"):
+            raise UsageError(f"no run of version `{version}`", "`chainmark runs list` shows all runs")
+        name = self.find(reference)
+        found = [entry for entry in self.sealed if entry.run_id == name]
+        if not found:
+            raise InvalidRunError(
+                f"run `{name}` was not finished, so it cannot be compared",
+                f"`chainmark runs remove {name}` deletes it",
+            )
+        return found
+
+    def members(self, experiments: Iterable[str]) -> list[Entry]:
+        """The sealed runs of experiments, oldest first."""
+        wanted = set(experiments) - {""}
+        return [entry for entry in self.sealed if entry.experiment in wanted]
+
+    def alike(self, run_ids: Iterable[str]) -> list[Entry]:
+        """Runs that may show the noise between runs like those named: same system and workload, repeated builds.
+
+        A build that was run once shows none. Which of the found runs count is decided by who has read them.
+        """
+        own = set(run_ids)
+        places = {_place(entry) for entry in self.sealed if entry.run_id in own}
+        near = [entry for entry in self._whole(self.sealed) if _place(entry) in places]
+        times = Counter((_place(entry), entry.build) for entry in near)
+        return [entry for entry in near if times[_place(entry), entry.build] > 1]
+
+    def _whole(self, entries: list[Entry]) -> list[Entry]:
+        """The same, once it is sure that no run is overlooked.
+
+        Raises:
+            InvalidRunError: the manifest of some run in the store cannot be read, so nobody knows what it is of.
+        """
+        for entry in self.sealed:
+            if entry.status == DAMAGED:
+                raise InvalidRunError(
+                    f"run `{entry.run_id}` is damaged: manifest.json cannot be read, so nobody knows what it is of",
+                    f"`chainmark runs verify {entry.run_id}` says what changed",
+                )
+        return entries
+
+
+def _place(entry: Entry) -> tuple[str, str, str]:
+    return entry.system, entry.workload, entry.machine
+
+
+def _newest_group(entries: list[Entry]) -> list[Entry]:
+    """Of the runs of one version, those made like the newest one: same profile, experiment, side and workload.
+
+    Runs made of the same sources are one run: of logs that were imported twice, the last import counts.
+    """
+
+    def group(entry: Entry) -> tuple[str, str, str, str]:
+        return entry.profile, entry.experiment, entry.side, entry.workload
+
+    alike = [entry for entry in entries if group(entry) == group(entries[-1])]
+    return list({entry.sources: entry for entry in alike}.values())

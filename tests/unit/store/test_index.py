@@ -1,0 +1,231 @@
+"""The index of a store: whatever happened to it or to the runs, what is listed and chosen is what is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.store import index
+from chainmark.store.index import DAMAGED, INDEX, Index, Selection
+
+MANY = 2000
+
+
+def _manifest(number: int, **changes: Any) -> dict[str, Any]:
+    """What the index reads of a manifest, as JSON has it."""
+    content: dict[str, Any] = {
+        "subject": {"system": "toy", "name": "Toy", "version": f"v{number}", "binary_sha256": None},
+        "profile_name": "toy/demo",
+        "status": "valid",
+        "started_at": f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}Z",
+        "ended_at": "2026-01-02T00:00:00Z",
+        "workload": {"load.rate": 200},
+        "configuration": {"effective": {}},
+        "sources": [],
+        "host": {"cpu_model": "c", "cores": 2, "memory_bytes": 2**30},
+        "experiment": None,
+    }
+    return content | changes
+
+
+def _seal(root: Path, number: int, **changes: Any) -> str:
+    """A folder that is sealed as far as the index looks."""
+    run = root / "runs" / f"toy-{number:05}"
+    run.mkdir(parents=True)
+    (run / "manifest.json").write_text(json.dumps(_manifest(number, **changes)))
+    (run / "SEALED.part").write_text(f"{number}")
+    (run / "SEALED.part").rename(run / "SEALED")
+    return run.name
+
+
+def _names(root: Path) -> list[str]:
+    return [entry.run_id for entry in Index(root).contents().sealed]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs whose manifests were read."""
+    names: list[str] = []
+    original = index._entry
+
+    def watched(path: Path) -> index.Entry:
+        names.append(path.name)
+        return original(path)
+
+    monkeypatch.setattr(index, "_entry", watched)
+    return names
+
+
+def test_a_run_is_opened_once_and_never_again(tmp_path: Path, opened: list[str]) -> None:
+    first = _seal(tmp_path, 1)
+    assert _names(tmp_path) == _names(tmp_path) == [first]
+    assert opened == [first]
+    second = _seal(tmp_path, 2)
+    assert _names(tmp_path) == _names(tmp_path) == [first, second]
+    assert opened == [first, second]
+
+
+def test_two_thousand_runs_are_listed_and_chosen_without_opening_one(tmp_path: Path, opened: list[str]) -> None:
+    for number in range(MANY):
+        place = {"id": "exp", "side": "candidate", "repetition": 1, "position": 0} if number == MANY - 1 else None
+        _seal(tmp_path, number, experiment=place)
+    assert len(_names(tmp_path)) == MANY
+    opened.clear()
+    selection = Selection(Index(tmp_path).contents())
+    assert len(selection.sealed) == MANY
+    assert [entry.run_id for entry in selection.select("version:v7")] == ["toy-00007"]
+    assert [entry.run_id for entry in selection.select("toy-01234")] == ["toy-01234"]
+    assert [entry.run_id for entry in selection.select("exp/candidate")] == [f"toy-{MANY - 1:05}"]
+    with pytest.raises(UsageError, match="matches 1000 runs"):
+        selection.select("toy-01")
+    # Every build was run once: none of them shows noise, and none is opened for it.
+    assert selection.alike(["toy-00007"]) == []
+    assert opened == []
+
+
+def test_listing_loads_none_of_the_heavy_libraries(tmp_path: Path) -> None:
+    """They take longer to load than two thousand runs take to list."""
+    _seal(tmp_path, 1)
+    code = (
+        "import sys; from pathlib import Path; from chainmark.store.index import Index;"
+        f"assert len(Index(Path({str(tmp_path)!r})).contents().sealed) == 1;"
+        "print(*{'polars', 'numpy', 'scipy', 'pydantic'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_what_was_removed_is_gone_and_what_came_back_is_read_anew(tmp_path: Path) -> None:
+    first, second = _seal(tmp_path, 1), _seal(tmp_path, 2)
+    assert _names(tmp_path) == [first, second]
+    shutil.rmtree(tmp_path / "runs" / first)
+    assert _names(tmp_path) == [second]
+    _seal(tmp_path, 1, status="invalid")
+    assert [entry.status for entry in Index(tmp_path).contents().sealed] == ["invalid", "valid"]
+
+
+def test_an_unfinished_run_becomes_a_run_when_it_is_sealed(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "toy-00001"
+    folder.mkdir(parents=True)
+    (tmp_path / "runs" / "importing-0").mkdir()
+    (tmp_path / "runs" / "importing-0" / "SEALED").write_text("")
+    assert Index(tmp_path).contents().unfinished == ["importing-0", "toy-00001"]
+    folder.rmdir()
+    _seal(tmp_path, 1)
+    found = Index(tmp_path).contents()
+    assert ([entry.run_id for entry in found.sealed], found.unfinished) == (["toy-00001"], ["importing-0"])
+
+
+def _sealed_rows(path: Path, rows: object) -> None:
+    body = json.dumps(rows).encode()
+    path.write_bytes(index._head(body) + b"\n" + body)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-40]),
+        lambda path: path.write_bytes(path.read_bytes().replace(b'"v1"', b'"v9"')),
+        lambda path: path.write_bytes(b"\xff\x00" * 100),
+        lambda path: path.write_bytes(b"chainmark index 0 \n[]"),
+        lambda path: _sealed_rows(path, {"runs": 1}),
+        lambda path: _sealed_rows(path, [[[1, 2, 3], ["toy-00001", 7]]]),
+        lambda path: (path.unlink(), path.mkdir()),
+    ],
+)
+def test_a_damaged_index_is_made_again(tmp_path: Path, damage: Any) -> None:
+    names = [_seal(tmp_path, 1), _seal(tmp_path, 2)]
+    before = Index(tmp_path).contents()
+    damage(tmp_path / INDEX)
+    assert Index(tmp_path).contents() == before
+    assert _names(tmp_path) == names
+
+
+def test_a_run_that_cannot_be_read_is_listed_and_stands_in_the_way_of_what_it_might_be_part_of(tmp_path: Path) -> None:
+    sound, broken = _seal(tmp_path, 1), _seal(tmp_path, 2)
+    (tmp_path / "runs" / broken / "manifest.json").write_text("{")
+    selection = Selection(Index(tmp_path).contents())
+    assert {entry.run_id: entry.status for entry in selection.sealed} == {sound: "valid", broken: DAMAGED}
+    assert [entry.run_id for entry in selection.select(sound)] == [sound]
+    with pytest.raises(InvalidRunError, match=f"run `{broken}` is damaged"):
+        selection.select("version:v1")
+    (tmp_path / "runs" / broken / "manifest.json").write_text(json.dumps(_manifest(2)))
+    assert [entry.status for entry in Index(tmp_path).contents().sealed] == ["valid", "valid"]
+
+
+def test_a_store_that_may_not_be_written_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests may run as root, who may write anything: the refusal is the system's, made on demand."""
+    name = _seal(tmp_path, 1)
+    monkeypatch.setattr(index.os, "open", _refuse)
+    assert _names(tmp_path) == [name]
+    assert not (tmp_path / INDEX).exists()
+
+
+def _refuse(*_: object) -> int:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_an_empty_place_has_no_runs_and_gets_no_files(tmp_path: Path) -> None:
+    assert _names(tmp_path / "nowhere") == []
+    assert not (tmp_path / "nowhere").exists()
+
+
+def _seal_some(root: Path, first: int) -> int:
+    for number in range(first, first + 10):
+        _seal(root, number)
+        _names(root)
+    return first
+
+
+def test_many_processes_seal_and_list_at_once(tmp_path: Path) -> None:
+    starts = [0, 10, 20, 30]
+    with ProcessPoolExecutor(len(starts)) as pool:
+        assert list(pool.map(_seal_some, [tmp_path] * len(starts), starts)) == starts
+    assert _names(tmp_path) == [f"toy-{number:05}" for number in range(40)]
+    assert len(Index(tmp_path)._read()) == 40
+
+
+def test_a_writer_killed_half_way_leaves_the_index_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _seal(tmp_path, 1)
+    assert _names(tmp_path) == [first]
+    before = (tmp_path / INDEX).read_bytes()
+    second = _seal(tmp_path, 2)
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(Path, "replace", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        _names(tmp_path)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert (tmp_path / INDEX).read_bytes() == before
+    assert _names(tmp_path) == [first, second]
+    assert len(Index(tmp_path)._read()) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == [INDEX, "runs"]
+
+
+def test_noise_is_looked_for_in_repeated_builds_of_the_same_system_and_workload(tmp_path: Path) -> None:
+    """A build that was run once, or under another load or on another machine, says nothing about noise."""
+    subject = _manifest(9)["subject"]
+    named = [_seal(tmp_path, number, subject=subject) for number in (1, 2)]
+    others = [
+        {"workload": {"load.rate": 300}},
+        {"host": {"cpu_model": "d", "cores": 2, "memory_bytes": 2**30}},
+        {"configuration": {"effective": {"config.toml": {"timeout": 1}}}},
+        {"subject": subject | {"system": "other"}},
+    ]
+    for number, change in enumerate(others, start=3):
+        _seal(tmp_path, number, **({"subject": subject} | change))
+    again = [_seal(tmp_path, number) for number in (7,)] + [_seal(tmp_path, 8, subject=_manifest(7)["subject"])]
+    selection = Selection(Index(tmp_path).contents())
+    assert [entry.run_id for entry in selection.alike(named[:1])] == [*named, *again]
+    assert selection.alike([]) == []
