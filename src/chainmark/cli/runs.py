@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
+from rich.table import Table
 
 from chainmark.cli.common import AsJson, open_store
 from chainmark.cli.console import err, out, print_json
@@ -32,13 +33,14 @@ def list_runs(as_json: AsJson = False) -> None:
         rows = [{"run_id": entry.run_id, **_summary(entry)} for entry in found.sealed]
         print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
-    table = Table(Column("run", no_wrap=True, overflow="fold"), "version", "profile", "side", "status", box=None)
-    for entry in found.sealed:
-        summary = _summary(entry)
-        table.add_row(entry.run_id, summary["version"], summary["profile"], summary["side"], summary["status"])
-    for name in found.unfinished:
-        table.add_row(name, "", "", "", "unfinished")
-    out.print(table)
+    columns = ("version", "profile", "side", "status")
+    rows = [("run", *columns)]
+    rows += [(entry.run_id, *map(_summary(entry).__getitem__, columns)) for entry in found.sealed]
+    rows += [(name, "", "", "", "unfinished") for name in found.unfinished]
+    # Not a table of rich's: laying out thousands of rows takes it a second.
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        sys.stdout.write(" " + "  ".join(map(str.ljust, row, widths)) + " \n")
 
 
 def _summary(entry: Entry) -> dict[str, str]:
