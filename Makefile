@@ -55,7 +55,7 @@ check: setup ## formatting, lints and types
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
-test-python: setup ## unit tests, golden outputs, oracles and real nodes on all cores, then what needs the machine to itself
+test-python: setup ## unit tests, golden outputs, oracles and real nodes, then what needs the machine to itself
 	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit
 	$(BIN)/python -m pytest --quiet tests/golden
 	$(BIN)/python -m pytest --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real

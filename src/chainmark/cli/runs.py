@@ -34,13 +34,13 @@ def list_runs(as_json: AsJson = False) -> None:
         print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
     columns = ("version", "profile", "side", "status")
-    rows = [("run", *columns)]
-    rows += [(entry.run_id, *map(_summary(entry).__getitem__, columns)) for entry in found.sealed]
-    rows += [(name, "", "", "", "unfinished") for name in found.unfinished]
+    lines: list[tuple[str, ...]] = [("run", *columns)]
+    lines += [(entry.run_id, *map(_summary(entry).__getitem__, columns)) for entry in found.sealed]
+    lines += [(name, "", "", "", "unfinished") for name in found.unfinished]
     # Not a table of rich's: laying out thousands of rows takes it a second.
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        sys.stdout.write(" " + "  ".join(map(str.ljust, row, widths)) + " \n")
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        sys.stdout.write(" " + "  ".join(map(str.ljust, line, widths)) + " \n")
 
 
 def _summary(entry: Entry) -> dict[str, str]:

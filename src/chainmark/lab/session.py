@@ -222,11 +222,7 @@ def new_experiment_id(system: str, name: str) -> str:
 
 def finished_runs(store: Store, *experiments: str) -> dict[tuple[str, int], SealedRun]:
     """The sealed runs of experiments, by the experiment and their position in it."""
-    return {
-        (place.id, place.position): run
-        for run in store.members(experiments)
-        if (place := run.manifest.experiment)
-    }
+    return {(place.id, place.position): run for run in store.members(experiments) if (place := run.manifest.experiment)}
 
 
 def remove_dead(store: Store, prefix: str) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.store import index
 from chainmark.store.index import DAMAGED, INDEX, Index, Selection
 
 MANY = 2000
@@ -167,7 +166,7 @@ def test_a_run_that_cannot_be_read_is_listed_and_stands_in_the_way_of_what_it_mi
 def test_a_store_that_may_not_be_written_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests may run as root, who may write anything: the refusal is the system's, made on demand."""
     name = _seal(tmp_path, 1)
-    monkeypatch.setattr(index.os, "open", _refuse)
+    monkeypatch.setattr("os.open", _refuse)
     assert _names(tmp_path) == [name]
     assert not (tmp_path / INDEX).exists()
 
@@ -217,7 +216,7 @@ def test_noise_is_looked_for_in_repeated_builds_of_the_same_system_and_workload(
     """A build that was run once, or under another load or on another machine, says nothing about noise."""
     subject = _manifest(9)["subject"]
     named = [_seal(tmp_path, number, subject=subject) for number in (1, 2)]
-    others = [
+    others: list[dict[str, Any]] = [
         {"workload": {"load.rate": 300}},
         {"host": {"cpu_model": "d", "cores": 2, "memory_bytes": 2**30}},
         {"configuration": {"effective": {"config.toml": {"timeout": 1}}}},
