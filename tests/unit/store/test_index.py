@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.store import index
 from chainmark.store.index import DAMAGED, INDEX, Index, Selection
 
 MANY = 2000
