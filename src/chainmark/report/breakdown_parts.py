@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from chainmark.core import units
 from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.metric import Metric
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, Series, Tip, columns_of
 from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
-from chainmark.report.vega import Spec
 
-DOTS_DATA, LINKS_DATA = "dots", "links"
 _ROW_PX = 14
-_SHAPES = ("circle", "triangle-up")
 
 
 @dataclass(frozen=True)
@@ -119,57 +116,46 @@ def _change(item: Breakdown, index: int, unit: units.DisplayUnit, decimals: int)
     return f"{units.number(unit.of(change), decimals, signed=True)} {units.symbol_of_change(unit)}".rstrip()
 
 
-def breakdown_drawings(comparison: Comparison) -> dict[str, dict[str, Any]]:
-    """How each breakdown's dots are drawn; its means stay in the embedded comparison."""
-    drawings = {}
-    for index, item in enumerate(comparison.breakdowns):
-        metric = comparison.catalogue.metric(item.metric_id)
-        drawings[_id(item)] = {
-            "index": index,
-            "spec": _spec(comparison, item, metric),
-            "factor": _unit(item, metric).factor,
-        }
-    return drawings
+def breakdown_charts(comparison: Comparison) -> list[Chart]:
+    """How each breakdown's means are drawn: a dot a side, joined where both have one."""
+    return [
+        _chart(comparison, item, comparison.catalogue.metric(item.metric_id))
+        for item in comparison.breakdowns
+    ]  # fmt: skip
 
 
-def _spec(comparison: Comparison, item: Breakdown, metric: Metric) -> Spec:
+def _chart(comparison: Comparison, item: Breakdown, metric: Metric) -> Chart:
     unit = _unit(item, metric)
     labels = [comparison.baseline.label, comparison.candidate.label]
-    order = _by_value(item)
-    y: Spec = {
-        "field": "value", "type": "nominal", "sort": order, "title": None, "scale": {"domain": order},
-        "axis": {"grid": True, "labelLimit": 190, "ticks": False, "labelOverlap": False},
-    }  # fmt: skip
-    x: Spec = {
-        "type": "quantitative",
-        "title": f"mean of {metric.label}, {unit.symbol}" if unit.symbol else f"mean of {metric.label}",
-        "scale": {"zero": False},
-    }
-    side: Spec = {"field": "side", "type": "nominal", "legend": {"title": None, "orient": "top", "symbolSize": 70}}
-    told = (("value", item.key), ("side", "side"), ("text", x["title"]), ("n", "samples"))
-    tips = [{"field": field, "type": "nominal", "title": title} for field, title in told]
-    dots: Spec = {
-        "data": {"name": DOTS_DATA},
-        "mark": {"type": "point", "filled": True, "size": 48, "opacity": 0.95},
-        "encoding": {
-            "x": {**x, "field": "mean"},
-            "y": y,
-            "color": {**side, "scale": {"domain": labels}},
-            "shape": {**side, "scale": {"domain": labels, "range": list(_SHAPES)}},
-            "tooltip": tips,
-        },
-    }
-    links: Spec = {
-        "data": {"name": LINKS_DATA},
-        "mark": {"type": "rule", "color": "#888888"},
-        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
-    }
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "description": f"mean of {metric.label} by {item.key}, both sides",
-        "height": max(60, _ROW_PX * len(order)),
-        "layer": [links, dots],
-    }
+    title = f"mean of {metric.label}, {unit.symbol}" if unit.symbol else f"mean of {metric.label}"
+    dots = [
+        {"value": item.values[row], "side": label, "mean": mean * unit.factor, "n": counts[row]}
+        for row in range(len(item.values))
+        for label, means, counts in zip(
+            labels, (item.baseline, item.candidate), (item.baseline_n, item.candidate_n), strict=True
+        )
+        if (mean := means[row]) is not None
+    ]
+    links = [
+        {"value": value, "low": min(left, right) * unit.factor, "high": max(left, right) * unit.factor}
+        for value, left, right in zip(item.values, item.baseline, item.candidate, strict=True)
+        if left is not None and right is not None
+    ]
+    tips = [Tip(item.key, "value"), Tip("side", "side"), Tip(title, "mean", ".4g"), Tip("samples", "n", ",g")]
+    return Chart(
+        id=_id(item),
+        title=f"{metric.label}, {item.key} by {item.key}",
+        x=Axis(title),
+        y=Axis(names=_by_value(item)),
+        layers=[
+            Layer("interval", "links", x="low", x2="high", y="value", colour=QUIET, width=1),
+            Layer("points", "dots", "mean", "value", colour="side", style="side", size=48, tips=tips),
+        ],
+        data={"dots": columns_of(dots), "links": columns_of(links)},
+        series={"side": Series(labels)},
+        palette="sides",
+        row=_ROW_PX,
+    )
 
 
 def _by_value(item: Breakdown) -> list[str]:

@@ -14,7 +14,6 @@ from chainmark.report.model_charts import method_chart, strip_chart
 from chainmark.report.sheet import (
     Block,
     Column,
-    Figure,
     Section,
     Sheet,
     Table,
@@ -92,10 +91,9 @@ def _methods(
         for row in rows
         for short, value in zip(shorts, row.root_mean_square, strict=True)
     ]
-    chart = method_chart(points, shorts, methods, interactive=True)
-    paper = {**method_chart(points, shorts, methods, interactive=False), "width": 560, "height": 180}
     table = Table(id_, f"{group}: {counted}", columns, lines, notes)
-    return [table, Figure(f"{id_}-chart", f"Root mean square error, {group}", chart, [paper])]
+    chart = method_chart(f"{id_}-chart", f"Root mean square error, {group}", points, shorts, methods)
+    return [table, chart]
 
 
 def _line(name: str, figures: Sequence[str], *, second: bool = False) -> TableRow:
@@ -117,11 +115,8 @@ def _runs(id_: str, group: str, runs: Sequence[EvidenceRun], shorts: Sequence[st
         for short, error, spread in zip(shorts, run.errors, run.standard_errors, strict=True):
             low, high = modelled.sureness(error, spread)
             points.append({"label": run.label, "column": short, "error": error, "low": low, "high": high})
-    spec = strip_chart(points, shorts)
-    paper = {**spec, "width": 560, "height": 200}
     table = Table(id_, f"{group}: run by run", columns, rows, notes, sortable=True)
-    figure = Figure(f"{id_}-chart", f"Errors run by run, {group}", spec, [paper], "Lines: ± 2 standard errors.")
-    return [table, figure]
+    return [table, strip_chart(f"{id_}-chart", f"Errors run by run, {group}", points, shorts)]
 
 
 def _run_cell(error: float, spread: float) -> TableCell:

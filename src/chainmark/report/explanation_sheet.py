@@ -17,14 +17,14 @@ from chainmark.core.prediction import (
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
 from chainmark.report.bars import bar_between
+from chainmark.report.chart import Chart
 from chainmark.report.content import Emphasis
 from chainmark.report.document import prose
-from chainmark.report.model_blocks import curve_figure, matrix_table, measured_points, parts_figure
+from chainmark.report.model_blocks import curve_charts, matrix_table, measured_points, parts_chart
 from chainmark.report.model_charts import ErrorPoint, error_chart, link_chart
 from chainmark.report.sheet import (
     Block,
     Column,
-    Figure,
     Section,
     Sheet,
     Table,
@@ -87,7 +87,7 @@ def _whole(explanation: Explanation) -> list[Block]:
     ]
     table = Table("whole", "The whole, measured and as its parts give it", columns, rows, notes)
     points = measured_points([(row.metric_id, row.measured) for row in explanation.whole], explanation.fractions)
-    curve = curve_figure([explanation.curve.model_copy(update={"scenario": 0})], ["modelled"], points)
+    curve = curve_charts([explanation.curve.model_copy(update={"scenario": 0})], ["modelled"], points)
     return [table, _error_figure(explanation), *curve]
 
 
@@ -122,18 +122,14 @@ def _relative_error(row: WholeRow) -> float:
     return row.modelled.standard_error / abs(row.measured) if row.measured else 0.0
 
 
-def _error_figure(explanation: Explanation) -> Figure:
+def _error_figure(explanation: Explanation) -> Chart:
     points = []
     for row in explanation.whole:
         low, high = modelled.sureness(row.error, _relative_error(row))
         others = [row.formula / row.measured - 1.0] if row.formula is not None and row.measured else []
         label = explanation.catalogue.metric(row.metric_id).label
         points.append(ErrorPoint(label, row.error, low, high, row.limit, row.flagged, others))
-    note = "Shaded: the limit. Lines: ± 2 standard errors."
-    if any(point.others for point in points):
-        note += " Diamonds: the error of the closed formula."
-    paper = {**error_chart(points, interactive=False), "width": 560, "height": max(60, 20 * len(points))}
-    return Figure("errors", "Errors against their limits", error_chart(points, interactive=True), [paper], note)
+    return error_chart(points)
 
 
 def _contributions(explanation: Explanation) -> list[Block]:
@@ -144,7 +140,7 @@ def _contributions(explanation: Explanation) -> list[Block]:
     parts = [[item.values[index] for item in explanation.contributions] for index in range(len(metrics))]
     ends = sorted({0, len(metrics) - 1})
     entries = [(metric, {0: values}) for metric, values in zip(metrics, parts, strict=True)]
-    figure = parts_figure(["modelled"], stages, entries, ends)
+    figure = parts_chart(["modelled"], stages, entries, ends)
     errors = {row.metric_id: row.modelled.standard_error for row in explanation.whole}
     return [figure, matrix_table(metrics, stages, parts, errors.get(metrics[0].id, 0.0))]
 
@@ -211,7 +207,7 @@ def _round_trip_row(row: RoundTripRow) -> TableRow:
     return TableRow([*cells, scale.modelled(inferred), change, state])
 
 
-def _round_trip_figure(trips: list[RoundTripRow]) -> Figure:
+def _round_trip_figure(trips: list[RoundTripRow]) -> Chart:
     unit = units.display_unit("s", [value for row in trips for value in (row.measured_s, row.inferred_s)])
     rows: list[dict[str, Any]] = []
     for row in trips:
@@ -219,7 +215,4 @@ def _round_trip_figure(trips: list[RoundTripRow]) -> Figure:
         values = {"measured": row.measured_s, "inferred": row.inferred_s, "low": low, "high": high}
         scaled = {name: value * unit.factor for name, value in values.items()}
         rows.append({"label": row.link, "state": "differs" if row.differs else "as measured", **scaled})
-    spec = link_chart(rows, unit.symbol)
-    note = "Diamonds: by pings. Points: from the run, ± 2 standard errors."
-    paper = {**spec, "width": 560, "height": max(40, 24 * len(rows))}
-    return Figure("links", "Round trips, by pings and from the run", spec, [paper], note)
+    return link_chart(rows, unit.symbol)

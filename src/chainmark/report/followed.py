@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Tail, TailSample
 from chainmark.core.trail import Story, short_key
+from chainmark.report.chart import Chart
 from chainmark.report.sheet import Table
-from chainmark.report.timeline import axis_of, place_labels, timeline_spec
+from chainmark.report.timeline import timeline_chart
 from chainmark.report.trail_sheet import missing, places_table, sentence
 
 
@@ -99,14 +99,9 @@ def _life_part(story: Story, anchor: str) -> LifePart:
     )
 
 
-def life_drawings(comparison: Comparison) -> dict[str, dict[str, Any]]:
-    """How each story's timeline is drawn; its times stay in the embedded comparison."""
-    return {
-        story_anchor(index): {
-            "index": index,
-            "spec": timeline_spec(story, interactive=True),
-            "labels": place_labels(story),
-            "factor": axis_of(story).unit.factor,
-        }
+def life_charts(comparison: Comparison) -> list[Chart]:
+    """How each story's timeline is drawn."""
+    return [
+        replace(timeline_chart(story), id=story_anchor(index))
         for index, story in enumerate(comparison.stories)
-    }
+    ]  # fmt: skip

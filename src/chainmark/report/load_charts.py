@@ -1,4 +1,4 @@
-"""Charts of a load test: latency against load, its distribution step by step, and what happened second by second.
+"""Charts of a load test: capacities, latency against load, and its distribution step by step.
 
 Colours, dashes and shapes say the same, so that each chart can be read without colour.
 """
@@ -6,335 +6,313 @@ Colours, dashes and shapes say the same, so that each chart can be read without 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
-from chainmark.report.model_charts import DASHES, PART_COLOURS
-from chainmark.report.vega import Spec
+from chainmark.core import units
+from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, StepEntry
+from chainmark.report import load_text as text
+from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Limit, Series, Tip, columns_of, rounded
+
+CENTILES: tuple[tuple[str, Callable[[StepEntry], float | None]], ...] = (
+    ("p50", text.p50_s),
+    ("p95", text.p95_s),
+    ("p99", text.p99_s),
+)
+_MOST_LINES = 6  # of a chart of distributions: more cannot be told apart
+_MOST_CURVE_POINTS = 200
+_ROW_PX = 26
+_WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
+_OUTCOME_SHAPES = {"pass": "circle", "fail": "triangle-up", "inconclusive": "diamond", "generator-limited": "square"}
 
 Rows = Sequence[dict[str, Any]]
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-_LIMIT_COLOUR = "#d55e00"
-_QUIET = "#888888"
-_LONGEST_LABEL = 230
-CAPACITY_ROW_PX = 13
-_WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
-_MOST_DECADES = 5
-_SHAPES = {"pass": "circle", "fail": "triangle-up", "inconclusive": "diamond", "generator-limited": "square"}
-_TARGET_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
-_TEXT = {"type": "text", "fontSize": 11, "tooltip": None}
+
+@dataclass(frozen=True)
+class Side:
+    """One endpoint of one server."""
+
+    name: str
+    endpoint: EndpointEntry
+
+    def steps(self, kind: Kind) -> list[StepEntry]:
+        """Its steps of this kind of load."""
+        return [step for step in self.endpoint.steps if step.kind == kind]
 
 
-def _spec(description: str, layers: Sequence[Spec], **rest: Any) -> Spec:
-    return {"$schema": _SCHEMA, "description": description, "layer": list(layers), **rest}
+def capacity_charts(report: LoadReport) -> list[Chart]:
+    """Every endpoint's capacity in one picture, for clients and for rates."""
+    return [drawn for kind in text.kinds_of(report.targets) if (drawn := _capacity_chart(report, kind))]
 
 
-def _scale(values: Sequence[float], *, zero: bool = False) -> Spec:
-    """Logarithmic where wide, with the ``values`` of its ticks."""
-    if values and min(values) > 0.0 and max(values) / min(values) > _WIDE_RATIO:
-        return {"type": "log", "nice": False, "values": _ticks(min(values), max(values))}
-    return {"zero": zero, "nice": zero}
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, … or, of many decades, the decades alone."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if len(decades) <= _MOST_DECADES else (1,)
-    found = [step * 10.0**decade for decade in decades for step in steps]
-    return [tick for tick in found if low <= tick <= high]
-
-
-def _axis(field: str, title: str, scale: Spec, **axis: Any) -> Spec:
-    # An expression, since a format without its number of digits is given one, and then reads "1e+2".
-    look = {"labelOverlap": "greedy", "labelExpr": "format(datum.value, ',.6~g')", **axis}
-    if "values" in scale:
-        look["values"] = scale["values"]
-        scale = {key: value for key, value in scale.items() if key != "values"}
-    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": look}
-
-
-def _by(field: str, labels: Sequence[str], cycle: Sequence[Any], legend: Spec | None) -> Spec:
-    scale: Spec = {"domain": list(labels)}
-    if cycle:
-        scale["range"] = [cycle[index % len(cycle)] for index in range(len(labels))]
-    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
-
-
-def _line_legend(*, interactive: bool) -> Spec:
-    return {
-        "title": None, "orient": "top", "symbolType": "stroke", "symbolStrokeWidth": 2, "symbolSize": 400,
-        "symbolFillColor": "transparent", "symbolOpacity": 1, "labelLimit": _LONGEST_LABEL,
-        "columns": 4 if interactive else 3,
-    }  # fmt: skip
-
-
-def _tips(*pairs: tuple[str, str, str | None]) -> list[Spec]:
-    return [
-        {"field": field, "title": title, **({"type": "quantitative", "format": form} if form else {"type": "nominal"})}
-        for field, title, form in pairs
-    ]
-
-
-def _limit(value: float, name: str, *, along: str) -> list[Spec]:
-    """A dashed line at a limit with its name."""
-    place: Spec = {"x": {"value": 4}} if along == "y" else {"y": {"value": "height"}}
-    offset = {"dy": -6, "align": "left"} if along == "y" else {"dx": -4, "dy": -8, "align": "right"}
-    at = {along: {"datum": value, "type": "quantitative"}}
-    data: Spec = {"values": [{}]}
-    return [
-        {"data": data, "mark": {"type": "rule", "strokeDash": [6, 3], "strokeWidth": 1.5, "color": _LIMIT_COLOUR},
-         "encoding": at},
-        {"data": data, "mark": {**_TEXT, "color": _LIMIT_COLOUR, **offset},
-         "encoding": {**at, **place, "text": {"value": name}}},
-    ]  # fmt: skip
-
-
-def load_chart(
-    points: Rows,
-    lines: Rows,
-    limits: Sequence[tuple[float, str]],
-    capacities: Rows,
-    *,
-    series: tuple[Sequence[str], Sequence[str]],
-    axes: tuple[str, str],
-    interactive: bool,
-) -> Spec:
-    """Latencies against the level.
-
-    Args:
-        points: every step's: label, centile, level, value, outcome, step.
-        lines: one point a level: label, centile, level, value.
-        limits: of the latency, with their names.
-        capacities: label (of its line), level, text, row (its place above the plot, in pixels from the top).
-        series: the labels that have a colour, and the centiles that have a dash where there are several labels.
-        axes: what stands at the axes.
-        interactive: adds what only a screen can do.
-    """
-    labels, centiles = series
-    levels = [row["level"] for row in [*points, *capacities]]
-    values = [row["value"] for row in points] + [value for value, _ in limits]
-    x = _axis("level", axes[0], _scale(levels))
-    y = _axis("value", axes[1], _scale(values, zero=True))
-    # Room for the capacities' names between the legend and the plot.
-    offset = {"offset": 8 + CAPACITY_ROW_PX * len(capacities)}
-    legend = _line_legend(interactive=interactive) | offset
-    colour = _by("label", labels, (), legend)
-    # One server's centiles are told apart as several servers are; several servers' centiles by their dashes.
-    dash = _by("label", labels, DASHES, legend) if not centiles else _by("centile", centiles, DASHES, legend)
-    outcomes = list(dict.fromkeys(row["outcome"] for row in points))
-    shape = _by("outcome", outcomes, [_SHAPES[name] for name in outcomes],
-                {"title": None, "orient": "top", "symbolSize": 60, "symbolFillColor": _QUIET, **offset})  # fmt: skip
-    told = _tips(("label", "", None), ("centile", "centile", None), ("level", axes[0], ",.5~g"),
-                 ("value", axes[1], ",.4~g"), ("outcome", "outcome", None), ("step", "step", None))  # fmt: skip
-    detail = {"field": "series", "type": "nominal"}
-    line: Spec = {
-        "data": {"values": list(lines)},
-        "mark": {"type": "line", "strokeWidth": 2},
-        "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "detail": detail},
-    }
-    dots: Spec = {
-        "data": {"values": list(points)},
-        "mark": {"type": "point", "filled": True, "size": 42, "opacity": 0.9},
-        "encoding": {"x": x, "y": y, "color": {**colour}, "shape": shape, "tooltip": told},
-    }
-    if interactive:
-        line["params"] = [{"name": "shown", "select": {"type": "point", "fields": ["label"]}, "bind": "legend"}]
-        seen = {"condition": {"param": "shown", "value": 1, "empty": True}, "value": 0.06}
-        line["encoding"]["opacity"] = seen
-        dots["encoding"]["opacity"] = seen
-    marks = [layer for value, name in limits for layer in _limit(value, name, along="y")]
-    if capacities:
-        marks += _capacity_marks(capacities, x, {"color": colour} if centiles else {"color": {"value": _QUIET}})
-    return _spec(f"{axes[1]} against {axes[0]}", [*marks, line, dots])
-
-
-def _capacity_marks(capacities: Rows, x: Spec, colour: Spec) -> list[Spec]:
-    """A line at each capacity, with its text above the plot."""
-    found = {"values": list(capacities)}
-    row = {"field": "row", "type": "quantitative", "scale": None, "axis": None}
-    return [
-        {"data": found, "mark": {"type": "rule", "strokeWidth": 1.5, "tooltip": None}, "encoding": {"x": x, **colour}},
-        {"data": found, "mark": {**_TEXT, "align": "right", "dx": 3, "baseline": "bottom"},
-         "encoding": {"x": x, "y": row, "text": {"field": "text"}, **colour}},
-    ]  # fmt: skip
-
-
-def distribution_chart(
-    lines: Rows, labels: Sequence[str], limit: tuple[float, str], axis: str, *, interactive: bool
-) -> Spec:
-    """What share of a step's requests was answered within a time, stretched towards 100 %.
-
-    Args:
-        lines: label, value (positive), slower (the share that took longer, positive).
-        labels: the steps, in the order of their levels.
-        limit: of the p99, in the axis' unit, with its name.
-        axis: what stands at the latencies.
-        interactive: adds what only a screen can do.
-    """
-    values = [row["value"] for row in lines] + [limit[0]]
-    least = min([0.001, *(row["slower"] for row in lines)])
-    x = _axis("value", axis, _scale(values))
-    ticks = [share for share in (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001) if share >= least]
-    y: Spec = {
-        "field": "slower", "type": "quantitative", "title": "requests answered within that time",
-        "scale": {"type": "log", "domain": [1.0, least], "nice": False},
-        "axis": {"values": [1.0, *ticks], "labelExpr": "format((1 - datum.value) * 100, '.6~g') + ' %'"},
-    }  # fmt: skip
-    legend = _line_legend(interactive=interactive)
-    colour, dash = _by("label", labels, (), legend), _by("label", labels, DASHES, legend)
-    line: Spec = {
-        "mark": {"type": "line", "strokeWidth": 1.8, "clip": True},
-        "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "order": {"field": "order"}},
-    }
-    layers = [line]
-    if interactive:
-        line["params"] = [{"name": "shown", "select": {"type": "point", "fields": ["label"]}, "bind": "legend"}]
-        line["encoding"]["opacity"] = {"condition": {"param": "shown", "value": 1, "empty": True}, "value": 0.08}
-        seen = {"condition": {"param": "hover", "value": 1, "empty": False}, "value": 0}
-        select = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
-        tips = _tips(("label", "step", None), ("value", axis, ",.4~g"), ("slower", "took longer", ".4~%"))
-        layers.append(
-            {
-                "mark": {"type": "point", "filled": True, "size": 50},
-                "params": [{"name": "hover", "select": select}],
-                "encoding": {"x": x, "y": y, "color": colour, "opacity": seen, "tooltip": tips},
+def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
+    names = text.names_of(report.targets)
+    rows: list[dict[str, Any]] = []
+    for name, target in zip(names, report.targets, strict=True):
+        for endpoint in target.endpoints:
+            found = text.capacity_of(endpoint, kind)
+            if found is None:
+                continue
+            row = {
+                "label": endpoint.label,
+                "target": name,
+                "capacity": found.capacity or None,
+                "low": found.low or None,
+                "high": found.high,
+                "text": text.capacity_text(found),
+                "between": text.interval_text(found),
+                "required": report.required.get(f"{endpoint.id}.{kind}"),
             }
-        )
-    return _spec(
-        "requests answered within a time",
-        [
-            *_limit(limit[0], limit[1], along="x"),
-            {
-                "data": {"values": [{}]},
-                "mark": {"type": "rule", "strokeDash": [6, 3], "strokeWidth": 1.5, "color": _LIMIT_COLOUR},
-                "encoding": {"y": {"datum": 0.01, "type": "quantitative"}},
-            },
-            *layers,
+            rows.append({key: value for key, value in row.items() if value is not None})
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    # Of a single figure there is nothing to see that the table does not say.
+    if len(rows) < 2 or not any(row.get("capacity") for row in rows):
+        return None
+    notes = ["Bars: the interval."]
+    asked = [row for row in rows if "required" in row]
+    if asked:
+        notes.append("Upright ticks: what is required.")
+    missing = [f"{row['target']} {row['label']}" if len(names) > 1 else row["label"]
+               for row in rows if "capacity" not in row]  # fmt: skip
+    if missing:
+        notes.append(f"No level passed, or nothing was decided: {', '.join(missing)}.")
+    told = [Tip("endpoint", "label"), Tip("server", "target"), Tip("capacity", "text"), Tip("interval", "between")]
+    look: dict[str, Any] = {"y": "label", "colour": "target", "offset": "target"}
+    return Chart(
+        id=f"capacity-{kind}",
+        title=f"{text.KIND_NAMES[kind]} that each endpoint takes",
+        x=Axis(text.KIND_AXES[kind], log_beyond=_WIDE_RATIO, zero=True, nice=True),
+        y=Axis(names=labels),
+        layers=[
+            Layer("interval", "spans", x="low", x2="high", **look),
+            Layer("points", "drawn", x="capacity", style="target", size=65, opacity=1, tips=told, **look),
+            Layer("text", "drawn", x="capacity", text="text", nudge=(0, -11), **look),
+            *([Layer("tick", "asked", "required", "label", colour=BAD)] if asked else []),
         ],
-        data={"values": list(lines)},
+        data={
+            "spans": columns_of(row for row in rows if row.get("low") and row.get("high")),
+            "drawn": columns_of(row for row in rows if row.get("capacity")),
+            "asked": columns_of(asked),
+        },
+        series={"target": Series(names)},
+        note=" ".join(notes),
+        wide=True,
+        height=130,
+        row=_ROW_PX * max(1, (len(names) + 1) // 2),
+        on_terminal=True,
+        beside={label: " / ".join(row["text"] for row in rows if row["label"] == label) for label in labels},
     )
 
 
-def _step_layers(steps: Rows) -> list[Spec]:
-    """Warm-ups shaded, and each step's begin with its level."""
-    data = {"values": list(steps)}
-    x = {"field": "begin", "type": "quantitative"}
+def sides_of(report: LoadReport, id_: str) -> list[Side]:
+    """An endpoint on every server that has it."""
+    names = text.names_of(report.targets)
     return [
-        {"data": data, "mark": {"type": "rect", "color": _QUIET, "opacity": 0.15, "tooltip": None},
-         "encoding": {"x": x, "x2": {"field": "warm"}}},
-        {"data": data, "mark": {"type": "rule", "color": _QUIET, "strokeWidth": 0.7, "tooltip": None},
-         "encoding": {"x": x}},
-        {"data": {"values": [row for row in steps if row["text"]]},
-         "mark": {**_TEXT, "align": "left", "baseline": "bottom", "dx": 1, "dy": -2, "color": _QUIET, "fontSize": 10},
-         "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "text"}}},
+        Side(name, endpoint)
+        for name, target in zip(names, report.targets, strict=True)
+        for endpoint in target.endpoints
+        if endpoint.id == id_
+    ]
+
+
+def load_charts(report: LoadReport) -> list[Chart]:
+    """Latency against load: one an endpoint and kind, all servers in it."""
+    ids = text.endpoint_ids(report)
+    kinds = text.kinds_of(report.targets)
+    few = len(ids) * len(kinds) <= 4
+    found = [_load_chart(sides_of(report, id_), id_, kind, few=few) for id_ in ids for kind in kinds]
+    return [drawn for drawn in found if drawn]
+
+
+def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Chart | None:
+    alone = len(sides) == 1
+    rows = [row for side in sides for row in _points(side, kind, alone=alone)]
+    told = [row for row in rows if row["value"] is not None]
+    if not told:
+        return None
+    limits_s = list(dict.fromkeys(limit for side in sides for limit in _limits(side.endpoint)))
+    for row in told:
+        row["value"] = rounded(row["value"] * text.MS.factor, 5)
+    label = sides[0].endpoint.label
+    level, latency = text.KIND_AXES[kind], f"latency, {text.MS.symbol}"
+    marks = _marks(sides, kind)
+    untold = sum(row["value"] is None for row in rows)
+    notes = ["Lines run through the median of each level's steps."]
+    if untold:
+        notes.append(f"Without a mark: {units.plural(untold, 'centile')}, not estimable or never answered.")
+    tips = [Tip("line", "label"), Tip("centile", "centile"), Tip(level, "level", ",.5g"), Tip(latency, "value", ",.4g"),
+            Tip("outcome", "outcome"), Tip("step", "step")]  # fmt: skip
+    outcomes = list(dict.fromkeys(row["outcome"] for row in told))
+    colour = QUIET if alone else "label"
+    series = {
+        "label": Series(list(dict.fromkeys(row["label"] for row in told))),
+        "outcome": Series(outcomes, shapes=[_OUTCOME_SHAPES.get(name, SHAPES[4]) for name in outcomes]),
+    }
+    if not alone:
+        series["centile"] = Series([name for name, _ in CENTILES])
+    return Chart(
+        id=f"load-{kind}-{id_}",
+        title=f"{label}: latency against {'concurrency' if kind == 'clients' else 'arrival rate'}",
+        x=Axis(level, log_beyond=_WIDE_RATIO),
+        y=Axis(latency, log_beyond=_WIDE_RATIO, zero=True, nice=True),
+        layers=[
+            Layer("interval", "capacities", x="level", colour=colour, width=1.5),
+            Layer("text", "capacities", x="level", colour=colour, text="text", above="row", align="right",
+                  nudge=(3, 0)),
+            # One server's centiles are told apart as several servers are; several servers' centiles by their dashes.
+            Layer("line", "lines", "level", "value", colour="label", style="label" if alone else "centile",
+                  detail="series", opacity=1),
+            Layer("points", "points", "level", "value", colour="label", style="outcome", size=42, opacity=0.9,
+                  tips=tips),
+        ],
+        data={"capacities": columns_of(marks), "lines": columns_of(_medians(told)), "points": columns_of(told)},
+        series=series,
+        limits=[Limit(limit * text.MS.factor, name) for limit, name in limits_s],
+        note=" ".join(notes),
+        on_terminal=few and alone,
+    )  # fmt: skip
+
+
+def _limits(endpoint: EndpointEntry) -> list[tuple[float, str]]:
+    agreed = endpoint.agreement
+    found = [(agreed.p99_s, f"SLA p99 {units.tidy_quantity(agreed.p99_s, 's')}")]
+    if agreed.p95_s is not None:
+        found.append((agreed.p95_s, f"SLA p95 {units.tidy_quantity(agreed.p95_s, 's')}"))
+    return [limit for limit in found if limit[0] > 0.0]
+
+
+def _points(side: Side, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
+    """Three centiles a step; a value of None cannot be drawn."""
+    rows = []
+    for step in side.steps(kind):
+        for name, read in CENTILES:
+            value = read(step)
+            rows.append(
+                {
+                    "label": name if alone else side.name,
+                    "centile": name,
+                    "series": f"{side.name} {name}",
+                    "level": step.level,
+                    "value": None if value is None or not math.isfinite(value) or value <= 0.0 else value,
+                    "outcome": step.outcome,
+                    "step": f"{step.number}, {step.phase}",
+                }
+            )
+    return rows
+
+
+def _medians(points: Rows) -> list[dict[str, Any]]:
+    """One point a level of each line."""
+    found: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    for row in points:
+        found.setdefault((row["series"], row["level"]), []).append(row)
+    return [
+        {**{key: rows[0][key] for key in ("label", "centile", "series", "level")},
+         "value": median(row["value"] for row in rows)}
+        for _, rows in sorted(found.items())
     ]  # fmt: skip
 
 
-def _time_axis(end: float) -> Spec:
-    return _axis("second", "seconds of load, step after step", {"domain": [0.0, end], "nice": False})
+def _marks(sides: Sequence[Side], kind: Kind) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for side in sides:
+        found = text.capacity_of(side.endpoint, kind)
+        if found and found.capacity:
+            name = "" if len(sides) == 1 else f"{side.name} "
+            words = f"{name or 'capacity '}{text.capacity_text(found)}"
+            rows.append({"label": side.name, "level": found.capacity, "text": words, "row": len(rows)})
+    return rows
 
 
-def latency_timeline(
-    rows: Rows, steps: Rows, end: float, limit: tuple[float, str], axis: str, *, interactive: bool
-) -> Spec:
-    """Latencies second by second, step after step.
-
-    Args:
-        rows: second, label ("p50", "p99", "max"), value, series (a line is not drawn from step to step).
-        steps: begin, warm (the end of its warm-up), text.
-        end: of the axis.
-        limit: of the p99, with its name.
-        axis: what stands at the latencies.
-        interactive: adds what only a screen can do.
-    """
-    labels = list(dict.fromkeys(row["label"] for row in rows))
-    values = [row["value"] for row in rows] + [limit[0]]
-    legend = _line_legend(interactive=interactive)
-    x, y = _time_axis(end), _axis("value", axis, _scale(values, zero=True))
-    encoding: Spec = {
-        "x": x,
-        "y": y,
-        "color": _by("label", labels, (), legend),
-        "strokeDash": _by("label", labels, DASHES, legend),
-        "detail": {"field": "series", "type": "nominal"},
-    }
-    line: Spec = {
-        "data": {"values": list(rows)},
-        "mark": {"type": "line", "strokeWidth": 1.4, "point": {"size": 10, "filled": True}},
-        "encoding": encoding,
-    }
-    if interactive:
-        line["encoding"]["tooltip"] = _tips(("text", "step", None), ("second", "second", ",~g"), ("label", "", None),
-                                            ("value", axis, ",.4~g"))  # fmt: skip
-    return _spec("latency over time", [*_step_layers(steps), *_limit(limit[0], limit[1], along="y"), line])
+def distribution_charts(report: LoadReport) -> list[Chart]:
+    """The latencies' distributions at some levels, server by server."""
+    charts = []
+    several = len(report.targets) > 1
+    for id_ in text.endpoint_ids(report):
+        for place, side in enumerate(sides_of(report, id_)):
+            for kind in text.kinds_of(report.targets):
+                name = f", {side.name}" if several else ""
+                drawn = _distribution_chart(side, kind, f"distribution-{kind}-{id_}-{place}", name)
+                charts += [drawn] if drawn else []
+    return charts
 
 
-def error_timeline(rows: Rows, steps: Rows, end: float, *, interactive: bool) -> Spec:
-    """Failed requests second by second, by kind.
-
-    Args:
-        rows: second, until, kind, low, high (stacked counts per second), count.
-        steps: as in `latency_timeline`.
-        end: of the axis.
-        interactive: adds what only a screen can do.
-    """
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    x = _time_axis(end)
-    y = _axis("low", "failed requests per second", {"zero": True, "nice": True}, tickMinStep=1)
-    legend = {"title": None, "orient": "top", "labelLimit": _LONGEST_LABEL, "columns": 4 if interactive else 3}
-    bars: Spec = {
-        "data": {"values": list(rows)},
-        "mark": {"type": "rect"},
-        "encoding": {
-            "x": x,
-            "x2": {"field": "until"},
-            "y": y,
-            "y2": {"field": "high"},
-            "color": _by("kind", kinds, PART_COLOURS, legend),
-            "tooltip": _tips(("text", "step", None), ("second", "second", ",~g"), ("kind", "failure", None),
-                             ("count", "failed", ",~g")),
-        },
-    }  # fmt: skip
-    return _spec("failed requests over time", [*_step_layers(steps), bars])
-
-
-def capacity_chart(rows: Rows, labels: Sequence[str], targets: Sequence[str], axis: str) -> Spec:
-    """Every endpoint's capacity with its interval, server by server.
-
-    Args:
-        rows: label (of the endpoint), target, capacity, low, high, text, required.
-        labels: the endpoints in their order.
-        targets: the servers in their order.
-        axis: what stands at the capacities.
-    """
-    figures = [row[name] for row in rows for name in ("capacity", "low", "high", "required") if row.get(name)]
-    x = _axis("capacity", axis, _scale([value for value in figures if value > 0.0], zero=True))
-    y = {"field": "label", "type": "nominal", "sort": list(labels), "title": None,
-         "scale": {"domain": list(labels)}, "axis": {"labelLimit": 190, "grid": True}}  # fmt: skip
-    legend = {"title": None, "orient": "top", "symbolSize": 80} if len(targets) > 1 else None
-    look = {
-        "color": _by("target", targets, (), legend),
-        "yOffset": {"field": "target", "type": "nominal", "scale": {"domain": list(targets)}},
-    }
-    shape = {"shape": _by("target", targets, _TARGET_SHAPES, legend)}
-    told = _tips(("label", "endpoint", None), ("target", "server", None), ("text", "capacity", None),
-                 ("between", "interval", None))  # fmt: skip
-    drawn = [row for row in rows if row.get("capacity")]
-    spans = [row for row in rows if row.get("low") and row.get("high")]
-    asked = [row for row in rows if row.get("required")]
-    layers: list[Spec] = [
-        {"data": {"values": spans}, "mark": {"type": "rule", "strokeWidth": 2},
-         "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, **look}},
-        {"data": {"values": drawn}, "mark": {"type": "point", "filled": True, "size": 65, "opacity": 1},
-         "encoding": {"y": y, "x": x, **look, **shape, "tooltip": told}},
-        {"data": {"values": drawn}, "mark": {**_TEXT, "dy": -11},
-         "encoding": {"y": y, "x": x, **look, "text": {"field": "text"}}},
+def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | None:
+    known = [step for step in side.steps(kind) if any(value > 0.0 for _, value in step.curve)]
+    if not known:
+        return None
+    chosen = _some_steps(side, kind, known)
+    limit_s = side.endpoint.agreement.p99_s
+    labels = _step_names(side, kind, chosen)
+    rows: list[dict[str, Any]] = [
+        {"label": label, "value": rounded(value * text.MS.factor, 5), "slower": rounded(1.0 - fraction, 5),
+         "order": order}
+        for label, step in zip(labels, chosen, strict=True)
+        for order, (fraction, value) in enumerate(_thinned(step.curve))
+        # 100 % is endlessly far on an axis that is stretched towards it.
+        if value > 0.0 and 0.0 <= fraction < 1.0
     ]  # fmt: skip
-    if asked:
-        layers.append(
-            {"data": {"values": asked},
-             "mark": {"type": "tick", "thickness": 2, "size": 16, "color": _LIMIT_COLOUR, "tooltip": None},
-             "encoding": {"y": y, "x": {**x, "field": "required"}}}
-        )  # fmt: skip
-    return _spec("capacities", layers)
+    if not rows:
+        return None
+    axis = f"latency, {text.MS.symbol}"
+    least = min([0.001, *(row["slower"] for row in rows)])
+    note = "A step keeps to its p99 where its line passes above the crossing of the two dashed lines."
+    if len(chosen) < len(known):
+        note += f" {len(chosen)} of {len(known)} steps are drawn; the table of steps has all."
+    tips = [Tip("step", "label"), Tip(axis, "value", ",.4g"), Tip("took longer", "slower", ".4%")]
+    return Chart(
+        id=id_,
+        title=f"{side.endpoint.label}{name}: distribution of latencies, {text.KIND_WORDS[kind]}",
+        x=Axis(axis, log_beyond=_WIDE_RATIO),
+        y=Axis(
+            "requests answered within that time",
+            numbers="answered",
+            log_beyond=1.0,
+            domain=(1.0, least),
+            ticks=[share for share in (1.0, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001) if share >= least],
+        ),
+        layers=[
+            Layer("line", x="value", y="slower", colour="label", style="label", order="order", width=1.8, opacity=1,
+                  tips=tips, nearest=True)
+        ],
+        data={"points": columns_of(rows)},
+        series={"label": Series(labels)},
+        limits=[
+            Limit(limit_s * text.MS.factor, f"SLA p99 {units.tidy_quantity(limit_s, 's')}", along="x"),
+            Limit(0.01),
+        ],
+        note=note,
+    )  # fmt: skip
+
+
+def _some_steps(side: Side, kind: Kind, known: Sequence[StepEntry]) -> list[StepEntry]:
+    """One step a level: the lowest, the highest, the two that the answer stands on, and some between them."""
+    found = text.capacity_of(side.endpoint, kind)
+    wanted = {found.best_step, found.fail_step} if found else set()
+    by_level: dict[float, StepEntry] = {}
+    for step in sorted(known, key=lambda one: (one.number in wanted, one.number)):
+        by_level[step.level] = step
+    levels = sorted(by_level)
+    kept = {levels[0], levels[-1], *(level for level in levels if by_level[level].number in wanted)}
+    others = [level for level in levels if level not in kept]
+    room = min(_MOST_LINES - len(kept), len(others))
+    kept |= {others[index * len(others) // room] for index in range(room)}
+    return [by_level[level] for level in levels if level in kept]
+
+
+def _step_names(side: Side, kind: Kind, steps: Sequence[StepEntry]) -> list[str]:
+    found = text.capacity_of(side.endpoint, kind)
+    roles = {found.best_step: " (capacity)", found.fail_step: " (first fail)"} if found else {}
+    return [f"{text.level_of(step)}{roles.get(step.number, '')}" for step in steps]
+
+
+def _thinned(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Every so many points, and the tail whole."""
+    if len(curve) <= _MOST_CURVE_POINTS:
+        return list(curve)
+    tail = _MOST_CURVE_POINTS // 4
+    head = len(curve) - tail
+    stride = -(-head // (_MOST_CURVE_POINTS - tail))
+    return [*curve[:head:stride], *curve[head:]]

@@ -9,7 +9,7 @@ from chainmark.core.load_report import Agreement, EndpointEntry, LoadReport, Tar
 from chainmark.core.load_verdict import Ruling, rulings, verdict
 from chainmark.core.manifest import Fact
 from chainmark.report import load_text as text
-from chainmark.report.load_figures import capacity_figures, distribution_figures, load_figures
+from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import (
     basis_table,
@@ -19,7 +19,7 @@ from chainmark.report.load_tables import (
     side_by_side_tables,
     step_table,
 )
-from chainmark.report.load_timelines import timeline_figures
+from chainmark.report.load_timelines import timeline_charts
 from chainmark.report.sheet import Block, Column, Remarks, Section, Sheet, Table, TableCell, TableRow, one_line, words
 
 _LONG_FACT = 64  # what a table has room for; what is longer is told below it
@@ -31,9 +31,9 @@ def load_sheet(report: LoadReport) -> Sheet:
     found, reasons = verdict(report, ruled)
     sections = [
         Section("capacity", "What the servers take", _capacities(report, ruled, reasons)),
-        Section("latency", "Latency against load", load_figures(report)),
-        Section("distributions", "Distributions of latencies", distribution_figures(report)),
-        Section("timelines", "Second by second", timeline_figures(report)),
+        Section("latency", "Latency against load", load_charts(report)),
+        Section("distributions", "Distributions of latencies", distribution_charts(report)),
+        Section("timelines", "Second by second", timeline_charts(report)),
         Section("errors", "Errors", _errors(report)),
         Section("steps", "Every step", _steps(report)),
         Section("conditions", "Under which conditions", _conditions(report)),
@@ -64,7 +64,7 @@ def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[s
     blocks += side_by_side_tables(report)
     searched = [one for one in _named(report) if any(endpoint.capacities for endpoint in one[1].endpoints)]
     blocks += [capacity_table(target, name, number, several=several) for number, target, name in searched]
-    blocks += capacity_figures(report)
+    blocks += capacity_charts(report)
     blocks += [basis_table(target, name, number, ruled, several=several) for number, target, name in searched]
     return [*blocks, *fixed_table(report)]
 

@@ -12,25 +12,24 @@ from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, SecondEntry, StepEntry
 from chainmark.core.load_verdict import bare_level
 from chainmark.report import load_text as text
-from chainmark.report.load_charts import Rows, error_timeline, latency_timeline
-from chainmark.report.load_figures import PAPER, Side, figure, sides_of
-from chainmark.report.sheet import Figure
-from chainmark.report.vega import Spec
+from chainmark.report.chart import PART_COLOURS, QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of, rounded
+from chainmark.report.load_charts import Rows, Side, sides_of
 
 _MOST_BINS = 400  # of a time line: more cannot be told apart
+_WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _LEAST_TEXT_SHARE = 0.045  # of a time line: a narrower step has no room for its level
 
 
-def timeline_figures(report: LoadReport) -> list[Figure]:
+def timeline_charts(report: LoadReport) -> list[Chart]:
     """Second by second: latencies, and errors where there are any."""
-    figures = []
+    charts = []
     several = len(report.targets) > 1
     for id_ in text.endpoint_ids(report):
         for place, side in enumerate(sides_of(report, id_)):
             for kind in text.kinds_of(report.targets):
                 name = f"{f', {side.name}' if several else ''}, {text.KIND_WORDS[kind]}"
-                figures += _timelines(side, kind, f"{kind}-{id_}-{place}", name)
-    return figures
+                charts += _timelines(side, kind, f"{kind}-{id_}-{place}", name)
+    return charts
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def _seconds_across(seconds: Sequence[SecondEntry]) -> int:
     return max(numbers) - min(numbers) + 1
 
 
-def _timelines(side: Side, kind: Kind, id_: str, name: str) -> list[Figure]:
+def _timelines(side: Side, kind: Kind, id_: str, name: str) -> list[Chart]:
     bins, places, size = _bins(side.endpoint, kind)
     if not bins:
         return []
@@ -96,7 +95,7 @@ def _timelines(side: Side, kind: Kind, id_: str, name: str) -> list[Figure]:
     return [drawn for drawn in (_latency_timeline(track), _error_timeline(track)) if drawn]
 
 
-def _latency_timeline(track: _Track) -> Figure | None:
+def _latency_timeline(track: _Track) -> Chart | None:
     limit_s = track.side.endpoint.agreement.p99_s
     rows: list[dict[str, Any]] = []
     for one in track.bins:
@@ -113,16 +112,40 @@ def _latency_timeline(track: _Track) -> Figure | None:
     if not rows:
         return None
     for row in rows:
-        row["value"] = figure(row["value"] * text.MS.factor)
-    limit = (limit_s * text.MS.factor, f"SLA p99 {units.tidy_quantity(limit_s, 's')}")
-    specs: list[Spec] = [
-        latency_timeline(
-            rows, track.places, track.bins[-1].end, limit, f"latency, {text.MS.symbol}", interactive=interactive
-        )
-        for interactive in (True, False)
+        row["value"] = rounded(row["value"] * text.MS.factor, 5)
+    axis = f"latency, {text.MS.symbol}"
+    tips = [Tip("step", "text"), Tip("second", "second", ",g"), Tip("line", "label"), Tip(axis, "value", ",.4g")]
+    line = Layer("line", x="second", y="value", colour="label", style="label", detail="series", width=1.4, opacity=1)
+    dots = Layer("points", x="second", y="value", colour="label", size=10, opacity=1, tips=tips)
+    return _over_seconds(
+        track,
+        f"time-{track.id}",
+        f"{track.side.endpoint.label}{track.name}: latency by the second",
+        y=Axis(axis, log_beyond=_WIDE_RATIO, zero=True, nice=True),
+        layers=[line, dots],
+        rows=rows,
+        series={"label": Series(list(dict.fromkeys(row["label"] for row in rows)))},
+        limits=[Limit(limit_s * text.MS.factor, f"SLA p99 {units.tidy_quantity(limit_s, 's')}")],
+    )
+
+
+def _over_seconds(track: _Track, id_: str, title: str, *, layers: Sequence[Layer], rows: Rows, **rest: Any) -> Chart:
+    """A chart of the seconds: warm-ups shaded, and each step's begin with its level."""
+    steps = [
+        Layer("box", "steps", x="begin", x2="warm", colour=QUIET, opacity=0.15),
+        Layer("interval", "steps", x="begin", colour=QUIET, width=0.7),
+        Layer("text", "steps", x="begin", text="text", above=0, align="left", nudge=(1, 0), colour=QUIET, size=10),
     ]
-    title = f"{track.side.endpoint.label}{track.name}: latency by the second"
-    return Figure(f"time-{track.id}", title, specs[0], [{**specs[1], **PAPER}], track.note, wide=True)
+    return Chart(
+        id=id_,
+        title=title,
+        x=Axis("seconds of load, step after step", domain=(0.0, track.bins[-1].end)),
+        layers=[*steps, *layers],
+        data={"steps": columns_of(track.places), "points": columns_of(rows)},
+        note=track.note,
+        wide=True,
+        **rest,
+    )
 
 
 def _over(values: Sequence[float | None], together: Callable[[list[float]], float]) -> float | None:
@@ -130,7 +153,7 @@ def _over(values: Sequence[float | None], together: Callable[[list[float]], floa
     return together(told) if told else None
 
 
-def _error_timeline(track: _Track) -> Figure | None:
+def _error_timeline(track: _Track) -> Chart | None:
     rows: list[dict[str, Any]] = []
     for one in track.bins:
         counts: dict[str, int] = {}
@@ -147,11 +170,16 @@ def _error_timeline(track: _Track) -> Figure | None:
             low = high
     if not rows:
         return None
-    specs: list[Spec] = [
-        error_timeline(rows, track.places, track.bins[-1].end, interactive=interactive) for interactive in (True, False)
-    ]
-    title = f"{track.side.endpoint.label}{track.name}: errors by the second"
-    return Figure(f"errors-{track.id}", title, specs[0], [{**specs[1], **PAPER}], track.note, wide=True)
+    tips = [Tip("step", "text"), Tip("second", "second", ",g"), Tip("failure", "kind"), Tip("failed", "count", ",g")]
+    return _over_seconds(
+        track,
+        f"errors-{track.id}",
+        f"{track.side.endpoint.label}{track.name}: errors by the second",
+        y=Axis("failed requests per second", zero=True, nice=True),
+        layers=[Layer("box", x="second", x2="until", y="low", y2="high", colour="kind", opacity=1, tips=tips)],
+        rows=rows,
+        series={"kind": Series(list(dict.fromkeys(row["kind"] for row in rows)), PART_COLOURS)},
+    )
 
 
 def _failures(entry: SecondEntry) -> dict[str, int]:

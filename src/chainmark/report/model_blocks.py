@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from chainmark.core import units
 from chainmark.core.metric import Metric
 from chainmark.core.prediction import Curve
 from chainmark.report import modelled
+from chainmark.report.chart import Chart
 from chainmark.report.model_charts import CurveLine, curve_chart, part_chart, part_rows
-from chainmark.report.sheet import Column, Figure, StackedBar, Table, TableCell, TableRow, short_labels, words
-from chainmark.report.vega import Spec
+from chainmark.report.sheet import Column, StackedBar, Table, TableCell, TableRow, short_labels, words
 
 Parts = dict[int, list[float]]  # scenario → one value per stage
 
@@ -23,9 +22,9 @@ def measured_points(
     return [(value, fractions[name]) for name, value in entries if value is not None and name in fractions]
 
 
-def curve_figure(
+def curve_charts(
     curves: Sequence[Curve], labels: Sequence[str], measured: Sequence[tuple[float, float]]
-) -> list[Figure]:
+) -> list[Chart]:
     """The adoption curves; nothing where there is none."""
     if not curves:
         return []
@@ -38,22 +37,12 @@ def curve_figure(
         values = [value * factor for value in curve.values]
         scaled.append(CurveLine(labels[curve.scenario], values, curve.fractions, low, high))
     points = [(value * factor, fraction) for value, fraction in measured]
-    note = "Bands: ± 2 standard errors of the simulation." + (" Diamonds: what the source measured." if points else "")
-    return [
-        Figure(
-            id="curves",
-            title="Hosts that adopted, over time",
-            spec=curve_chart(scaled, points, shown.symbol, interactive=True),
-            paper=[{**curve_chart(scaled, points, shown.symbol, interactive=False), "width": 620, "height": 260}],
-            note=note,
-            wide=True,
-        )
-    ]
+    return [curve_chart(scaled, points, shown.symbol)]
 
 
-def parts_figure(
+def parts_chart(
     labels: Sequence[str], stages: Sequence[str], entries: Sequence[tuple[Metric, Parts]], ends: Sequence[int]
-) -> Figure:
+) -> Chart:
     """A bar a scenario for every metric, one metric at a time; of one scenario alone, a bar a metric.
 
     Args:
@@ -70,30 +59,14 @@ def parts_figure(
             metric.label if alone else labels[scenario],
             names,
             [value * unit.factor for value in values],
-            choice="" if alone else metric.label,
+            **({} if alone else {"choice": metric.label}),
         )
         for metric, parts in entries
         for scenario, values in parts.items()
     ]
     rows = [row for bar in bars for row in bar]
-    axis = f"time, {unit.symbol}" if unit.symbol else ""
-    chosen = [""] if alone else [entries[index][0].label for index in ends]
-    return Figure(
-        id="parts",
-        title="The parts, end to end",
-        spec=part_chart(rows, names, axis, interactive=True),
-        paper=[_on_paper([row for row in rows if row["choice"] == choice], names, axis) for choice in chosen],
-        note="The parts add up to the whole. A bar's numbers are those of the legend.",
-        wide=True,
-    )
-
-
-def _on_paper(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str) -> Spec:
-    spec: Spec = part_chart(rows, names, axis, interactive=False)
-    spec |= {"width": 560, "height": max(40, 22 * len({row["label"] for row in rows}))}
-    if rows and rows[0]["choice"]:
-        spec["title"] = {"text": rows[0]["choice"], "anchor": "start", "fontSize": 12}
-    return spec
+    pages = [] if alone else [entries[index][0].label for index in ends]
+    return part_chart(rows, names, f"time, {unit.symbol}" if unit.symbol else "", pages)
 
 
 def parts_tables(

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import gzip
+import json
+import math
 import re
+from collections.abc import Iterable, Sequence
 from importlib import resources
+from typing import Any
 
 import jinja2
 import vl_convert
 from markupsafe import Markup
 
-from chainmark.report.vega import VEGA_LITE_VERSION
+from chainmark.report.chart import PALETTES, Chart, rounded
+from chainmark.report.vega import VEGA_LITE_VERSION, vega_lite
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
+_MOST_ELEMENTS = 1500  # of a chart: more are painted, as thousands of dots would be thousands of elements
+_EXACT = 1e15
 
 
 def template_text(name: str) -> str:
@@ -20,18 +29,57 @@ def template_text(name: str) -> str:
     return (resources.files("chainmark.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def script_json(text: str) -> Markup:
-    """JSON that cannot end, or begin, anything in HTML: no "<", ">" or "&" is left in it."""
-    escaped = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    return Markup(escaped.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 - escaped above
+def packed(text: str) -> Markup:
+    """Text as gzip in base64, which the page's script unpacks: the same text gives the same bytes."""
+    compressed = gzip.compress(text.encode(), compresslevel=9, mtime=0)
+    return Markup(base64.b64encode(compressed).decode())  # noqa: S704 - letters, figures, "+", "/" and "="
 
 
 @functools.cache
 def vega_bundle() -> Markup:
-    """Vega, Vega-Lite and their embedder as one script."""
-    # Only ever inlined as it is: it holds no "</script", which a test keeps true.
-    bundle = vl_convert.javascript_bundle(snippet=_GLOBALS, vl_version=VEGA_LITE_VERSION)
-    return Markup(bundle)  # noqa: S704 - a library, not input
+    """Vega, Vega-Lite and their embedder as one script, packed."""
+    return packed(vl_convert.javascript_bundle(snippet=_GLOBALS, vl_version=VEGA_LITE_VERSION))
+
+
+def charts_payload(charts: Iterable[Chart]) -> Markup:
+    """All charts of a page for its script, packed: how each is drawn, and its columns."""
+    drawn = {
+        chart.id: {
+            "spec": vega_lite(chart, interactive=True),
+            "data": _columns(chart),
+            "palette": chart.palette,
+            "renderer": "canvas" if chart.dots > _MOST_ELEMENTS else "svg",
+        }
+        for chart in charts
+    }
+    palettes = {name: {"light": list(one.light), "dark": list(one.dark)} for name, one in PALETTES.items()}
+    payload = {"palettes": palettes, "charts": drawn}
+    return packed(json.dumps(payload, ensure_ascii=False, sort_keys=True, separators=(",", ":")))
+
+
+def _columns(chart: Chart) -> dict[str, dict[str, Any]]:
+    used = {layer.data for layer in chart.layers}
+    return {
+        name: {column: _column(values) for column, values in columns.items()}
+        for name, columns in chart.data.items()
+        if name in used
+    }
+
+
+def _column(values: Sequence[Any]) -> Any:
+    """Figures as they are drawn; texts that come again as their places in a list."""
+    if any(isinstance(value, str) for value in values):
+        labels = list(dict.fromkeys(values))
+        places = {label: place for place, label in enumerate(labels)}
+        return {"labels": labels, "at": [places[value] for value in values]}
+    return [None if value is None or not math.isfinite(value) else _short(value) for value in values]
+
+
+def _short(value: float) -> float:
+    if isinstance(value, int):
+        return value
+    short = rounded(value)
+    return int(short) if short.is_integer() and abs(short) < _EXACT else short
 
 
 def _unbroken(text: str) -> str:

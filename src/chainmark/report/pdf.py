@@ -7,17 +7,17 @@ import datetime
 from typing import Any
 
 from chainmark.core.comparison import Comparison
-from chainmark.report.charts import chart_svg
+from chainmark.report.charts import comparison_charts
 from chainmark.report.document import document
 from chainmark.report.typeset import typeset
+from chainmark.report.vega import on_paper
 
 
 def render_pdf(comparison: Comparison) -> bytes:
     """The report as PDF. Fonts, template and data come from the package alone; the time is the comparison's date."""
     data: dict[str, Any] = dataclasses.asdict(document(comparison))
-    for chart, entry in zip(comparison.charts, data["charts"], strict=True):
-        entry["svg"], thinned = chart_svg(chart, comparison)
-        entry["note"] = "; ".join(text for text in (chart.note, thinned) if text)
+    for chart, entry in zip(comparison_charts(comparison), data["charts"], strict=True):
+        (entry["svg"],), entry["note"] = on_paper(chart)
     return typeset("report.typ", data, _timestamp(comparison.date))
 
 

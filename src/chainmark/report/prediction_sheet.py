@@ -12,7 +12,7 @@ from chainmark.core.prediction import Cell, Contribution, Prediction, Row, Scena
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
 from chainmark.report.document import prose
-from chainmark.report.model_blocks import Parts, curve_figure, measured_points, parts_figure, parts_tables
+from chainmark.report.model_blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
 from chainmark.report.sheet import Block, Column, Section, Sheet, Table, TableCell, TableRow, one_line, words
 
 SECOND_OPINION = "by formula"
@@ -28,7 +28,7 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
     whole = [table for table, ids in tables if set(ids) & set(prediction.contribution_metric_ids)]
     stages = [table for table, _ in tables if table not in whole]
     first = [*_scenarios(prediction, names), *whole]
-    curves = curve_figure(prediction.curves, names, _measured(prediction))
+    curves = curve_charts(prediction.curves, names, _measured(prediction))
     sections = [
         Section("whole", "The whole", [*first, *curves]),
         Section("contributions", "What it is made of", _contributions(prediction, names)),
@@ -209,7 +209,7 @@ def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:
     ends = sorted({0, len(ids) - 1})
     errors = {row.metric_id: row.cells[0].modelled.standard_error for row in prediction.rows}
     tables = parts_tables(names, stages, [entries[index] for index in ends], errors)
-    return [parts_figure(names, stages, entries, ends), *tables]
+    return [parts_chart(names, stages, entries, ends), *tables]
 
 
 def _parts(contributions: Sequence[Contribution], stages: Sequence[str], index: int) -> Parts:

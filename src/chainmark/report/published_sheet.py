@@ -13,13 +13,14 @@ from chainmark.core.published import (
     ReportStyle,
 )
 from chainmark.core.verdict import Verdict, shown
+from chainmark.report.chart import Axis, Chart
+from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
 from chainmark.report.published_text import changes_of, worded
 from chainmark.report.sheet import (
     Block,
     Column,
     Definition,
     Definitions,
-    Figure,
     Section,
     Sheet,
     Table,
@@ -28,12 +29,11 @@ from chainmark.report.sheet import (
     one_line,
     words,
 )
-from chainmark.report.version_charts import Axes, VersionLine, distribution_chart, hidden_points
 
 CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
 _NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
-_PAPER = {"width": 520, "height": 250}
+_PAPER = (520, 250)
 
 
 def published_sheet(report: PublishedReport) -> Sheet:
@@ -99,21 +99,17 @@ def _cell(change: PublishedChange, text: str) -> TableCell:
     return TableCell(text, tail="" if change.decided or change.told or not text else UNDECIDED)
 
 
-def _axes(report: PublishedReport, figure: PublishedFigure) -> Axes:
+def _axes(report: PublishedReport, figure: PublishedFigure) -> DistributionAxes:
+    fractions = Axis(CENTILE, domain=(0, 1))
     if report.style is ReportStyle.TYPST:
-        return Axes(value=figure.unit, fraction=CENTILE, title=figure.published_id, points=True)
+        return DistributionAxes(Axis(figure.unit), fractions, points=True)
     label = f"{figure.label}, {figure.unit}" if figure.unit else figure.label
     positive = any(value > 0.0 for line in figure.lines for value in line.values)
-    return Axes(
-        value=label,
-        fraction=CENTILE,
-        values_upwards=True,
-        logarithmic=figure.logarithmic and positive,
-        points=True,
-    )
+    values = Axis(label, log_beyond=1.0 if figure.logarithmic and positive else None)
+    return DistributionAxes(values, fractions, upwards=True, points=True)
 
 
-def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Figure:
+def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Chart:
     axes = _axes(report, figure)
     lines = [VersionLine(line.label, line.values, line.fractions) for line in figure.lines]
     labels = [one.label for one in report.columns]
@@ -123,17 +119,18 @@ def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Fi
         notes.append(figure.description)
     else:
         title = f"Figure {number}: {figure.label}"
-    if hidden := sum(hidden_points(line, axes) for line in lines):
+    if hidden := sum(axes.hidden(line) for line in lines):
         notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis.")
     absent = [label for label in labels if label not in {line.label for line in lines}]
     if absent:
         notes.append(f"No samples of {', '.join(absent)}.")
-    return Figure(
+    return Chart(
         id=f"figure-{figure.metric_id}",
         title=title,
-        spec=distribution_chart(lines, axes, labels, interactive=True),
-        paper=[{**distribution_chart(lines, axes, labels, interactive=False), **_PAPER}],
+        **distribution_layers(lines, axes, labels),
+        caption=figure.published_id if report.style is ReportStyle.TYPST else "",
         note=" ".join(notes),
+        paper=_PAPER,
     )
 
 

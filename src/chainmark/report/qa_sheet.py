@@ -11,7 +11,7 @@ from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.content import BETTER_WORDS
 from chainmark.report.document import prose
-from chainmark.report.qa_figures import distribution_figures, plot_figures
+from chainmark.report.qa_charts import distribution_charts, plot_charts
 from chainmark.report.qa_tables import (
     QUIET,
     RESULT_WORDS,
@@ -132,8 +132,8 @@ def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
         blocks += [beside_table(one, metrics), *([held] if held else [])]
     if one.saturation is not None:
         blocks += [replace(block, id=f"{one.id}-{block.id}") for block in saturation_blocks(one.saturation)]
-    blocks += plot_figures(one)
-    blocks += distribution_figures(one)
+    blocks += plot_charts(one)
+    blocks += distribution_charts(one)
     if any(row.agreement not in QUIET for row in one.old_rule):
         blocks.append(old_rule_table(one, only_disagreements=True))
     if one.workload:

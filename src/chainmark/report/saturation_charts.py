@@ -5,181 +5,209 @@ Colours are versions; dashes and shapes are connections, so that each line can b
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainmark.report.model_charts import DASHES
-from chainmark.report.vega import Spec
+from chainmark.core import units
+from chainmark.core.saturation import Cell, Figure, SaturationReport, SaturationVersion
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of, rounded
 
-Rows = Sequence[dict[str, Any]]
-
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-_QUIET = "#888888"
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
-_TEXT = {"type": "text", "fontSize": 11, "tooltip": None, "color": _QUIET}
+_LOAD = "offered, connections × rate, tx/s"
+_LATENCY_NOTE = "Lines follow the loads in their order; rings: the knees. Bars: 90 % intervals over the runs."
+
+Row = dict[str, Any]
 
 
-def _scale(values: Sequence[float]) -> Spec:
-    if values and min(values) > 0.0 and max(values) / min(values) > _WIDE_RATIO:
-        return {"type": "log", "nice": False, "padding": 12}
-    return {"zero": True, "nice": True}
+def _drawn(value: float) -> float:
+    return rounded(value, 5)
 
 
-def _ticks(values: Sequence[float]) -> list[float]:
-    """1, 2, 5, 10, … between the least and the most."""
-    low, high = min(values), max(values)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
-    return [tick for tick in found if low <= tick <= high]
+def saturation_charts(report: SaturationReport) -> list[Chart]:
+    """Processed against offered, the share that is processed, latency against throughput."""
+    found = [_processed(report), _share(report), _latency(report)]
+    return [one for one in found if one]
 
 
-def _axis(field: str, title: str, values: Sequence[float]) -> Spec:
-    scale = _scale(values)
-    look: Spec = {"labelOverlap": "greedy", "labelExpr": "format(datum.value, ',.6~g')"}
-    if scale.get("type") == "log":
-        look["values"] = _ticks(values)
-    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": look}
+def _labels(report: SaturationReport) -> tuple[list[str], list[str]]:
+    connections = sorted({cell.connections for version in report.versions for cell in version.cells})
+    return [version.label for version in report.versions], [f"c={number}" for number in connections]
 
 
-def _looks(versions: Sequence[str], connections: Sequence[str]) -> tuple[Spec, Spec, Spec]:
-    """Colour, dash and shape."""
-    stroke = {"symbolType": "stroke", "symbolStrokeWidth": 2, "symbolSize": 400, "symbolFillColor": "transparent"}
-    legend: Spec = {"title": None, "orient": "top", "labelLimit": 260, "columns": 3, **stroke}
-    colour = {"field": "version", "type": "nominal", "scale": {"domain": list(versions)}, "legend": legend}
-    # One legend for both: what stands in one place of the chart must stand in one of the legend.
-    shapes: Spec = {"title": None, "orient": "top", "symbolSize": 70, "symbolFillColor": _QUIET, "symbolStrokeWidth": 0}
-    beside = shapes if len(connections) > 1 else None
-    dash = {
-        "field": "connections", "type": "nominal", "legend": beside,
-        "scale": {"domain": list(connections), "range": [DASHES[i % len(DASHES)] for i in range(len(connections))]},
-    }  # fmt: skip
-    shape = {
-        "field": "connections", "type": "nominal",
-        "scale": {"domain": list(connections), "range": [_SHAPES[i % len(_SHAPES)] for i in range(len(connections))]},
-        "legend": beside,
-    }  # fmt: skip
-    return colour, dash, shape
+def _rows(report: SaturationReport, row_of: Callable[[SaturationVersion, Cell], Row | None]) -> list[Row]:
+    rows = []
+    for version in report.versions:
+        for cell in version.cells:
+            row = row_of(version, cell)
+            if row is not None:
+                connections = f"c={cell.connections}"
+                rows.append(
+                    {"version": version.label, "connections": connections, "series": f"{version.label} {connections}",
+                     "order": cell.load_per_s, "name": cell.name, **row}
+                )  # fmt: skip
+    return rows
 
 
-def _tips(*pairs: tuple[str, str, str | None]) -> list[Spec]:
-    return [
-        {"field": field, "title": title, **({"type": "quantitative", "format": form} if form else {"type": "nominal"})}
-        for field, title, form in pairs
-    ]
+def _bar(figure: Figure, names: tuple[str, str], factor: float = 1.0) -> Row:
+    """An error bar, where the figure rests on several runs; one that reaches 0 has no place on a logarithmic axis."""
+    if figure.runs < 2 or figure.low is None or figure.high is None:
+        return {}
+    low = max(figure.low, figure.value / 100.0)
+    return {names[0]: _drawn(low * factor), names[1]: _drawn(figure.high * factor)}
 
 
-def _series(rows: Rows, x: Spec, y: Spec, looks: tuple[Spec, Spec, Spec], tips: list[Spec]) -> list[Spec]:
-    """Lines, dots and error bars. Rows: version, connections, series, order, x, y and maybe low, high, left, right."""
-    colour, dash, shape = looks
-    detail = {"field": "series", "type": "nominal"}
-    line: Spec = {
-        "mark": {"type": "line", "strokeWidth": 1.8},
-        "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "detail": detail,
-                     "order": {"field": "order", "type": "quantitative"}},
-    }  # fmt: skip
-    dots: Spec = {
-        "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.95},
-        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tips},
-    }
-    layers: list[Spec] = []
-    upright = [row for row in rows if "low" in row]
-    if upright:
-        layers.append(
-            {"data": {"values": upright}, "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.8, "tooltip": None},
-             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}}
-        )  # fmt: skip
-    level = [row for row in rows if "left" in row]
-    if level:
-        layers.append(
-            {"data": {"values": level}, "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.8, "tooltip": None},
-             "encoding": {"y": y, "x": {**x, "field": "left"}, "x2": {"field": "right"}, "color": colour}}
-        )  # fmt: skip
-    return [*layers, line, dots]
+def _processed(report: SaturationReport) -> Chart | None:
+    def row(_: SaturationVersion, cell: Cell) -> Row | None:
+        share = cell.efficiency
+        if share is None or share.value <= 0.0:
+            return None
+        load = float(cell.load_per_s)
+        return {"x": load, "y": _drawn(share.value * load), "share": _drawn(share.value),
+                **_bar(share, ("low", "high"), load)}  # fmt: skip
 
-
-def _spec(description: str, rows: Rows, layers: Sequence[Spec]) -> Spec:
-    return {"$schema": _SCHEMA, "description": description, "data": {"values": list(rows)}, "layer": list(layers)}
-
-
-def _values(rows: Rows, *fields: str) -> list[float]:
-    return [row[field] for row in rows for field in fields if field in row]
-
-
-def processed_chart(rows: Rows, versions: Sequence[str], connections: Sequence[str]) -> Spec:
-    """Processed against offered, both per second of load, with the line on which everything is processed.
-
-    Args:
-        rows: version, connections, series, order, x (offered), y (processed), low, high, name, share.
-        versions: labels in their order.
-        connections: likewise.
-    """
-    loads = _values(rows, "x")
+    rows = _rows(report, row)
+    if not rows:
+        return None
+    note = (
+        "Processed per second of load: the share of the offered transactions that was processed × the load, so that "
+        "tests of different lengths stand beside each other. Dotted: all that is offered. " + _error_note(report)
+    )
+    loads = [row["x"] for row in rows]
     ends = [min(loads), max(loads)]
-    x = _axis("x", "offered, connections × rate, tx/s", loads)
-    y = _axis("y", "processed per second of load, tx/s", [*_values(rows, "y", "low", "high"), *ends])
-    expected: Spec = {
-        "data": {"values": [{"x": end, "y": end} for end in ends]},
-        "mark": {"type": "line", "strokeDash": [2, 3], "strokeWidth": 1.5, "color": _QUIET, "tooltip": None},
-        "encoding": {"x": x, "y": y},
-    }
-    named: Spec = {
-        "data": {"values": [{"x": ends[1], "y": ends[1]}]},
-        "mark": {**_TEXT, "align": "right", "dy": 26},
-        "encoding": {"x": x, "y": y, "text": {"value": "expected"}},
-    }
-    tips = _tips(("version", "version", None), ("name", "load", None), ("x", "offered, tx/s", ",.5~g"),
-                 ("y", "processed, tx/s", ",.4~g"), ("share", "of what was offered", ".1%"))  # fmt: skip
-    layers = [expected, named, *_series(rows, x, y, _looks(versions, connections), tips)]
-    return _spec("processed against offered", rows, layers)
+    tips = [Tip("version", "version"), Tip("load", "name"), Tip("offered, tx/s", "x", ",.5g"),
+            Tip("processed, tx/s", "y", ",.4g"), Tip("of what was offered", "share", ".1%")]  # fmt: skip
+    return _chart(
+        report,
+        "processed",
+        "Processed against offered",
+        rows,
+        tips,
+        x=_axis(_LOAD),
+        y=_axis("processed per second of load, tx/s"),
+        before=[
+            Layer("line", "expected", "x", "y", colour=QUIET, dash=(2, 3), width=1.5),
+            Layer(
+                "text", "expected", x=ends[1], y=ends[1], words="expected", colour=QUIET, align="right", nudge=(0, 26)
+            ),
+        ],
+        data={"expected": {"x": ends, "y": ends}},
+        note=note,
+    )
 
 
-def share_chart(rows: Rows, versions: Sequence[str], connections: Sequence[str], threshold: float) -> Spec:
-    """The share that is processed against the load, with the threshold.
+def _share(report: SaturationReport) -> Chart | None:
+    def row(_: SaturationVersion, cell: Cell) -> Row | None:
+        share = cell.efficiency
+        return None if share is None else {"x": float(cell.load_per_s), "y": _drawn(share.value),
+                                           **_bar(share, ("low", "high"))}  # fmt: skip
 
-    Args:
-        rows: version, connections, series, order, x (offered), y (share), low, high, name.
-        versions: labels in their order.
-        connections: likewise.
-        threshold: from this share on a load is kept up.
-    """
-    x = _axis("x", "offered, connections × rate, tx/s", _values(rows, "x"))
-    top = max(1.0, *_values(rows, "y", "high"))
-    y: Spec = {"field": "y", "type": "quantitative", "title": "processed of what was offered",
-               "scale": {"domain": [0.0, top], "nice": False}, "axis": {"format": "~%"}}  # fmt: skip
-    limit: list[Spec] = [
-        {"data": {"values": [{}]},
-         "mark": {"type": "rule", "strokeDash": [6, 3], "strokeWidth": 1.5, "color": _QUIET, "tooltip": None},
-         "encoding": {"y": {"datum": threshold, "type": "quantitative"}}},
-        {"data": {"values": [{}]}, "mark": {**_TEXT, "align": "right", "dx": -4, "dy": 10},
-         "encoding": {"y": {"datum": threshold, "type": "quantitative"}, "x": {"value": "width"},
-                      "text": {"value": f"kept up from {100.0 * threshold:.4g} % on"}}},
+    rows = _rows(report, row)
+    if not rows:
+        return None
+    least = 1.0 - report.tolerance
+    tips = [Tip("version", "version"), Tip("load", "name"), Tip("processed", "y", ".1%")]
+    return _chart(
+        report,
+        "share",
+        "The share that is processed",
+        rows,
+        tips,
+        x=_axis(_LOAD),
+        y=Axis(
+            "processed of what was offered",
+            numbers="percent",
+            domain=(0.0, max(1.0, *(row.get(name) or 0.0 for row in rows for name in ("y", "high")))),
+        ),
+        limits=[Limit(least, f"kept up from {100.0 * least:.4g} % on", colour=QUIET, at_end=True)],
+        note=_error_note(report),
+        on_terminal=True,
+    )
+
+
+def _latency(report: SaturationReport) -> Chart | None:
+    def row(_: SaturationVersion, cell: Cell) -> Row | None:
+        throughput, latency = cell.throughput_per_s, cell.latency_mean_s
+        if throughput is None or latency is None or throughput.value <= 0.0 or latency.value <= 0.0:
+            return None
+        return {"x": _drawn(throughput.value), "y": _drawn(latency.value), **_bar(latency, ("low", "high")),
+                **_bar(throughput, ("left", "right"))}  # fmt: skip
+
+    rows = _rows(report, row)
+    if not rows:
+        return None
+    knees = [
+        {"version": version.label, "x": _drawn(knee.throughput_per_s), "y": _drawn(knee.latency_s),
+         "name": f"{units.count(knee.load_per_s or 0)} tx/s"}
+        for version in report.versions
+        if (knee := version.knee).throughput_per_s and knee.latency_s
     ]  # fmt: skip
-    tips = _tips(("version", "version", None), ("name", "load", None), ("y", "processed", ".1%"))
-    return _spec("share processed", rows, [*limit, *_series(rows, x, y, _looks(versions, connections), tips)])
+    kinds = {version.latency_is for version in report.versions}
+    notes = [_LATENCY_NOTE]
+    if len(kinds) > 1:
+        notes.append("The versions' latencies are not defined alike; see the definitions below.")
+    tips = [Tip("version", "version"), Tip("load", "name"), Tip("throughput, tx/s", "x", ",.4g"),
+            Tip("mean latency, s", "y", ",.3g")]  # fmt: skip
+    ring = Layer("points", "knees", "x", "y", colour="version", style="circle", size=320, width=2, hollow=True,
+                 tips=[Tip("version", "version"), Tip("knee", "name")])  # fmt: skip
+    return _chart(
+        report,
+        "latency",
+        "Latency against throughput",
+        rows,
+        tips,
+        x=_axis("throughput, tx/s"),
+        y=_axis("mean latency, s"),
+        after=[ring] if knees else [],
+        data={"knees": columns_of(knees)},
+        note=" ".join(notes),
+    )
 
 
-def latency_chart(rows: Rows, versions: Sequence[str], connections: Sequence[str], knees: Rows) -> Spec:
-    """Mean latency against throughput: beyond the knee latency rises, and throughput does not.
+def _error_note(report: SaturationReport) -> str:
+    repeated = any(cell.used > 1 for version in report.versions for cell in version.cells)
+    single = any(cell.used == 1 for version in report.versions for cell in version.cells)
+    parts = ["Bars: 90 % intervals over the runs."] if repeated else []
+    if single:
+        parts.append("A point without a bar rests on one run.")
+    return " ".join(parts)
 
-    Args:
-        rows: version, connections, series, order, x (throughput), y (latency), low, high, left, right, name.
-        versions: labels in their order.
-        connections: likewise.
-        knees: version, x, y, name.
-    """
-    x = _axis("x", "throughput, tx/s", _values(rows, "x"))
-    y = _axis("y", "mean latency, s", _values(rows, "y"))
-    tips = _tips(("version", "version", None), ("name", "load", None), ("x", "throughput, tx/s", ",.4~g"),
-                 ("y", "mean latency, s", ",.3~g"))  # fmt: skip
-    looks = _looks(versions, connections)
-    layers = _series(rows, x, y, looks, tips)
-    if knees:
-        layers.append(
-            {"data": {"values": list(knees)},
-             "mark": {"type": "point", "shape": "circle", "size": 320, "filled": False, "strokeWidth": 2, "opacity": 1},
-             "encoding": {"x": x, "y": y, "color": looks[0],
-                          "tooltip": _tips(("version", "version", None), ("name", "knee", None))}}
-        )  # fmt: skip
-    return _spec("latency against throughput", rows, layers)
+
+def _axis(title: str) -> Axis:
+    return Axis(title, log_beyond=_WIDE_RATIO, zero=True, nice=True)
+
+
+def _chart(
+    report: SaturationReport,
+    id_: str,
+    title: str,
+    rows: list[Row],
+    tips: list[Tip],
+    *,
+    data: dict[str, Any] | None = None,
+    before: Sequence[Layer] = (),
+    after: Sequence[Layer] = (),
+    **rest: Any,
+) -> Chart:
+    """Lines, dots and error bars. Rows: version, connections, series, order, x, y and maybe low, high, left, right."""
+    versions, connections = _labels(report)
+    layers = [*before]
+    if any("low" in row for row in rows):
+        layers.append(Layer("interval", x="x", y="low", y2="high", colour="version", width=1.2, opacity=0.8))
+    if any("left" in row for row in rows):
+        layers.append(Layer("interval", x="left", x2="right", y="y", colour="version", width=1.2, opacity=0.8))
+    layers += [
+        Layer("line", x="x", y="y", colour="version", style="connections", detail="series", order="order", width=1.8,
+              opacity=1),
+        Layer("points", x="x", y="y", colour="version", style="connections", tips=tips),
+        *after,
+    ]  # fmt: skip
+    return Chart(
+        id=id_,
+        title=title,
+        layers=layers,
+        data={"points": columns_of(rows), **(data or {})},
+        series={"version": Series(versions), "connections": Series(connections)},
+        wide=True,
+        paper=(560, 230),
+        **rest,
+    )

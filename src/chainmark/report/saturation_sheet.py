@@ -7,7 +7,7 @@ from chainmark.core.manifest import Fact
 from chainmark.core.saturation import Saturation, SaturationReport, SaturationVersion, candidate_verdict
 from chainmark.core.verdict import Case, Suite
 from chainmark.report import saturation_text as text
-from chainmark.report.saturation_figures import saturation_figures
+from chainmark.report.saturation_charts import saturation_charts
 from chainmark.report.saturation_tables import (
     cell_tables,
     comparison_tables,
@@ -22,14 +22,14 @@ from chainmark.report.sheet import Block, Remarks, Section, Sheet, Table, TableC
 def saturation_sheet(report: SaturationReport) -> Sheet:
     """Lay out a saturation test."""
     state = text.state_of(report)
-    figures = saturation_figures(report)
+    charts = saturation_charts(report)
     sections = [
         Section("saturation", "Up to which load", [found_table(report), Remarks("why", "Why", text.reasons(report))]),
-        Section("plots", "Processed against offered", figures[:2]),
+        Section("plots", "Processed against offered", charts[:2]),
         Section(
             "processed", "The tables of the published reports", [*processed_tables(report), diagonal_table(report)]
         ),
-        Section("latency", "Latency against throughput", figures[2:]),
+        Section("latency", "Latency against throughput", charts[2:]),
         Section("comparison", "Versions at equal loads", comparison_tables(report)),
         Section("cells", "Every load", cell_tables(report)),
         Section("conditions", "Under which conditions", _conditions(report)),
@@ -56,7 +56,7 @@ def saturation_blocks(report: SaturationReport) -> list[Block]:
     return [
         found_table(report),
         why,
-        *saturation_figures(report),
+        *saturation_charts(report),
         *processed_tables(report),
         diagonal_table(report),
         *comparison_tables(report),

@@ -10,8 +10,8 @@ from typing import Literal
 from chainmark.core import units
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.bars import IntervalBar
+from chainmark.report.chart import Chart
 from chainmark.report.content import Emphasis
-from chainmark.report.vega import Spec
 
 Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
 _TONES: dict[Verdict, Tone] = {
@@ -75,15 +75,6 @@ class StackedBar:
 
 
 @dataclass(frozen=True)
-class Strip:
-    """One row of a chart in characters. ``marks`` pair a kind with its place on the axis, from 0 to 1."""
-
-    label: str
-    marks: list[tuple[int, float]]
-    value: str
-
-
-@dataclass(frozen=True)
 class Table:
     """A table whose first column names its rows. ``bars`` say the same in characters, its rows numbered from 1.
 
@@ -104,24 +95,6 @@ class Table:
     def column(self, index: int) -> list[TableCell]:
         """One column's cells."""
         return [row.cells[index] for row in self.rows]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart. ``spec`` is drawn on a screen, ``paper`` on paper; ``strips`` and their ``kinds`` on a terminal.
-
-    On a screen a ``wide`` one takes the whole width, and two ``half`` ones stand beside each other.
-    """
-
-    id: str
-    title: str
-    spec: Spec
-    paper: list[Spec]
-    note: str = ""
-    wide: bool = False
-    half: bool = False
-    strips: list[Strip] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -160,7 +133,7 @@ class Remarks:
     items: list[str]
 
 
-Block = Table | Figure | Listing | Definitions | Remarks
+Block = Table | Chart | Listing | Definitions | Remarks
 
 
 @dataclass(frozen=True)

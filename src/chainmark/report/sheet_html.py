@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 
 from markupsafe import Markup
 
-from chainmark.report.model_charts import LINE_COLOURS, LINE_COLOURS_ON_DARK
-from chainmark.report.page import environment, script_json, template_text, vega_bundle
-from chainmark.report.sheet import Column, Definitions, Figure, Listing, Remarks, Sheet, Table, padded
+from chainmark.report.chart import Chart
+from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
+from chainmark.report.sheet import Column, Definitions, Listing, Remarks, Sheet, Table, padded
 
 STYLES = ("report.css", "table.css", "sheet.css")
 
@@ -24,22 +23,11 @@ def render_sheet_html(sheet: Sheet) -> str:
         is_remarks=lambda block: isinstance(block, Remarks),
         tables=TABLE_HELPERS,
         css=Markup("".join(map(template_text, STYLES))),  # noqa: S704 - our own files
-        script=Markup(template_text("common.js") + template_text("sheet.js")),  # noqa: S704 - our own files
+        script=Markup(template_text("common.js")),  # noqa: S704 - our own file
         vega=vega_bundle(),
-        source_json=script_json(sheet.source_json),
-        charts_json=script_json(_charts_json(sheet)),
+        source=packed(sheet.source_json),
+        charts=charts_payload([block for block in sheet.blocks() if isinstance(block, Chart)]),
     )  # fmt: skip
-
-
-def _charts_json(sheet: Sheet) -> str:
-    specs = {block.id: block.spec for block in sheet.blocks() if isinstance(block, Figure)}
-    settings = {
-        "light": list(LINE_COLOURS),
-        "dark": list(LINE_COLOURS_ON_DARK),
-        "kind": sheet.kind,
-        "specs": specs,
-    }
-    return json.dumps(settings, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _padded_column(table: Table, index: int) -> list[str]:

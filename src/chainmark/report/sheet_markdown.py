@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chainmark.report.chart import Chart
 from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
-from chainmark.report.model_charts import LINE_COLOURS
-from chainmark.report.sheet import Definitions, Figure, Listing, Remarks, Section, Sheet, Table, TableCell
-from chainmark.report.vega import svg_of
+from chainmark.report.sheet import Definitions, Listing, Remarks, Section, Sheet, Table, TableCell
+from chainmark.report.vega import on_paper
 
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
 
@@ -54,7 +54,7 @@ def render_sheet_page(sheet: Sheet, folder: str) -> tuple[str, dict[str, str]]:
     for section in sheet.sections:
         lines += [f"## {plain(section.title)}", ""]
         for block in section.blocks:
-            if isinstance(block, Figure):
+            if isinstance(block, Chart):
                 lines += _pictures(block, folder, files)
             else:
                 lines += _section(replace(section, blocks=[block]))
@@ -63,14 +63,15 @@ def render_sheet_page(sheet: Sheet, folder: str) -> tuple[str, dict[str, str]]:
     return "\n".join(lines) + "\n", files
 
 
-def _pictures(figure: Figure, folder: str, files: dict[str, str]) -> list[str]:
-    """A figure's files, and the lines that show them."""
-    lines = [f"**{plain(figure.title)}**", ""]
-    for number, spec in enumerate(figure.paper, start=1):
-        name = f"{figure.id}.svg" if len(figure.paper) == 1 else f"{figure.id}-{number}.svg"
-        files[name] = svg_of({**spec, "background": "white"}, LINE_COLOURS)
-        lines += [f"![{plain(figure.title)}]({folder}/{name})", ""]
-    return [*lines, plain(figure.note), ""] if figure.note else lines
+def _pictures(chart: Chart, folder: str, files: dict[str, str]) -> list[str]:
+    """A chart's files, and the lines that show them."""
+    lines = [f"**{plain(chart.title)}**", ""]
+    drawn, note = on_paper(chart, background="white")
+    for number, svg in enumerate(drawn, start=1):
+        name = f"{chart.id}.svg" if len(drawn) == 1 else f"{chart.id}-{number}.svg"
+        files[name] = svg
+        lines += [f"![{plain(chart.title)}]({folder}/{name})", ""]
+    return [*lines, plain(note), ""] if note else lines
 
 
 def _anchor(title: str) -> str:

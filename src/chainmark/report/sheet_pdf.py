@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from chainmark.report.model_charts import LINE_COLOURS
-from chainmark.report.sheet import Block, Definitions, Figure, Listing, Remarks, Sheet, Table, in_groups, padded
+from chainmark.report.chart import Chart
+from chainmark.report.sheet import Block, Definitions, Listing, Remarks, Sheet, Table, in_groups, padded
 from chainmark.report.typeset import typeset
-from chainmark.report.vega import svg_of
+from chainmark.report.vega import on_paper
 
 # A list of contents of more lines than half a page has the sections alone.
 _LONGEST_CONTENTS = 40
@@ -51,9 +51,9 @@ def _block(block: Block) -> dict[str, Any]:
     return {"kind": "figure", **_figure(block)}
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
-    svgs = [svg_of(spec, LINE_COLOURS) for spec in figure.paper]
-    return {"title": figure.title, "svgs": svgs, "note": figure.note}
+def _figure(chart: Chart) -> dict[str, Any]:
+    svgs, note = on_paper(chart)
+    return {"title": chart.title, "svgs": svgs, "note": note}
 
 
 def _table(table: Table) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -12,17 +12,16 @@ from rich.text import Text
 
 from chainmark.core import units
 from chainmark.report.bars import text_bar, text_scale
+from chainmark.report.chart import PART_COLOURS
+from chainmark.report.chart_terminal import print_chart
 from chainmark.report.lines import Printer, shorten, wrapped
-from chainmark.report.model_charts import LINE_COLOURS_ON_DARK, PART_COLOURS
 from chainmark.report.sheet import (
     Block,
     Definitions,
-    Figure,
     Listing,
     Remarks,
     Sheet,
     StackedBar,
-    Strip,
     Table,
     in_groups,
 )
@@ -41,7 +40,6 @@ _WIDEST_HEADING = 30
 _WIDEST_STACK = 76
 _WIDEST_BAR_NAME = 0.22
 _QUIET = "bright_black"
-MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
 
 
 def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
@@ -77,8 +75,8 @@ def _print(block: Block, out: Printer) -> None:
         _print_definitions(block, out)
     elif isinstance(block, Remarks):
         _print_remarks(block, out)
-    elif block.strips:
-        _print_strips(block, out)
+    elif block.on_terminal:
+        print_chart(block, out)
 
 
 def _left_out(tables: Sequence[Table]) -> list[str]:
@@ -310,41 +308,6 @@ def _append_parts(line: Text, parts: Sequence[float], longest: float, width: int
         text = f"{index + 1}"[: end - start].ljust(end - start, "━")
         line.append(text, style=PART_COLOURS[index % len(PART_COLOURS)])
     line.append(" " * (width - ends[-1]))
-
-
-def _print_strips(figure: Figure, out: Printer) -> None:
-    """A row of marks a line; where two meet, the later kind is seen, as it is drawn last on a screen as well."""
-    out.line(Text(shorten(figure.title, out.width), style="bold"))
-    across = min(max(cell_len(strip.label) for strip in figure.strips), int(out.width * _WIDEST_NAME))
-    values = units.align_on_point([strip.value for strip in figure.strips])
-    spare = out.width - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
-    width = max(10, min(_WIDEST_STACK, spare))
-    for strip, value in zip(figure.strips, values, strict=True):
-        line = Text(f"{_INDENT}{_left(shorten(strip.label, across), across)}{_GAP}")
-        _append_marks(line, strip, width)
-        line.append(f"{_GAP}{value}")
-        out.line(line)
-    legend = "   ".join(f"{MARKS[index % len(MARKS)]} {kind}" for index, kind in enumerate(figure.kinds))
-    for text in (legend, figure.note):
-        for row in wrapped(text, out.width - len(_INDENT)) if text else []:
-            out.line(Text(_INDENT + row, style=_QUIET))
-    out.blank()
-
-
-def _append_marks(line: Text, strip: Strip, width: int) -> None:
-    cells = [" "] * width
-    at = {kind: round(position * (width - 1)) for kind, position in strip.marks}
-    if at:
-        for cell in range(min(at.values()), max(at.values()) + 1):
-            cells[cell] = "─"
-    kinds: dict[int, int] = {cell: kind for kind, cell in sorted(at.items())}
-    for kind, run in groupby(range(width), key=kinds.get):
-        run_of = list(run)
-        if kind is None:
-            line.append("".join(cells[cell] for cell in run_of), style=_QUIET)
-        else:
-            mark, style = MARKS[kind % len(MARKS)], LINE_COLOURS_ON_DARK[kind % len(LINE_COLOURS_ON_DARK)]
-            line.append(mark * len(run_of), style=style)
 
 
 def _print_listing(listing: Listing, out: Printer) -> None:

@@ -9,6 +9,8 @@ from chainmark.core import units
 from chainmark.core.comparison import ChartData, Comparison, Outcome
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict
+from chainmark.report.chart import Axis, Chart, Thinning
+from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.content import VERDICT_WORDS, Emphasis, Row, RowMaker
 from chainmark.report.document import GATE_MARKS, Document, document, prose
@@ -16,7 +18,6 @@ from chainmark.report.published_sheet import facts_table
 from chainmark.report.sheet import (
     Block,
     Column,
-    Figure,
     Remarks,
     Section,
     Sheet,
@@ -25,9 +26,8 @@ from chainmark.report.sheet import (
     TableRow,
     words,
 )
-from chainmark.report.version_charts import Axes, VersionLine, distribution_chart, hidden_points
 
-_PAPER = {"width": 560, "height": 230}
+_PAPER = (560, 230)
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 _UNBROKEN = "\u00a0"
 _PRINT_POINTS = 120  # of a line: more cannot be told apart on paper
@@ -191,7 +191,7 @@ def _remarks(report: Document) -> list[str]:
     return items
 
 
-def _figure(chart: ChartData, document_: SideBySide) -> Figure:
+def _figure(chart: ChartData, document_: SideBySide) -> Chart:
     unit = next(
         metric.unit
         for comparison in document_.comparisons
@@ -201,13 +201,9 @@ def _figure(chart: ChartData, document_: SideBySide) -> Figure:
     values = [value for line in chart.lines for value in line.x]
     scale = units.display_unit(unit, values)
     label = chart.x_label.removesuffix(f", {unit}")
-    positive = [value for value in values if value > 0.0]
-    wide = len(positive) == len(values) and bool(values) and max(values) / min(values) > _WIDE_RATIO
-    axes = Axes(
-        value=f"{label}, {scale.symbol}" if scale.symbol else label,
-        fraction=chart.y_label,
-        logarithmic=wide,
-        percent=True,
+    axes = DistributionAxes(
+        Axis(f"{label}, {scale.symbol}" if scale.symbol else label, log_beyond=_WIDE_RATIO),
+        Axis(chart.y_label, numbers="percent", domain=(0, 1)),
     )
     lines = [
         VersionLine(
@@ -219,27 +215,11 @@ def _figure(chart: ChartData, document_: SideBySide) -> Figure:
         )
         for line in chart.lines
     ]
-    notes = [chart.note] if chart.note else []
-    if hidden := sum(hidden_points(line, axes) for line in lines):
-        notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis")
-    thin = [_thinned(line) for line in lines]
-    labels = document_.labels
-    return Figure(
+    return Chart(
         id=chart.id,
         title=chart.title,
-        spec=distribution_chart(lines, axes, labels, interactive=True),
-        paper=[{**distribution_chart(thin, axes, labels, interactive=False), **_PAPER}],
-        note="; ".join(notes),
+        **distribution_layers(lines, axes, document_.labels),
+        note=chart.note,
+        paper=_PAPER,
+        thinning={"points": Thinning(_PRINT_POINTS, "label")},
     )
-
-
-def _thinned(line: VersionLine) -> VersionLine:
-    """Every so many points of a line, and its ends."""
-    size = len(line.values)
-    step = -(-size // _PRINT_POINTS)
-    kept = sorted({*range(0, size, max(step, 1)), *range(max(0, size - 5), size)})
-
-    def pick(values: Sequence[float]) -> list[float]:
-        return [values[index] for index in kept] if values else []
-
-    return VersionLine(line.label, pick(line.values), pick(line.fractions), pick(line.low), pick(line.high))

@@ -1,33 +1,21 @@
-"""The timeline of a story: a row a place, a mark a stage, a thin line from the first to the last.
-
-A specification refers to two data sets by name. A page that carries the story itself fills them from it in its script;
-``with_data`` does the same for paper and for pages of one story.
-"""
+"""The timeline of a story: a row a place, a mark a stage, a thin line from the first to the last."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from chainmark.core import units
 from chainmark.core.trail import Story
-from chainmark.report.model_charts import LINE_COLOURS
-from chainmark.report.sheet import Figure, Strip
-from chainmark.report.vega import Spec
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"
-SHAPES = (
-    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left",
-)  # fmt: skip
 _ROW_PX = 15
-_ROW_PX_ON_PAPER = 12
 _ROWS_ON_PAPER = 64  # what a page has room for
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 @dataclass(frozen=True)
-class Axis:
+class Times:
     """What the times of a story are shown in."""
 
     unit: units.DisplayUnit
@@ -43,12 +31,12 @@ class Axis:
         return f"{self.text(seconds)} {self.unit.symbol}"
 
 
-def axis_of(story: Story) -> Axis:
+def times_of(story: Story) -> Times:
     """One unit and one number of decimals for all times of a story."""
     told = [second for place in story.places for second in place.seconds if second is not None]
     unit = units.display_unit("s", told)
     decimals = min(3, units.decimals_for([unit.of(second) for second in told]))
-    return Axis(unit, decimals, f"{unit.symbol} after {story.base_label}")
+    return Times(unit, decimals, f"{unit.symbol} after {story.base_label}")
 
 
 def place_labels(story: Story) -> list[str]:
@@ -58,95 +46,11 @@ def place_labels(story: Story) -> list[str]:
     return [f"{place.place} · {place.role}" if place.role in lone else place.place for place in story.places]
 
 
-def timeline_spec(story: Story, *, interactive: bool, rows: Sequence[int] | None = None) -> Spec:
-    """The chart without its data.
-
-    Args:
-        story: gives the stages, the places and the unit.
-        interactive: adds tooltips, and zoom along the axis.
-        rows: the places to draw; None: all that are shown.
-    """
-    labels = place_labels(story)
-    shown = [labels[index] for index in (story.rows if rows is None else rows)]
-    y: Spec = {
-        "field": "place", "type": "nominal", "sort": shown, "title": None, "scale": {"domain": shown},
-        "axis": {"grid": True, "labelLimit": 190, "ticks": False, "labelOverlap": False},
-    }  # fmt: skip
-    x: Spec = {"type": "quantitative", "title": axis_of(story).title, "scale": {"domain": _domain(story), "nice": True}}
-    legend: Spec = {"title": None, "orient": "top", "symbolSize": 70, "columns": 8 if interactive else 4}
-    told = [story.stages[stage] for stage in told_stages(story)]
-    shown_legend = {**legend, "values": told, "labelLimit": 260} if told else None
-    stage: Spec = {"field": "stage", "type": "nominal", "legend": shown_legend}
-    cycle = [index % len(SHAPES) for index in range(len(story.stages))]
-    colour = {**stage, "scale": {"domain": story.stages}}
-    if len(story.stages) > len(LINE_COLOURS):
-        colour["scale"] = {"domain": story.stages, "range": [LINE_COLOURS[index] for index in cycle]}
-    shape = {**stage, "scale": {"domain": story.stages, "range": [SHAPES[index] for index in cycle]}}
-    marks: Spec = {
-        "data": {"name": MARKS_DATA},
-        "mark": {"type": "point", "filled": True, "size": 48, "opacity": 0.95, "clip": True},
-        "encoding": {"x": {**x, "field": "time"}, "y": y, "color": colour, "shape": shape},
-    }
-    if interactive:
-        marks["encoding"]["tooltip"] = _tips(story, axis_of(story))
-        select = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.ctrlKey || event.metaKey]"}
-        marks["params"] = [{"name": "zoom", "select": select, "bind": "scales"}]
-    return {
-        "$schema": _SCHEMA,
-        "description": f"{story.name}: when each {story.place_label} told each stage",
-        "height": max(60, (_ROW_PX if interactive else _ROW_PX_ON_PAPER) * len(shown)),
-        "layer": [
-            {
-                "data": {"values": [{"time": 0}]},
-                "mark": {"type": "rule", "color": "#888888", "strokeDash": [3, 3]},
-                "encoding": {"x": {**x, "field": "time"}},
-            },
-            {
-                "data": {"name": SPANS_DATA},
-                "mark": {"type": "rule", "color": "#888888", "strokeWidth": 1, "clip": True},
-                "encoding": {"x": {**x, "field": "first"}, "x2": {"field": "last"}, "y": y},
-            },
-            marks,
-        ],
-    }
-
-
-def _domain(story: Story) -> list[float]:
+def _domain(story: Story) -> tuple[float, float]:
     """From the base, or the first event if that was before it, to the last event."""
-    factor = axis_of(story).unit.factor
+    factor = times_of(story).unit.factor
     told = [second * factor for place in story.places for second in place.seconds if second is not None]
-    return [min([0.0, *told]), max([0.0, *told]) or 1.0]
-
-
-def _tips(story: Story, axis: Axis) -> list[Spec]:
-    pairs = [("place", story.place_label), ("stage", "stage"), ("time", axis.title), ("step", "after the stage before")]
-    tips: list[Spec] = [{"field": field, "title": title, "type": "nominal"} for field, title in pairs]
-    for tip in tips[2:]:
-        tip |= {"type": "quantitative", "format": f",.{axis.decimals}f"}
-    return [*tips, {"field": "log", "title": "log", "type": "nominal"}] if story.files else tips
-
-
-def with_data(spec: Spec, story: Story, rows: Sequence[int] | None = None) -> Spec:
-    """The chart with the story's times; the script of the report of a comparison does the same."""
-    labels, factor = place_labels(story), axis_of(story).unit.factor
-    marks: list[dict[str, Any]] = []
-    spans: list[dict[str, Any]] = []
-    for index in story.rows if rows is None else rows:
-        place = story.places[index]
-        told = [second * factor for second in place.seconds if second is not None]
-        if told:
-            spans.append({"place": labels[index], "first": min(told), "last": max(told)})
-        for stage, second in enumerate(place.seconds):
-            if second is None:
-                continue
-            mark = {"place": labels[index], "stage": story.stages[stage], "time": second * factor}
-            step = place.steps[stage]
-            if step is not None:
-                mark["step"] = step * factor
-            if where := log_place(story, index, stage):
-                mark["log"] = where
-            marks.append(mark)
-    return {**spec, "datasets": {MARKS_DATA: marks, SPANS_DATA: spans}}
+    return min([0.0, *told]), max([0.0, *told]) or 1.0
 
 
 def log_place(story: Story, place: int, stage: int) -> str:
@@ -158,41 +62,51 @@ def log_place(story: Story, place: int, stage: int) -> str:
     return f"line {line}" if file is None else f"{story.files[file]}:{line}"
 
 
-def timeline_figure(story: Story) -> Figure:
+def timeline_chart(story: Story) -> Chart:
     """The chart for every rendering; on paper a page of places at a time."""
-    shown = story.rows
-    pages = [shown[start : start + _ROWS_ON_PAPER] for start in range(0, len(shown), _ROWS_ON_PAPER)]
-    low, high = _domain(story)
-    axis = axis_of(story)
-    return Figure(
+    labels, axis = place_labels(story), times_of(story)
+    factor, shown = axis.unit.factor, story.rows
+    form = f",.{axis.decimals}f"
+    tips = [Tip(story.place_label, "place"), Tip("stage", "stage"), Tip(axis.title, "time", form),
+            Tip("after the stage before", "step", form)]  # fmt: skip
+    if story.files:
+        tips.append(Tip("log", "log"))
+    marks, spans = [], []
+    for index in shown:
+        place = story.places[index]
+        told = [second * factor for second in place.seconds if second is not None]
+        if told:
+            spans.append({"place": labels[index], "first": min(told), "last": max(told)})
+        for stage, second in enumerate(place.seconds):
+            if second is None:
+                continue
+            step = place.steps[stage]
+            marks.append(
+                {"place": labels[index], "stage": story.stages[stage], "time": second * factor,
+                 "step": None if step is None else step * factor, "log": log_place(story, index, stage) or None}
+            )  # fmt: skip
+    columns = columns_of(marks) or {"place": [], "stage": [], "time": [], "step": [], "log": []}
+    return Chart(
         id="timeline",
         title=f"Timeline, {axis.title}",
-        spec=with_data(timeline_spec(story, interactive=True), story),
-        paper=[
-            with_data(timeline_spec(story, interactive=False, rows=rows), story, rows) | {"width": 560}
-            for rows in pages
+        x=Axis(axis.title, domain=_domain(story)),
+        y=Axis(names=[labels[index] for index in shown]),
+        layers=[
+            Layer("interval", SPANS_DATA, x="first", x2="last", y="place", colour=QUIET, width=1),
+            Layer("points", MARKS_DATA, "time", "place", colour="stage", style="stage", size=48, tips=tips),
         ],
-        note=f"0 is {story.base_label}; {units.plural(len(shown), story.place_label)} in the order of “{_end(story)}”.",
+        data={MARKS_DATA: columns, SPANS_DATA: columns_of(spans)},
+        series={"stage": Series(story.stages, told=[story.stages[stage] for stage in told_stages(story)])},
+        limits=[Limit(0.0, along="x", colour=QUIET, dash=(3, 3))],
+        note=f"0 is {story.base_label}; {units.plural(len(shown), story.place_label)} in the order of "
+        f"“{story.stages[story.end]}”.",
         wide=True,
-        strips=_strips(story, low / axis.unit.factor, high / axis.unit.factor),
-        kinds=story.stages,
+        row=_ROW_PX,
+        zoom=True,
+        page_rows=_ROWS_ON_PAPER,
+        on_terminal=True,
+        beside={labels[index]: axis.text(story.places[index].seconds[story.end]) for index in shown},
     )
-
-
-def _end(story: Story) -> str:
-    return story.stages[story.end]
-
-
-def _strips(story: Story, low: float, high: float) -> list[Strip]:
-    axis = axis_of(story)
-    strips = []
-    labels = place_labels(story)
-    for index in story.rows:
-        label, place = labels[index], story.places[index]
-        told = [(stage, second) for stage, second in enumerate(place.seconds) if second is not None]
-        marks = [(stage, (second - low) / (high - low)) for stage, second in told]
-        strips.append(Strip(label, marks, axis.text(place.seconds[story.end])))
-    return strips
 
 
 def told_stages(story: Story) -> Sequence[int]:

@@ -9,7 +9,7 @@ from chainmark.core import units
 from chainmark.core.trail import Neighbour, Story, short_key
 from chainmark.core.verdict import Verdict, shown
 from chainmark.report.sheet import Block, Column, Listing, Section, Sheet, Table, TableCell, TableRow, one_line, words
-from chainmark.report.timeline import Axis, axis_of, timeline_figure, told_stages
+from chainmark.report.timeline import Times, timeline_chart, times_of, told_stages
 
 NOT_TOLD = "not told"
 _LONGEST = "max"
@@ -21,7 +21,7 @@ def trail_sheet(story: Story) -> Sheet:
     """Lay out a story."""
     listing: list[Block] = [_listing(story)] if story.log_lines else []
     sections = [
-        Section("whole", "What happened", [facts_table(story), timeline_figure(story)]),
+        Section("whole", "What happened", [facts_table(story), timeline_chart(story)]),
         Section("places", f"{story.place_label.capitalize()} by {story.place_label}", [places_table(story)]),
         Section("logs", "Where the logs say so", _log_tables(story)),
         Section("lines", "Lines of the logs", listing),
@@ -42,7 +42,7 @@ def trail_sheet(story: Story) -> Sheet:
 
 def sentence(story: Story) -> str:
     """How far it came: "block 3: adopted at 6 of 6 hosts; the last, node-3, 452.0 ms after slot start"."""
-    axis = axis_of(story)
+    axis = times_of(story)
     end = story.stages[story.end]
     reached = [(second, place.place) for place in story.places if (second := place.seconds[story.end]) is not None]
     everywhere = len(story.places) + len(story.absent)
@@ -68,7 +68,7 @@ def facts_table(story: Story) -> Table:
 
 def places_table(story: Story, id_: str = "places", *, sortable: bool = True) -> Table:
     """Every stage's time at every place, with the time since the stage before."""
-    axis = axis_of(story)
+    axis = times_of(story)
     stages = told_stages(story)
     has_roles = any(place.role for place in story.places)
     silent = {(item.stage, place) for item in story.untold for place in item.places}
@@ -91,7 +91,7 @@ def places_table(story: Story, id_: str = "places", *, sortable: bool = True) ->
     return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the stage before")
 
 
-def _time(story: Story, axis: Axis, index: int, stage: int, *, is_silent: bool) -> TableCell:
+def _time(story: Story, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
     place = story.places[index]
     second, step = place.seconds[stage], place.steps[stage]
     if second is None:

@@ -1,19 +1,395 @@
-"""Vega-Lite on paper: the look, and drawings that are the same bytes every time."""
+"""Charts as Vega-Lite: the one place that makes a specification, for a screen and for paper."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import vl_convert
 
+from chainmark.report.chart import (
+    PALETTES,
+    QUIET,
+    Axis,
+    Chart,
+    Layer,
+    Limit,
+    Numbers,
+    Place,
+    Series,
+    Tip,
+    paper_charts,
+    rows_of,
+)
+
 Spec = dict[str, Any]
+Along = Literal["x", "y"]
 
 VEGA_LITE_VERSION = "6.4"
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _INK = "#333333"
+_LONGEST_LABEL = 260  # pixels, in a legend
+_LONGEST_NAME = 190  # at an axis
+_ROW_ABOVE_PX = 13  # of a text above the plot
+_FADED = 0.06  # what is not chosen in the legend
+_MOST_DECADES = 5
+# How a name's row on paper is to one on a screen.
+_PAPER_ROW = 0.75
+_LEAST_ROW = 12
+_LEAST_HEIGHT = 60
+
+_TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
+_MARKS: dict[str, Spec] = {
+    "line": {"type": "line", "strokeWidth": 2},
+    "band": {"type": "area", "opacity": 0.18},
+    "points": {"type": "point", "filled": True, "size": 55, "opacity": 0.95},
+    "interval": {"type": "rule", "strokeWidth": 2},
+    "bar": {"type": "bar", "height": {"band": 0.8}},
+    "box": {"type": "rect"},
+    "text": _TEXT,
+    "tick": {"type": "tick", "thickness": 2, "size": 16},
+}  # fmt: skip
+# Expressions, since a format without its number of digits is given one, and then reads "1e+2".
+_AXES: dict[Numbers, Spec] = {
+    "figures": {"labelExpr": "format(datum.value, ',.6~g')"},
+    "percent": {"format": ".3~%"},
+    "signed": {"format": "+,.12~r"},
+    "signed percent": {"labelExpr": "datum.value ? format(datum.value, '+.3~%') : '0'"},
+    "quantiles": {"labelExpr": "'p' + format(datum.value * 100, '~g')"},
+    "answered": {"labelExpr": "format((1 - datum.value) * 100, '.6~g') + ' %'"},
+}
 
 
+def vega_lite(chart: Chart, *, interactive: bool) -> Spec:
+    """The specification of a chart, which refers to its data sets by name.
+
+    Args:
+        chart: what to draw.
+        interactive: adds what only a screen can do: the legend's toggles, zoom, what the pointer is told.
+    """
+    return _Drawing(chart, interactive=interactive).spec()
+
+
+def with_data(chart: Chart, *, interactive: bool) -> Spec:
+    """The same with its data in it."""
+    used = {layer.data for layer in chart.layers}
+    datasets = {name: rows_of(columns) for name, columns in chart.data.items() if name in used}
+    return vega_lite(chart, interactive=interactive) | {"datasets": datasets}
+
+
+def paper_specs(chart: Chart) -> list[Spec]:
+    """What is drawn on paper, each with its data and its size."""
+    return [_paper_spec(page) for page in paper_charts(chart)]
+
+
+def on_paper(chart: Chart, background: str = "transparent") -> tuple[list[str], str]:
+    """The drawings for paper as SVG, and their note."""
+    pages = paper_charts(chart)
+    colours = PALETTES[chart.palette].light
+    return [svg_of(_paper_spec(page) | {"background": background}, colours) for page in pages], pages[0].note
+
+
+def _paper_spec(page: Chart) -> Spec:
+    return with_data(page, interactive=False) | {"width": page.paper[0], "height": _paper_height(page)}
+
+
+def _paper_height(page: Chart) -> int:
+    return _height(page, max(_LEAST_ROW, round(_PAPER_ROW * page.row)), page.paper[1])
+
+
+def _height(chart: Chart, row: int, otherwise: int) -> int:
+    return max(_LEAST_HEIGHT, row * len(chart.y.names)) if chart.y.names else otherwise
+
+
+class _Drawing:
+    """Builds one specification."""
+
+    def __init__(self, chart: Chart, *, interactive: bool) -> None:
+        self.chart = chart
+        self.interactive = interactive
+        self.palette = PALETTES[chart.palette]
+        self.told = {column: series for column, series in chart.series.items() if len(series.labels) > 1}
+        drawn = [layer for layer in chart.layers if layer.mark in {"line", "points"}]
+        coloured = [layer for layer in drawn if layer.colour in self.told]
+        # What the legend turns on and off, and the layer that says so: a parameter may be declared once.
+        self.toggled = coloured[0].colour if interactive and coloured and not chart.y.names else ""
+        holders = [layer for layer in drawn if layer.colour == self.toggled] if self.toggled else drawn
+        self.holder = holders[-1] if holders else None
+
+    def spec(self) -> Spec:
+        """The whole."""
+        chart = self.chart
+        layers = [layer for limit in chart.limits for layer in self._limit(limit)]
+        for layer in chart.layers:
+            layers.append(self._layer(layer))
+            if layer.nearest and self.interactive:
+                layers.append(self._pointed_at(layer))
+        made: Spec = {
+            "$schema": _SCHEMA,
+            "description": f"{chart.title}: {chart.x.title} against {chart.y.title}",
+            "height": _height(chart, chart.row, chart.height),
+            "layer": layers,
+        }
+        if chart.caption:
+            made["title"] = {"text": chart.caption, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
+        if chart.choice and self.interactive:
+            options = list(dict.fromkeys(chart.column(chart.choice)))
+            bind = {"input": "select", "options": options, "name": "show "}
+            made["params"] = [{"name": "choice", "value": options[0], "bind": bind}]
+        return made
+
+    # ---- what stands where ------------------------------------------------------------------------------------------
+    def _place(self, along: Along, place: Place) -> Spec:
+        at: Spec = {"field": place} if isinstance(place, str) else {"datum": place}
+        axis = self.chart.x if along == "x" else self.chart.y
+        if axis.names:
+            kind = {"type": "nominal", "sort": list(axis.names), "scale": {"domain": list(axis.names)}}
+            upright = {"axis": {"grid": False, "labelAngle": 0}}
+            level = {"axis": {"grid": True, "labelLimit": _LONGEST_NAME, "ticks": False, "labelOverlap": False}}
+            return {**at, **kind, "title": axis.title or None, **(upright if along == "x" else level)}
+        scale, ticks = self._scale(axis, along)
+        look: Spec = {"labelOverlap": "greedy", **_AXES[axis.numbers]}
+        if ticks:
+            look["values"] = ticks
+        elif along == "y" or self.chart.y.names:
+            look["tickCount"] = 6
+        return {**at, "type": "quantitative", "title": axis.title or None, "scale": scale, "axis": look}
+
+    def _scale(self, axis: Axis, along: Along) -> tuple[Spec, list[float]]:
+        """Logarithmic where wide, with its ticks; with some room where all is at one place."""
+        rest: Spec = {"nice": axis.nice, **({"padding": axis.padding} if axis.padding else {})}
+        values = self.chart.values(along) if axis.domain is None or axis.log_beyond is not None else []
+        low, high = (min(values), max(values)) if values else (0.0, 0.0)
+        logarithmic = axis.log_beyond is not None and low > 0.0 and high / low > axis.log_beyond
+        if axis.domain is not None:
+            kind = {"type": "log"} if logarithmic else {}
+            return {**kind, "domain": list(axis.domain), "nice": False}, list(axis.ticks)
+        if logarithmic:
+            return {"type": "log", **rest, "nice": False}, list(axis.ticks) or _ticks(low, high)
+        if values and low == high and not axis.zero:
+            room = abs(low) * 0.1 or 1.0
+            return {"domain": [low - room, high + room], "zero": False, "nice": False}, list(axis.ticks)
+        return {"zero": axis.zero, **rest}, list(axis.ticks)
+
+    # ---- layers -----------------------------------------------------------------------------------------------------
+    def _layer(self, layer: Layer) -> Spec:
+        mark = self._mark(layer)
+        encoding = self._places(layer) | self._looks(layer, mark)
+        if layer.detail:
+            encoding["detail"] = {"field": layer.detail, "type": "nominal"}
+        if layer.order:
+            encoding["order"] = {"field": layer.order, "type": "quantitative"}
+        if layer.mark == "text":
+            encoding["text"] = {"value": layer.words} if layer.words else {"field": layer.text, "type": "nominal"}
+        if layer.tips and self.interactive and not layer.nearest:
+            encoding["tooltip"] = {"value": {"expr": _told(layer.tips)}}
+        made: Spec = {"data": {"name": layer.data}, "mark": mark, "encoding": encoding}
+        if transform := self._transform(layer):
+            made["transform"] = transform
+        if layer is self.holder and (params := self._params()):
+            made["params"] = params
+        return made
+
+    def _places(self, layer: Layer) -> Spec:
+        encoding: Spec = {}
+        ends: tuple[tuple[Along, Place, Place], ...] = (("x", layer.x, layer.x2), ("y", layer.y, layer.y2))
+        for along, place, end in ends:
+            if place is not None:
+                encoding[along] = self._place(along, place)
+            if end is not None:
+                encoding[f"{along}2"] = {"field" if isinstance(end, str) else "datum": end}
+        if isinstance(layer.above, str):
+            encoding["y"] = {"field": "above", "type": "quantitative", "scale": None, "axis": None}
+        elif layer.above is not None:
+            encoding["y"] = {"value": -2 - _ROW_ABOVE_PX * layer.above}
+        if layer.offset:
+            series = self.chart.series.get(layer.offset)
+            scale = {"scale": {"domain": list(series.labels)}} if series else {"sort": None}
+            channel = "yOffset" if self.chart.y.names else "xOffset"
+            encoding[channel] = {"field": layer.offset, "type": "nominal", **scale}
+        return encoding
+
+    def _transform(self, layer: Layer) -> list[Spec]:
+        found: list[Spec] = []
+        choice = self.chart.choice
+        if choice and self.interactive and choice in self.chart.data[layer.data]:
+            found.append({"filter": f"datum[{json.dumps(choice)}] === choice"})
+        if isinstance(layer.above, str):
+            found.append({"calculate": f"-2 - {_ROW_ABOVE_PX} * datum[{json.dumps(layer.above)}]", "as": "above"})
+        return found
+
+    def _mark(self, layer: Layer) -> Spec:
+        mark = dict(_MARKS[layer.mark])
+        own = {"size": layer.size, "strokeWidth": layer.width, "opacity": layer.opacity}
+        mark |= {name: value for name, value in own.items() if value is not None}
+        if layer.mark == "bar" and layer.size is not None:
+            mark["height"] = {"band": mark.pop("size")}
+        if layer.mark == "band" and layer.x2 is not None:
+            mark["orient"] = "horizontal"
+        if layer.hollow:
+            mark |= {"filled": False, "opacity": 1}
+        if layer.dash:
+            mark["strokeDash"] = list(layer.dash)
+        if layer.mark == "text":
+            mark |= {"align": layer.align, "dx": layer.nudge[0], "dy": layer.nudge[1]}
+            if layer.above is not None:
+                mark["baseline"] = "bottom"
+            elif layer.size is not None:
+                mark["fontSize"] = mark.pop("size")
+        elif self.chart.zoom:
+            mark["clip"] = True
+        return mark
+
+    def _looks(self, layer: Layer, mark: Spec) -> Spec:
+        """Colour, dash or shape, and how it fades; what is the same for all marks goes into ``mark``."""
+        looks: Spec = {}
+        if layer.colour in self.chart.series:
+            looks["color"] = self._by(layer.colour, "colour")
+        elif layer.colour:
+            mark["color"] = layer.colour
+        if layer.ink:
+            looks["color"] = {"field": layer.ink, "type": "nominal", "scale": None}
+        if layer.style in self.chart.series:
+            channel = "strokeDash" if layer.mark == "line" else "shape"
+            looks[channel] = self._by(layer.style, channel)
+        elif layer.style:
+            mark["shape"] = layer.style
+        if self.toggled and layer.colour == self.toggled:
+            shown = mark.pop("opacity", 1)
+            looks["opacity"] = {"condition": {"param": "shown", "value": shown, "empty": True}, "value": _FADED}
+        return looks
+
+    def _by(self, column: str, channel: str) -> Spec:
+        series = self.chart.series[column]
+        scale: Spec = {"domain": list(series.labels)}
+        cycle: Sequence[Any] = {
+            "colour": series.colours,
+            "strokeDash": self.palette.dashes,
+            "shape": series.shapes or self.palette.shapes,
+        }[channel]
+        if cycle:
+            scale["range"] = [cycle[index % len(cycle)] for index in range(len(series.labels))]
+        return {"field": column, "type": "nominal", "scale": scale, "legend": self._legend(column, series, channel)}
+
+    def _legend(self, column: str, series: Series, channel: str) -> Spec | None:
+        if column not in self.told or (series.told is not None and not series.told):
+            return None
+        by_shape = any(layer.style == column and layer.mark == "points" for layer in self.chart.layers)
+        if channel == "strokeDash" and by_shape:
+            return None  # the shapes say it
+        legend: Spec = {
+            "title": None, "orient": "top", "labelLimit": _LONGEST_LABEL, "columns": 4 if self.interactive else 3,
+            "symbolOpacity": 1,
+        }  # fmt: skip
+        above = [row for layer in self.chart.layers if isinstance(layer.above, str)
+                 for row in self.chart.column(layer.above, layer.data)]  # fmt: skip
+        if above:
+            legend["offset"] = 8 + _ROW_ABOVE_PX * (max(above) + 1)
+        if series.told is not None:
+            legend["values"] = list(series.told)
+        marks = {layer.mark for layer in self.chart.layers if column in {layer.colour, layer.style}}
+        if by_shape:
+            fill = {} if self._coloured(column) else {"symbolFillColor": QUIET, "symbolStrokeWidth": 0}
+            return {**legend, "symbolSize": 70, **fill}
+        if "line" in marks:
+            return {**legend, "symbolType": "stroke", "symbolStrokeWidth": 2, "symbolSize": 400,
+                    "symbolFillColor": "transparent"}  # fmt: skip
+        return {**legend, "symbolType": "square" if marks & {"bar", "box"} else "circle", "symbolSize": 100}
+
+    def _coloured(self, column: str) -> bool:
+        return any(layer.colour == column for layer in self.chart.layers)
+
+    # ---- what only a screen can do ----------------------------------------------------------------------------------
+    def _params(self) -> list[Spec]:
+        params: list[Spec] = []
+        if self.toggled:
+            select = {"type": "point", "fields": [self.toggled]}
+            params.append({"name": "shown", "select": select, "bind": "legend"})
+        if self.interactive and self.chart.zoom:
+            # Plain scrolling must scroll the page, so zooming asks for the key with which browsers zoom.
+            zoom: Spec = {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"}
+            if self.chart.y.names:
+                zoom["encodings"] = ["x"]
+            params.append({"name": "zoom", "select": zoom, "bind": "scales"})
+        return params
+
+    def _pointed_at(self, layer: Layer) -> Spec:
+        """The point nearest to the pointer, and what it says."""
+        select = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
+        encoding = {"x": self._place("x", layer.x), "y": self._place("y", layer.y)}
+        if layer.colour in self.chart.series:
+            encoding["color"] = self._by(layer.colour, "colour")
+        encoding["opacity"] = {"condition": {"param": "hover", "value": 1, "empty": False}, "value": 0}
+        encoding["tooltip"] = {"value": {"expr": _told(layer.tips)}}
+        mark = {"type": "point", "filled": True, "size": 50, **({"clip": True} if self.chart.zoom else {})}
+        params = [{"name": "hover", "select": select}]
+        return {"data": {"name": layer.data}, "mark": mark, "params": params, "encoding": encoding}
+
+    # ---- limits -----------------------------------------------------------------------------------------------------
+    def _limit(self, limit: Limit) -> list[Spec]:
+        data: Spec = {"values": [{}]}
+        at: Spec = {limit.along: self._place(limit.along, limit.value)}
+        clip = {"clip": True} if self.chart.zoom else {}
+        if limit.until is not None:
+            zone = {"type": "rect", "color": limit.colour, "opacity": 0.12, "tooltip": None, **clip}
+            return [{"data": data, "mark": zone, "encoding": {**at, f"{limit.along}2": {"datum": limit.until}}}]
+        mark: Spec = {
+            "type": "rule",
+            "strokeWidth": 1.5 if limit.dash else 1,
+            "color": limit.colour,
+            "tooltip": None,
+            **clip,
+        }
+        if limit.dash:
+            mark["strokeDash"] = list(limit.dash)
+        layers: list[Spec] = [{"data": data, "mark": mark, "encoding": at}]
+        if limit.name:
+            layers.append({"data": data, **_name_of(limit, at)})
+        return layers
+
+
+def _name_of(limit: Limit, at: Spec) -> Spec:
+    text = {"text": {"value": limit.name}}
+    if limit.along == "x":
+        mark = {**_TEXT, "color": limit.colour, "dx": -4, "dy": -8, "align": "right"}
+        return {"mark": mark, "encoding": {**at, "y": {"value": "height"}, **text}}
+    beside: Spec = {"dx": -4, "dy": 10, "align": "right"} if limit.at_end else {"dy": -6, "align": "left"}
+    place = {"value": "width" if limit.at_end else 4}
+    return {"mark": {**_TEXT, "color": limit.colour, **beside}, "encoding": {**at, "x": place, **text}}
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, … or, of many decades, the decades alone."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if len(decades) <= _MOST_DECADES else (1,)
+    found = [step * 10.0**decade for decade in decades for step in steps]
+    return [tick for tick in found if low <= tick <= high]
+
+
+def _told(tips: Sequence[Tip]) -> str:
+    """What the pointer is told, as an expression.
+
+    Written out, because the nearest point's own row lies one level deeper than a dot's, and Vega-Lite 6.4 looks
+    for names at one level and for figures at the other.
+    """
+    return "{" + ", ".join(f"{json.dumps(tip.title)}: {_tip(tip)}" for tip in tips) + "}"
+
+
+def _tip(tip: Tip) -> str:
+    form = json.dumps(re.sub(r"g$", "~g", tip.figures))
+
+    def value(column: str) -> str:
+        field = f"(datum.datum || datum)[{json.dumps(column)}]"
+        return f"format({field}, {form})" if tip.figures else field
+
+    end = f" + ' … ' + {value(tip.until)}" if tip.until else ""
+    return f"isValid((datum.datum || datum)[{json.dumps(tip.column)}]) ? {value(tip.column)}{end} : ''"
+
+
+# ---- paper ----------------------------------------------------------------------------------------------------------
 def _print_config(colours: Sequence[str]) -> Spec:
     """The look on white paper."""
     font = "Libertinus Serif"

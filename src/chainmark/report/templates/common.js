@@ -1,6 +1,6 @@
 "use strict";
 // What every report's page does: charts drawn when they come into view, tables sorted, the data given back.
-const chainmark = (() => {
+(() => {
   document.documentElement.classList.add("js"); // without a script every row is open and readable
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -18,20 +18,58 @@ const chainmark = (() => {
     };
   }
 
-  // Draw `spec` into `place`. The interpreter instead of compiled expressions: the page allows itself no eval.
-  async function embed(place, spec, colours, renderer) {
-    const options = {
-      actions: false, ast: true, config: look(colours), tooltip: { theme: dark.matches ? "dark" : "light" }, renderer,
-    };
+  // Text that lies in the page as gzip in base64.
+  async function unpacked(id) {
+    if (typeof DecompressionStream === "undefined") {
+      throw new Error("this browser cannot unpack data (no DecompressionStream); one of 2023 or later can");
+    }
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
+  // The charts and the library that draws them, when the first one comes into view.
+  let loading = null;
+  async function load() {
+    const [charts, library] = await Promise.all([unpacked("chart-data"), unpacked("vega")]);
+    const script = document.createElement("script");
+    script.textContent = library;
+    document.head.append(script);
+    return JSON.parse(charts);
+  }
+
+  // Columns as rows; texts are places in a list.
+  function rowsOf(columns) {
+    const names = Object.keys(columns);
+    const read = names.map((name) => {
+      const column = columns[name];
+      return Array.isArray(column) ? column : column.at.map((place) => column.labels[place]);
+    });
+    return (read[0] ?? []).map((_, row) => Object.fromEntries(names.map((name, at) => [name, read[at][row]])));
+  }
+
+  // As many columns in a legend as there is room for.
+  function fitted(spec, width) {
+    const columns = Math.max(1, Math.min(6, Math.floor(width / 240)));
+    return JSON.parse(JSON.stringify(spec), (key, value) => (key === "columns" ? columns : value));
+  }
+
+  // The interpreter instead of compiled expressions: the page allows itself no eval.
+  async function draw(place) {
     try {
-      await window.vegaEmbed(place, spec, options);
+      const all = await (loading ??= load());
+      const { spec, data, palette, renderer } = all.charts[place.dataset.chart];
+      const datasets = Object.fromEntries(Object.entries(data).map(([name, columns]) => [name, rowsOf(columns)]));
+      const config = look(all.palettes[palette]);
+      const tooltip = { theme: dark.matches ? "dark" : "light" };
+      await window.vegaEmbed(place, { ...fitted(spec, place.clientWidth), width: "container", datasets },
+                             { actions: false, ast: true, config, tooltip, renderer });
     } catch (error) {
       place.textContent = `This chart could not be drawn: ${error.message}`;
     }
     place.dataset.drawn = "yes";
   }
 
-  function drawWhenSeen(draw) {
+  function drawWhenSeen() {
     const places = [...document.querySelectorAll(".plot")];
     const seen = new IntersectionObserver((entries) => {
       for (const entry of entries) {
@@ -86,16 +124,20 @@ const chainmark = (() => {
     });
   });
 
-  function offerDownload(id, name) {
-    document.getElementById("download").addEventListener("click", () => {
-      const blob = new Blob([document.getElementById(id).textContent], { type: "application/json" });
+  // The document that the page was made from; its button names the file.
+  const button = document.getElementById("download");
+  button.addEventListener("click", async () => {
+    try {
+      const blob = new Blob([await unpacked("source-data")], { type: "application/json" });
       const link = document.createElement("a");
       link.href = URL.createObjectURL(blob);
-      link.download = name;
+      link.download = button.dataset.name;
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    });
-  }
+    } catch (error) {
+      button.after(` ${error.message}`);
+    }
+  });
 
-  return { drawWhenSeen, embed, offerDownload };
+  drawWhenSeen();
 })();

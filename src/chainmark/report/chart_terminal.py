@@ -1,0 +1,249 @@
+"""A chart in characters, from the same columns: rows of marks where one axis has few places, else a small plot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from chainmark.core import units
+from chainmark.report.chart import PALETTES, Axis, Chart, Layer
+from chainmark.report.lines import Printer, shorten, wrapped
+
+MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
+LIMIT = "│"
+_MOST_ROWS = 64  # of marks: more are a cloud
+_PLOT_ROWS = 12
+_WIDEST = 76
+_WIDEST_NAME = 0.42  # of the terminal
+_INDENT, _GAP = "  ", "  "
+_QUIET = "bright_black"
+
+Along = Literal["x", "y"]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One row. ``marks`` pair a kind with its place on the axis, from 0 to 1; ``limits`` and ``ends`` are places."""
+
+    label: str
+    marks: list[tuple[int, float]]
+    value: str = ""
+    limits: Sequence[float] = ()
+    ends: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """One series' marks: where they are along both axes."""
+
+    kind: int
+    x: list[Any]
+    y: list[Any]
+
+
+def print_chart(chart: Chart, out: Printer) -> None:
+    """Rows of marks, or a plot; where two marks meet, the later kind is seen: it is drawn last on a screen as well."""
+    marks = _marks(chart)
+    rows_along = _rows_along(chart, marks)
+    lines = _plot(chart, marks, out.width) if rows_along is None else _rows(chart, strips_of(chart), out.width)
+    if not lines:
+        return
+    out.line(Text(shorten(chart.title, out.width), style="bold"))
+    for line in lines:
+        out.line(line)
+    for text in (_key(chart, rows_along), chart.note):
+        for row in wrapped(text, out.width - len(_INDENT)) if text else []:
+            out.line(Text(_INDENT + row, style=_QUIET))
+    out.blank()
+
+
+def strips_of(chart: Chart) -> list[Strip]:
+    """A row for each name, or each value of an axis that has few of them; none where the chart is a plot."""
+    marks = _marks(chart)
+    along = _rows_along(chart, marks)
+    if along is None:
+        return []
+    names = _names(chart, marks, along)
+    across: Along = "x" if along == "y" else "y"
+    axis = chart.x if across == "x" else chart.y
+    place = _placing(axis, _figures(chart, marks, across))
+    found: dict[Any, list[tuple[int, float]]] = {name: [] for name in names}
+    for one in marks:
+        heads, values = (one.y, one.x) if along == "y" else (one.x, one.y)
+        for name, value in zip(heads, values, strict=True):
+            if name in found and value is not None:
+                found[name].append((one.kind, place(value)))
+    limits = [place(limit.value) for limit in chart.limits if limit.along == across and limit.name]
+    ends = _ends(chart, across)
+    return [
+        Strip(_words(name), found[name], chart.beside.get(name, ""), limits, [place(end) for end in ends.get(name, ())])
+        for name in names
+        if found[name] or along == "y"
+    ]
+
+
+def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
+    """The intervals' ends, by the row in which they lie."""
+    found: dict[Any, list[float]] = {}
+    for layer in chart.layers:
+        begin, end, head = (layer.x, layer.x2, layer.y) if across == "x" else (layer.y, layer.y2, layer.x)
+        if layer.mark == "interval" and isinstance(begin, str) and isinstance(end, str) and isinstance(head, str):
+            columns = chart.data[layer.data]
+            for name, *both in zip(*(columns.get(one, ()) for one in (head, begin, end)), strict=True):
+                found.setdefault(name, []).extend(value for value in both if value is not None)
+    return found
+
+
+def _marks(chart: Chart) -> list[_Marks]:
+    """The points, by the series that tells them apart; the lines where there are no points."""
+    layers = [layer for layer in chart.layers if layer.mark == "points" and _is_placed(layer)]
+    layers = layers or [layer for layer in chart.layers if layer.mark == "line" and _is_placed(layer)]
+    found: list[_Marks] = []
+    for layer in layers:
+        columns = chart.data[layer.data]
+        x, y = list(columns.get(str(layer.x), ())), list(columns.get(str(layer.y), ()))
+        if layer.colour not in chart.series:
+            found.append(_Marks(len(_labels(chart)), x, y))
+            continue
+        told = columns.get(layer.colour, ())
+        for kind, label in enumerate(_labels(chart)):
+            own = [place for place, one in enumerate(told) if one == label]
+            if own:
+                found.append(_Marks(kind, [x[place] for place in own], [y[place] for place in own]))
+    return found
+
+
+def _is_placed(layer: Layer) -> bool:
+    return isinstance(layer.x, str) and isinstance(layer.y, str)
+
+
+def _labels(chart: Chart) -> Sequence[str]:
+    column = next((layer.colour for layer in reversed(chart.layers)
+                   if layer.mark in {"points", "line"} and layer.colour in chart.series), "")  # fmt: skip
+    return chart.series[column].labels if column else []
+
+
+def _rows_along(chart: Chart, marks: Sequence[_Marks]) -> Along | None:
+    if chart.y.names:
+        return "y"
+    if chart.x.names or (
+        any(layer.mark == "points" for layer in chart.layers)
+        and len({value for one in marks for value in one.x}) <= _MOST_ROWS
+    ):
+        return "x"
+    return None
+
+
+def _names(chart: Chart, marks: Sequence[_Marks], along: Along) -> list[Any]:
+    axis = chart.y if along == "y" else chart.x
+    return list(axis.names) or sorted({value for one in marks for value in one.x})
+
+
+def _words(name: Any) -> str:
+    return name if isinstance(name, str) else f"{name:,.6g}"
+
+
+def _figures(chart: Chart, marks: Sequence[_Marks], across: Along) -> list[float]:
+    values = [value for one in marks for value in (one.x if across == "x" else one.y)]
+    values += [end for ends in _ends(chart, across).values() for end in ends]
+    values += [limit.value for limit in chart.limits if limit.along == across and limit.name]
+    return [float(value) for value in values if value is not None and math.isfinite(value)]
+
+
+def _placing(axis: Axis, values: Sequence[float]) -> Callable[[float], float]:
+    """Where a value stands on an axis, from 0 to 1."""
+    low, high = axis.domain or (min(values, default=0.0), max(values, default=1.0))
+    if axis.zero and low > 0.0:
+        low = 0.0
+    positive = min(values, default=0.0)
+    if axis.domain is None and axis.log_beyond is not None and positive > 0.0 and high / positive > axis.log_beyond:
+        span = math.log(high / positive)
+        return lambda value: math.log(value / positive) / span if value > 0.0 else 0.0
+    width = high - low
+    return lambda value: min(1.0, max(0.0, (value - low) / width)) if width else 0.0
+
+
+def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
+    if not strips:
+        return []
+    across = min(max(cell_len(strip.label) for strip in strips), int(room * _WIDEST_NAME))
+    values = units.align_on_point([strip.value for strip in strips])
+    spare = room - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
+    width = max(10, min(_WIDEST, spare))
+    lines = []
+    for strip, value in zip(strips, values, strict=True):
+        label = shorten(strip.label, across)
+        line = Text(f"{_INDENT}{label}{' ' * (across - cell_len(label))}{_GAP}")
+        cells: list[int | str] = [" "] * width
+        at = sorted((kind, round(position * (width - 1))) for kind, position in strip.marks)
+        reached = [*(cell for _, cell in at), *(round(position * (width - 1)) for position in strip.ends)]
+        if reached:
+            begin, end = min(reached), max(reached)
+            cells[begin : end + 1] = ["─"] * (end + 1 - begin)
+        for position in strip.limits:
+            cells[round(position * (width - 1))] = LIMIT
+        for kind, cell in at:
+            cells[cell] = kind
+        _append(line, cells, chart)
+        line.append(f"{_GAP}{value}")
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def _append(line: Text, cells: Iterable[int | str], chart: Chart) -> None:
+    colours = PALETTES[chart.palette].dark
+    for cell, run in groupby(cells):
+        count = len(list(run))
+        if isinstance(cell, str):
+            line.append(cell * count, style=_QUIET)
+        else:
+            line.append(MARKS[cell % len(MARKS)] * count, style=colours[cell % len(colours)])
+
+
+def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
+    """Both axes of figures: marks on a grid, the ends of the axes beside and below it."""
+    xs, ys = _figures(chart, marks, "x"), _figures(chart, marks, "y")
+    if not xs or not ys:
+        return []
+    ends = {"x": chart.x.domain or (min(xs), max(xs)), "y": chart.y.domain or (min(ys), max(ys))}
+    left = [f"{value:.3g}" for value in (ends["y"][1], ends["y"][0])]
+    margin = max(map(len, left))
+    width = max(10, min(_WIDEST, room - len(_INDENT) - margin - 2))
+    grid: list[list[int | str]] = [[" "] * width for _ in range(_PLOT_ROWS)]
+    x_place, y_place = _placing(chart.x, xs), _placing(chart.y, ys)
+    for one in marks:
+        for x, y in zip(one.x, one.y, strict=True):
+            if x is not None and y is not None and math.isfinite(x) and math.isfinite(y):
+                row = _PLOT_ROWS - 1 - round(y_place(y) * (_PLOT_ROWS - 1))
+                grid[row][round(x_place(x) * (width - 1))] = one.kind
+    lines = []
+    for place, cells in enumerate(grid):
+        end = left[0] if place == 0 else left[1] if place == _PLOT_ROWS - 1 else ""
+        line = Text(f"{_INDENT}{end:>{margin}} ", style=_QUIET)
+        line.append(LIMIT, style=_QUIET)
+        _append(line, cells, chart)
+        line.rstrip()
+        lines.append(line)
+    first, last = (f"{value:.4g}" for value in ends["x"])
+    title = shorten(chart.x.title, max(4, width - len(first) - len(last) - 2))
+    spare = max(2, width - len(first) - len(last) - cell_len(title))
+    between = " " * (spare // 2) + title + " " * (spare - spare // 2)
+    lines.append(Text(f"{_INDENT}{' ' * (margin + 2)}{first}{between}{last}", style=_QUIET))
+    return lines
+
+
+def _key(chart: Chart, along: Along | None) -> str:
+    """What the marks mean."""
+    labels = _labels(chart)
+    told = [f"{MARKS[kind % len(MARKS)]} {label}" for kind, label in enumerate(labels)]
+    across = "x" if along == "y" else "y"
+    if along is not None:
+        told += [f"{LIMIT} {limit.name}" for limit in chart.limits if limit.along == across and limit.name]
+    return "   ".join(told)
