@@ -14,14 +14,15 @@ from rich.console import Console
 from chainmark.core.comparison import Breakdown, Comparison, Scale, Tail, TailSample
 from chainmark.core.trail import Story
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.breakdown_parts import breakdown_drawings, breakdown_groups, capped, outlier_sentences
+from chainmark.report.breakdown_parts import breakdown_charts, breakdown_groups, capped, outlier_sentences
 from chainmark.report.document import comparison_json
-from chainmark.report.followed import life_drawings, tail_rows
-from chainmark.report.timeline import timeline_spec
+from chainmark.report.followed import tail_rows
+from chainmark.report.timeline import MARKS_DATA, timeline_chart
 from chainmark.store.runs import Store
 from chainmark.store.stories import Follower
 
 from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.pages import drawn_rows
 from tests.unit.report.samples import sample
 from tests.unit.report.test_renderings import pdf_text
 from tests.unit.store.trail_runs import Lives, key_of, sealed
@@ -83,7 +84,7 @@ def test_every_link_of_the_page_leads_somewhere(comparison: Comparison) -> None:
     assert {"life-0", "life-1"} <= set(targets)
     for target in targets:
         assert f'id="{target}"' in page
-    identifiers = re.findall(r'\bid="([^"]+)"', page.split('<script type="application/json"', 1)[0])
+    identifiers = re.findall(r'\bid="([^"]+)"', page.split('<script type="application/gzip"', 1)[0])
     assert len(identifiers) == len(set(identifiers))
 
 
@@ -102,20 +103,19 @@ def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: 
     assert stories[1].command in life
     for place in stories[1].places:
         assert f">{place.place}</th>" in life
-    # Each time stands once, in the embedded comparison; the drawing holds none of them.
-    for drawing in life_drawings(comparison).values():
-        assert "datasets" not in drawing["spec"]
-        assert drawing["spec"] == timeline_spec(stories[drawing["index"]], interactive=True)
+    for index, story in enumerate(stories):
+        rows = drawn_rows(page, f"life-{index}", MARKS_DATA)
+        assert [row["time"] for row in rows] == pytest.approx(timeline_chart(story).column("time", MARKS_DATA))
 
 
 def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
     """The script must find in the comparison what the drawings name."""
     page = render_html(comparison).replace("<details", "<details open")
     drawn = page_without_complaints(page, tmp_path)
-    life = drawn.split('data-life="life-0"')[1].split("<table")[0]
+    life = drawn.split('data-chart="life-0"')[1].split("<table")[0]
     marks = sum(second is not None for place in comparison.stories[0].places for second in place.seconds)
     assert life.count('aria-roledescription="point"') == marks
-    dots = drawn.split('data-breakdown="by-host-rss_bytes"')[1].split("</details>")[0]
+    dots = drawn.split('data-chart="by-host-rss_bytes"')[1].split("</details>")[0]
     assert dots.count('aria-roledescription="point"') == 9  # one side of one host has none
 
 
@@ -144,7 +144,7 @@ def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comp
     assert [row.cells[0].text for row in part.table.rows] == ["odd", "a", "b", "c", "d"]
     assert part.standing_out == "1 stands out"
     assert "3 more" in part.note
-    order = breakdown_drawings(comparison)["by-host-rss_bytes"]["spec"]["layer"][1]["encoding"]["y"]["sort"]
+    order = breakdown_charts(comparison)[0].y.names
     assert order == ["odd", "d", "c", "b", "a"]
 
 

@@ -24,11 +24,12 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.load_verdict import rulings, verdict
 from chainmark.core.manifest import Fact, Subject
+from chainmark.report.chart import Chart, rows_of
 from chainmark.report.load_sheet import load_sheet
 from chainmark.report.load_text import estimable
 from chainmark.report.render import render_html, render_junit, render_markdown, render_pdf, render_terminal
-from chainmark.report.sheet import Figure, Remarks, Sheet, Table, TableRow
-from chainmark.report.vega import svg_of
+from chainmark.report.sheet import Remarks, Sheet, Table, TableRow
+from chainmark.report.vega import paper_specs, svg_of, with_data
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.load_samples import (
@@ -51,9 +52,9 @@ def tables(sheet: Sheet) -> dict[str, Table]:
     return {block.id: block for block in sheet.blocks() if isinstance(block, Table)}
 
 
-def figures(sheet: Sheet) -> dict[str, Figure]:
+def figures(sheet: Sheet) -> dict[str, Chart]:
     """By their ids."""
-    return {block.id: block for block in sheet.blocks() if isinstance(block, Figure)}
+    return {block.id: block for block in sheet.blocks() if isinstance(block, Chart)}
 
 
 def texts(row: TableRow) -> list[str]:
@@ -205,8 +206,7 @@ def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
 def test_a_burst_of_errors_stands_in_one_second_of_the_time_line() -> None:
     """150 at once is a full pool, not a slow server; the counts add up to the steps' own."""
     made = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
-    layers = figures(load_sheet(made))["errors-clients-block-0"].spec["layer"]
-    rows = layers[-1]["data"]["values"]
+    rows = rows_of(figures(load_sheet(made))["errors-clients-block-0"].data["points"])
     assert [(row["kind"], row["count"]) for row in rows] == [("status", 150), ("timeout", 3)]
     assert len({row["second"] for row in rows}) == 1
     assert sum(row["count"] for row in rows) == sum(one.failed for one in made.targets[0].endpoints[0].steps)
@@ -219,7 +219,7 @@ def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
                         max_s=0.3) for n in range(5000)]  # fmt: skip
     made = report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=[one], seconds=rows)]))
     figure = figures(load_sheet(made))["errors-clients-block-0"]
-    values = figure.spec["layer"][-1]["data"]["values"]
+    values = rows_of(figure.data["points"])
     assert len(values) <= 400
     assert sum(row["count"] for row in values) == 5000
     assert "Each point stands for 13 seconds" in figure.note
@@ -229,7 +229,7 @@ def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:
     """Those two are what the answer stands on; the others are said to be elsewhere."""
     figure = figures(load_sheet(report(target(endpoints=[endpoint("/block", 64, rate=False)]))))
     one = figure["distribution-clients-block-0"]
-    labels = {row["label"] for row in one.spec["data"]["values"]}
+    labels = set(one.column("label"))
     assert {"64 clients (capacity)", "72 clients (first fail)"} <= labels
     assert len(labels) == 6
     assert "6 of 13 steps are drawn" in one.note
@@ -364,7 +364,7 @@ def test_no_valid_document_breaks_a_rendering(made: LoadReport) -> None:
 def test_no_valid_document_breaks_paper(made: LoadReport) -> None:
     """Every chart can be drawn and every page set."""
     for figure in figures(load_sheet(made)).values():
-        for spec in [figure.spec, *figure.paper]:
+        for spec in [with_data(figure, interactive=True), *paper_specs(figure)]:
             assert svg_of(spec, ["#000000"]).startswith("<svg")
     assert render_pdf(made).startswith(b"%PDF")
 

@@ -9,10 +9,12 @@ from rich.console import Console
 
 from chainmark.compare.joined import compare_published
 from chainmark.core.published import PublishedReport, PublishedRow, ReportStyle
+from chainmark.report.chart import Chart
 from chainmark.report.published_sheet import published_sheet
 from chainmark.report.published_text import worded
 from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.sheet import Definitions, Figure, Table
+from chainmark.report.sheet import Definitions, Table
+from chainmark.report.vega import vega_lite
 
 from tests.unit.compare.printed_reports import printed_report, printed_row
 from tests.unit.compare.published_runs import run
@@ -85,12 +87,12 @@ def test_a_row_whose_width_nobody_knows_is_decided_only_where_any_width_is() -> 
 def test_figures_are_numbered_and_the_dictionary_is_whole(made: PublishedReport) -> None:
     """All versions in one plot, the value along the axis that the style has it on."""
     blocks = published_sheet(made).blocks()
-    figures = [block for block in blocks if isinstance(block, Figure)]
+    figures = [block for block in blocks if isinstance(block, Chart)]
     assert [figure.title for figure in figures] == ["Figure 1: Kernel RSS", "Figure 2: Spread"]
-    line = next(layer for layer in figures[1].spec["layer"] if layer["mark"]["type"] == "line")
+    line = next(layer for layer in vega_lite(figures[1], interactive=True)["layer"] if layer["mark"]["type"] == "line")
     assert line["encoding"]["x"]["field"] == "value"
     assert line["encoding"]["color"]["scale"]["domain"] == ["1.0", "1.1", "1.2"]
-    assert {point["label"] for point in figures[1].spec["data"]["values"]} == {"1.0", "1.1", "1.2"}
+    assert set(figures[1].column("label")) == {"1.0", "1.1", "1.2"}
     lists = [block for block in blocks if isinstance(block, Definitions)]
     assert [[entry.id for entry in block.entries] for block in lists] == [["cdfDelay", "cdfSpread"], ["RSS"]]
 
@@ -98,10 +100,10 @@ def test_figures_are_numbered_and_the_dictionary_is_whole(made: PublishedReport)
 def test_charts_of_the_org_style_have_the_values_upwards_and_durations_on_a_logarithmic_scale() -> None:
     """The two styles draw the same centiles on swapped axes."""
     report = compare_published([[run("1.0")], [run("1.1")]], ORG, tool_version="test")
-    figures = [block for block in published_sheet(report).blocks() if isinstance(block, Figure)]
+    figures = [block for block in published_sheet(report).blocks() if isinstance(block, Chart)]
     scales = {}
     for figure in figures:
-        line = next(layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "line")
+        line = next(layer for layer in vega_lite(figure, interactive=True)["layer"] if layer["mark"]["type"] == "line")
         assert line["encoding"]["y"]["field"] == "value"
         scales[figure.title] = line["encoding"]["y"]["scale"].get("type", "linear")
     assert scales == {"Kernel RSS (RSS)": "linear", "Spread (cdfSpread)": "log", "Delay (cdfDelay)": "linear"}

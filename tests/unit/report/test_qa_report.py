@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from chainmark.core.qa_report import QaReport, QaScenario
+from chainmark.report.chart import Chart
 from chainmark.report.qa_sheet import qa_sheet
 from chainmark.report.render import render_html, render_junit, render_page, render_pdf, render_terminal
-from chainmark.report.sheet import Figure, Remarks, Table
+from chainmark.report.sheet import Remarks, Table
 
 from tests.unit.compare import qa_runs
 
@@ -92,7 +93,7 @@ def test_the_page_names_every_figure_file(report: QaReport) -> None:
     page, files = render_page(report, "v1.0.1-figures")
     named = re.findall(r"\]\(v1\.0\.1-figures/([^)]+)\)", page)
     assert sorted(named) == sorted(files)
-    figures = [block for block in qa_sheet(report).blocks() if isinstance(block, Figure)]
+    figures = [block for block in qa_sheet(report).blocks() if isinstance(block, Chart)]
     assert len(files) == len(figures) >= 5
     assert all(svg.startswith("<svg") for svg in files.values())
 

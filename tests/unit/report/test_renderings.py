@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-import json
 import re
 import shutil
 import subprocess
@@ -26,11 +25,14 @@ from chainmark.core.comparison import (
 from chainmark.core.manifest import Incident
 from chainmark.core.verdict import Verdict
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.charts import chart_context, chart_drawing, chart_points, chart_svg
+from chainmark.report.chart import paper_charts
+from chainmark.report.charts import chart_context, comparison_charts, sample_chart
 from chainmark.report.content import RowMaker
 from chainmark.report.document import comparison_json, digest, document, prose
+from chainmark.report.vega import on_paper
 
 from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.pages import unpacked
 from tests.unit.report.samples import sample
 
 VERDICTS = [Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.INVALID]
@@ -112,7 +114,7 @@ def test_the_html_loads_nothing_from_anywhere() -> None:
     assert "default-src 'none'" in page
     assert not re.search(r"<(?:link|iframe|img|object|embed|base)\b", page.split("<script", 1)[0])
     assert not re.search(r"""<script[^>]+src=""", page)
-    own = page.split('<script type="application/json"', 1)[0]
+    own = page.split('<script type="application/gzip"', 1)[0]
     assert not re.search(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//""", own)
     assert not re.search(r"""@import|url\(""", own)
     assert page.count("</script>") == 4  # nothing that is inlined ends its element early
@@ -133,10 +135,9 @@ def test_the_html_has_every_chart_metric_and_run() -> None:
 
 def test_the_embedded_comparison_is_the_comparison() -> None:
     comparison = sample()
-    embedded = re.search(r'id="comparison-data">(.*?)</script>', render_html(comparison), re.DOTALL)
-    assert embedded is not None
-    assert Comparison.model_validate_json(embedded[1]) == comparison
-    assert json.loads(embedded[1]) == json.loads(comparison_json(comparison))
+    page = render_html(comparison)
+    assert unpacked(page, "source-data") == comparison_json(comparison)
+    assert Comparison.model_validate_json(unpacked(page, "source-data")) == comparison
 
 
 def hostile() -> Comparison:
@@ -297,12 +298,12 @@ def test_strange_input_is_shown_not_refused(make: Callable[[], Comparison]) -> N
 @pytest.mark.parametrize("index", range(4))
 def test_each_kind_of_chart_is_drawn_with_its_legend_and_units(index: int) -> None:
     comparison = sample()
-    chart = comparison.charts[index]
-    svg, note = chart_svg(chart, comparison)
+    chart = comparison_charts(comparison)[index]
+    (svg,), note = on_paper(chart)
     assert svg.startswith("<svg")
-    assert note == ""
-    assert chart_svg(chart, comparison) == (svg, note)
-    if chart.kind is not ChartKind.SHIFT:
+    assert note == comparison.charts[index].note
+    assert on_paper(chart) == ([svg], note)
+    if comparison.charts[index].kind is not ChartKind.SHIFT:
         assert ">v0.9</text>" in svg
         assert ">v1.0</text>" in svg
     if chart.id == "rss_bytes-series":
@@ -312,15 +313,21 @@ def test_each_kind_of_chart_is_drawn_with_its_legend_and_units(index: int) -> No
 def test_a_dense_chart_is_thinned_for_paper_but_keeps_its_peaks() -> None:
     comparison = sample()
     series = comparison.charts[3]
+    points = sample_chart(series, chart_context(series, comparison)).data
+    assert sum(len(columns["y"]) for columns in points.values()) == 160
     values = [1.0] * 20_000
     values[12_345] = 99.0
     line = series.lines[0].model_copy(update={"x": [float(i) for i in range(20_000)], "y": values})
-    svg, _ = chart_svg(series.model_copy(update={"lines": [line]}), comparison)
+    context = chart_context(series, comparison)
+    dense = sample_chart(series.model_copy(update={"lines": [line]}), context)
+    (svg,), _ = on_paper(dense)
     assert len(svg) < 60_000
-    drawing = chart_drawing(series, comparison, interactive=False)
-    assert len(chart_points(series, chart_context(series, comparison), drawing)) == 160
-    dots = comparison.charts[2].model_copy(update={"lines": [line]})
-    svg, note = chart_svg(dots, comparison)
+    (paper,) = paper_charts(dense)
+    shown = [value for name in paper.data for value in paper.column("y", name)]
+    assert len(shown) <= 200
+    assert max(shown) == max(value for name in dense.data for value in dense.column("y", name)) > min(shown)
+    dots = sample_chart(comparison.charts[2].model_copy(update={"lines": [line]}), context)
+    (svg,), note = on_paper(dots)
     assert len(svg) < 500_000
     assert "thinned" in note
 

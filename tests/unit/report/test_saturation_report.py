@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from chainmark.cli.app import app
 from chainmark.compare.saturation import saturation_report
 from chainmark.core.saturation import SaturationReport
-from chainmark.report.model_charts import LINE_COLOURS
+from chainmark.report.chart import Chart
 from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.report.saturation_sheet import saturation_sheet
-from chainmark.report.sheet import Figure, Table
-from chainmark.report.vega import svg_of
+from chainmark.report.sheet import Table
+from chainmark.report.vega import on_paper, vega_lite
 
 from tests.unit.compare.saturation_samples import METRICS, run, version, whole_test
 from tests.unit.report.browser import page_without_complaints
@@ -83,14 +83,16 @@ def test_every_change_has_its_interval_and_outcome(report: SaturationReport) -> 
 
 
 def test_charts_are_drawn_with_error_bars(report: SaturationReport) -> None:
-    figures = [block for block in saturation_sheet(report).blocks() if isinstance(block, Figure)]
+    figures = [block for block in saturation_sheet(report).blocks() if isinstance(block, Chart)]
     assert [figure.id for figure in figures] == ["processed", "share", "latency"]
     for figure in figures:
         bars = [
-            layer for layer in figure.spec["layer"] if layer["mark"].get("type") == "rule" and "y2" in layer["encoding"]
+            layer
+            for layer in vega_lite(figure, interactive=True)["layer"]
+            if layer["mark"].get("type") == "rule" and "y2" in layer["encoding"]
         ]
         assert bars
-        svg = svg_of(figure.paper[0], LINE_COLOURS)
+        (svg,), _ = on_paper(figure)
         assert svg.count("<path") > 20
         assert "NaN" not in svg
 

@@ -10,8 +10,9 @@ from rich.console import Console
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.manifest import Incident
 from chainmark.core.side_by_side import SideBySide
+from chainmark.report.chart import Chart, paper_charts
 from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.sheet import Figure, Table
+from chainmark.report.sheet import Table
 from chainmark.report.side_by_side_sheet import side_by_side_sheet
 
 from tests.unit.compare.published_runs import run
@@ -66,9 +67,9 @@ def test_all_values_of_a_row_have_one_unit(made: SideBySide) -> None:
 def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(made: SideBySide) -> None:
     """What happened during a run is part of what its figures mean."""
     blocks = side_by_side_sheet(made).blocks()
-    figure = next(block for block in blocks if isinstance(block, Figure))
-    assert {point["label"] for point in figure.spec["data"]["values"]} == {"1.0", "1.1", "1.2"}
-    assert len(figure.paper) == 1
+    figure = next(block for block in blocks if isinstance(block, Chart))
+    assert set(figure.column("label")) == {"1.0", "1.1", "1.2"}
+    assert len(paper_charts(figure)) == 1
     assert next(row.cells[0].text for row in _table(made, "Overall run parameters").rows) == "Identifier"
     assert "a host restarted" in render_markdown(made)
 

@@ -13,10 +13,11 @@ from rich.console import Console
 
 from chainmark.core.trail import LogLine, Story
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.chart import SHAPES, Chart, paper_charts
+from chainmark.report.chart_terminal import MARKS, strips_of
 from chainmark.report.render import sheet_of
-from chainmark.report.sheet import Figure, Table
-from chainmark.report.sheet_terminal import MARKS
-from chainmark.report.timeline import MARKS_DATA, SHAPES, SPANS_DATA, timeline_figure
+from chainmark.report.sheet import Table
+from chainmark.report.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
 from chainmark.store.runs import Store
 from chainmark.store.stories import Follower
 
@@ -69,26 +70,26 @@ def test_the_pdf_is_the_same_twice(story: Story) -> None:
 
 
 def test_the_chart_shows_every_time_and_no_other(story: Story) -> None:
-    figure = timeline_figure(story)
+    figure = timeline_chart(story)
     told = sum(second is not None for place in story.places for second in place.seconds)
-    for drawn in (figure.spec, *figure.paper):
-        assert len(drawn["datasets"][MARKS_DATA]) == told
-        assert len(drawn["datasets"][SPANS_DATA]) == len(story.places)
-    last = max(mark["time"] for mark in figure.spec["datasets"][MARKS_DATA])
+    for drawn in (figure, *paper_charts(figure)):
+        assert len(drawn.column("time", MARKS_DATA)) == told
+        assert len(drawn.column("first", SPANS_DATA)) == len(story.places)
+    last = max(figure.column("time", MARKS_DATA))
     assert last == pytest.approx(1000.0 * max(p.seconds[story.end] or 0.0 for p in story.places))  # in ms
-    assert figure.spec["layer"][2]["encoding"]["y"]["sort"][-1] == story.places[-1].place
+    assert figure.y.names[-1] == story.places[-1].place
     # A letter for every shape, so that screen and terminal say the same.
     assert len(MARKS) == len(SHAPES)
-    assert sum(len(strip.marks) for strip in figure.strips) == told
+    assert sum(len(strip.marks) for strip in strips_of(figure)) == told
 
 
 def test_many_places_go_on_on_the_next_page(follower: Follower, story: Story) -> None:
     many = story.model_copy(update={"places": [
         place.model_copy(update={"place": f"{place.place}-{copy}"}) for copy in range(3) for place in story.places
     ]})  # fmt: skip
-    figure = timeline_figure(many)
-    assert len(figure.paper) == 3
-    shown = [name for spec in figure.paper for name in spec["layer"][2]["encoding"]["y"]["sort"]]
+    pages = paper_charts(timeline_chart(many))
+    assert len(pages) == 3
+    shown = [name for page in pages for name in page.y.names]
     assert len(shown) == len(set(shown)) == 3 * len(story.places)
 
 
@@ -120,8 +121,8 @@ def test_what_a_log_says_stays_text(story: Story, tmp_path: Path) -> None:
 def test_the_page_draws_its_timeline(story: Story, tmp_path: Path) -> None:
     page = page_without_complaints(render_html(story), tmp_path)
     assert page.count("<svg") >= 1
-    figure = next(block for block in sheet_of(story).blocks() if isinstance(block, Figure))
-    for place in figure.spec["layer"][2]["encoding"]["y"]["sort"]:
+    figure = next(block for block in sheet_of(story).blocks() if isinstance(block, Chart))
+    for place in figure.y.names:
         assert f">{place}</text>" in page
 
 

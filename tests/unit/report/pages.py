@@ -1,0 +1,26 @@
+"""What a page holds packed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from typing import Any
+
+
+def unpacked(page: str, id_: str) -> str:
+    """A packed script of a page as text."""
+    found = re.search(rf'id="{id_}">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return gzip.decompress(base64.b64decode(found[1], validate=True)).decode()
+
+
+def drawn_rows(page: str, chart: str, data: str = "points") -> list[dict[str, Any]]:
+    """The rows of a chart's data set as the page's script makes them."""
+    columns = json.loads(unpacked(page, "chart-data"))["charts"][chart]["data"][data]
+    read = {
+        name: column if isinstance(column, list) else [column["labels"][place] for place in column["at"]]
+        for name, column in columns.items()
+    }
+    return [dict(zip(read, values, strict=True)) for values in zip(*read.values(), strict=True)]
