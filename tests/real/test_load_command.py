@@ -26,7 +26,7 @@ pytestmark = pytest.mark.quiet
 
 PROFILE = """
 system = "http"
-sla = { p99_s = 0.25 }
+sla = { p99_s = 1.0 }
 steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
 search = { kinds = ["clients"], clients_first = 4, clients_last = 4, times = 1 }
 fixed = { times = 0, duration_s = 1, shares = [0.5] }
@@ -87,9 +87,9 @@ def test_only_what_was_asked_for_decides_where_something_was(profile: Path, tmp_
     """An endpoint that is slow from the first level on fails a pipeline, unless that asks for another one alone."""
     spare = '\n[[request]]\nendpoint = "spare"\npath = "/spare"\n'
     profile.write_text(PROFILE + spare, encoding="utf-8")
-    slow = Reply(after_s=0.06)
+    slow = Reply(after_s=0.3)
     with serving(lambda asked: slow if asked.path == "/spare" else RIGHT) as server:
-        limit, page = ("--set", "sla.p99_s=0.05"), tmp_path / "load.md"
+        limit, page = ("--set", "sla.p99_s=0.2"), tmp_path / "load.md"
         assert _load(profile, server.url, *limit).exit_code == ExitCode.FAIL
         result = _load(profile, server.url, *limit, "--set", "require.work.clients=4", "--md", str(page))
     assert result.exit_code == ExitCode.DONE, result.stdout

@@ -140,7 +140,7 @@ def test_a_limit_that_only_the_rate_breaks_is_said_so(tmp_path: Path) -> None:
     """A server that stalls for longer than its agreement keeps none, whatever its median."""
     search = {"kinds": ["rate"], "rate_first": 100, "rate_last": 100, "rate_floor": 100}
     with serving(Then(Stalls(every_s=1.0, for_s=0.5, first_s=0))) as server:
-        test = known_test(Store(tmp_path), server, search=search)
+        test = known_test(Store(tmp_path), server, sla={"p99_s": 0.25}, search=search)
     (found,) = test.report.targets[0].endpoints[0].capacities
     assert (found.capacity, found.stopped_by, found.condition) == (0.0, "first step", "p99")
     assert _exit_code(test) is ExitCode.FAIL
