@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import polars as pl
 from pydantic import BaseModel
@@ -30,6 +30,7 @@ from chainmark.store.runs import SealedRun, UnfinishedRun
 
 # The version of a server that does not tell its own, where nobody else did.
 UNVERSIONED = "unversioned"
+Capable = TypeVar("Capable")
 
 
 @dataclass(kw_only=True)
@@ -397,98 +398,46 @@ class PublishingSystem(System, Protocol):
 
 
 @dataclass(frozen=True)
-class Capability:
-    """Something that only some systems can do."""
+class Capability(Generic[Capable]):
+    """Something that only some systems can do. Called with a system, it gives the same one as one that can.
 
-    protocol: type
+    Attributes:
+        verb: what chainmark does with those that can.
+        commands: that work for those that can.
+    """
+
+    protocol: type[Any]
     verb: str
-    commands: str
+    commands: str = ""
+
+    def __call__(self, system: System) -> Capable:
+        """The same system.
+
+        Raises:
+            UsageError: it cannot; the hint names the commands that work.
+        """
+        if isinstance(system, self.protocol):
+            return cast("Capable", system)
+        metrics = f"`chainmark metrics {system.name}`"
+        works = [one.commands for one in CAPABILITIES if isinstance(system, one.protocol)]
+        raise UsageError(
+            f"chainmark {self.verb.format(f'`{system.name}`')}",
+            f"for `{system.name}` there are {', '.join([*works, metrics])}"
+            if self.commands
+            else f"{metrics} shows what it measures",
+        )
 
 
-CAPABILITIES = (
-    Capability(LaunchableSystem, "run {} nodes itself", "`chainmark run` and `chainmark experiment`"),
-    Capability(ImportableSystem, "read logs of {}", "`chainmark ingest`"),
-    Capability(ModelledSystem, "predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"),
-    Capability(ServedSystem, "send requests to {}", "`chainmark load`"),
+launchable: Capability[LaunchableSystem] = Capability(
+    LaunchableSystem, "cannot run {} nodes itself", "`chainmark run` and `chainmark experiment`"
 )
+importable: Capability[ImportableSystem] = Capability(ImportableSystem, "cannot read logs of {}", "`chainmark ingest`")
+modelled: Capability[ModelledSystem] = Capability(
+    ModelledSystem, "cannot predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"
+)
+served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
+swept: Capability[SweptSystem] = Capability(SweptSystem, "cannot find the saturation of {}")
+qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
 
-
-def launchable(system: System) -> LaunchableSystem:
-    """The same system as one whose nodes can be run.
-
-    Raises:
-        UsageError: it is none; the hint names the commands that work.
-    """
-    if isinstance(system, LaunchableSystem):
-        return system
-    raise _cannot(system, LaunchableSystem)
-
-
-def importable(system: System) -> ImportableSystem:
-    """The same system as one whose logs can be taken in.
-
-    Raises:
-        UsageError: they cannot; the hint names the commands that work.
-    """
-    if isinstance(system, ImportableSystem):
-        return system
-    raise _cannot(system, ImportableSystem)
-
-
-def modelled(system: System) -> ModelledSystem:
-    """The same system as one that has a model.
-
-    Raises:
-        UsageError: it has none; the hint names the commands that work.
-    """
-    if isinstance(system, ModelledSystem):
-        return system
-    raise _cannot(system, ModelledSystem)
-
-
-def served(system: System) -> ServedSystem:
-    """The same system as one that can be load-tested.
-
-    Raises:
-        UsageError: it cannot; the hint names the commands that work.
-    """
-    if isinstance(system, ServedSystem):
-        return system
-    raise _cannot(system, ServedSystem)
-
-
-def swept(system: System) -> SweptSystem:
-    """The same system as one whose saturation can be found.
-
-    Raises:
-        UsageError: it cannot.
-    """
-    if isinstance(system, SweptSystem):
-        return system
-    raise UsageError(
-        f"chainmark cannot find the saturation of `{system.name}`",
-        f"`chainmark metrics {system.name}` shows what it measures",
-    )
-
-
-def qualifiable(system: System) -> QualifiableSystem:
-    """The same system as one whose releases can be qualified.
-
-    Raises:
-        UsageError: it has no plan.
-    """
-    if isinstance(system, QualifiableSystem):
-        return system
-    raise UsageError(
-        f"chainmark has no plan to qualify a release of `{system.name}`",
-        f"`chainmark metrics {system.name}` shows what it measures",
-    )
-
-
-def _cannot(system: System, protocol: type) -> UsageError:
-    verb = next(capability.verb for capability in CAPABILITIES if capability.protocol is protocol)
-    works = [capability.commands for capability in CAPABILITIES if isinstance(system, capability.protocol)]
-    return UsageError(
-        f"chainmark cannot {verb.format(f'`{system.name}`')}",
-        f"for `{system.name}` there are {', '.join([*works, f'`chainmark metrics {system.name}`'])}",
-    )
+# Those that a hint tells of.
+CAPABILITIES: tuple[Capability[Any], ...] = (launchable, importable, modelled, served)

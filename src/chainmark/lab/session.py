@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
@@ -124,25 +124,15 @@ class Session:
         findings = content.findings
         return Manifest(
             run_id=self._run_id(content, origin),
-            subject=findings.subject,
             profile_name=content.profile_name,
             profile=content.profile,
             workload=content.workload,
-            conditions=findings.conditions,
-            configuration=findings.configuration,
             experiment=content.place,
             tool_version=tool_version(),
             seed=content.seed,
-            started_at=origin.started_at,
-            ended_at=origin.ended_at,
-            host=origin.host,
-            counts=findings.counts,
-            facts=findings.facts,
-            gates=findings.gates,
-            incidents=findings.incidents,
-            warnings=findings.warnings,
-            sources=origin.sources,
             status=status_of(findings.gates),
+            **{one.name: getattr(findings, one.name) for one in fields(Findings)},
+            **vars(origin),
         )
 
     def _run_id(self, content: Content, origin: Origin) -> str:
