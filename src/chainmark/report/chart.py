@@ -186,6 +186,18 @@ class Thinning:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a stretch of a column comes from: the figures at a place of the page's own document times a factor.
+
+    Without a ``path`` the stretch has no figures.
+    """
+
+    path: Sequence[str | int] | None
+    size: int
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
 class Chart:
     """A chart: a block of any document.
 
@@ -202,6 +214,7 @@ class Chart:
         choice: the column by whose values a reader chooses what is shown.
         pages: on paper the choices that are shown, a drawing each; ``page_rows``: names in one drawing.
         thinning: by data set.
+        origins: by data set and column, stretches that the page's document holds, so that they are not in it twice.
         on_terminal: whether characters say it, too; ``beside`` what stands there beside a name.
     """
 
@@ -226,6 +239,7 @@ class Chart:
     pages: Sequence[str] = ()
     page_rows: int = 0
     thinning: Mapping[str, Thinning] = field(default_factory=dict)
+    origins: Mapping[str, Mapping[str, Sequence[Origin]]] = field(default_factory=dict)
     on_terminal: bool = False
     beside: Mapping[str, str] = field(default_factory=dict)
 

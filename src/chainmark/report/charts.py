@@ -9,7 +9,7 @@ from typing import Any
 
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Scale
-from chainmark.report.chart import GOOD, QUIET, Axis, Chart, Layer, Limit, Series, Thinning, Tip, columns_of
+from chainmark.report.chart import GOOD, QUIET, Axis, Chart, Layer, Limit, Origin, Series, Thinning, Tip, columns_of
 
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
@@ -43,7 +43,10 @@ class ChartContext:
 
 def comparison_charts(comparison: Comparison) -> list[Chart]:
     """All charts of a comparison, in its order."""
-    return [sample_chart(chart, chart_context(chart, comparison)) for chart in comparison.charts]
+    return [
+        sample_chart(chart, chart_context(chart, comparison), ("charts", index))
+        for index, chart in enumerate(comparison.charts)
+    ]
 
 
 def chart_context(chart: ChartData, comparison: Comparison) -> ChartContext:
@@ -58,8 +61,14 @@ def chart_context(chart: ChartData, comparison: Comparison) -> ChartContext:
     return ChartContext(metric.unit, sides, relative, margin)
 
 
-def sample_chart(data: ChartData, context: ChartContext) -> Chart:
-    """One chart of samples, in the unit in which its values read best."""
+def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | int] | None = None) -> Chart:
+    """One chart of samples, in the unit in which its values read best.
+
+    Args:
+        data: what to draw.
+        context: what must be known of it besides.
+        path: where the data stand in the document of the page, if they do.
+    """
     made = _Samples(data, context)
     layers, x, y, limits = {
         ChartKind.CDF: made.cdf,
@@ -82,6 +91,7 @@ def sample_chart(data: ChartData, context: ChartContext) -> Chart:
         paper=_HALF_PAGE,
         zoom=True,
         thinning=made.thinning(),
+        origins={} if path is None else {name: made.origins(name, path) for name in made.lines},
     )
 
 
@@ -128,8 +138,7 @@ class _Samples:
 
     def columns(self, name: str) -> dict[str, list[Any]]:
         """The points of the lines of one set."""
-        factor = self.unit.factor
-        across, upwards = (factor, 1.0) if self.horizontal else (1.0, factor)
+        factor, across, upwards = self._factors()
         rows: list[dict[str, Any]] = []
         for line in self.lines[name]:
             banded = bool(line.low and line.high)
@@ -140,6 +149,22 @@ class _Samples:
                     row |= {"low": line.low[index] * factor, "high": line.high[index] * factor}
                 rows.append(row)
         return columns_of(rows) if rows else {"x": [], "y": [], "side": [], "run": []}
+
+    def _factors(self) -> tuple[float, float, float]:
+        """Of the metric's values, and of x and y."""
+        factor = self.unit.factor
+        return (factor, factor, 1.0) if self.horizontal else (factor, 1.0, factor)
+
+    def origins(self, name: str, path: Sequence[str | int]) -> dict[str, list[Origin]]:
+        """Where the figures of one set stand in the document: line by line."""
+        factor, across, upwards = self._factors()
+        found: dict[str, list[Origin]] = {}
+        for column, times in (("x", across), ("y", upwards), ("low", factor), ("high", factor)):
+            for line in self.lines[name]:
+                place = next(index for index, one in enumerate(self.data.lines) if one is line)
+                at = [*path, "lines", place, column] if getattr(line, column) else None
+                found.setdefault(column, []).append(Origin(at, len(line.x), times))
+        return found
 
     def thinning(self) -> dict[str, Thinning]:
         """What paper shows of each set."""

@@ -16,7 +16,7 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
-from chainmark.report.chart import PALETTES, Chart, rounded
+from chainmark.report.chart import PALETTES, Chart, Origin, rounded
 from chainmark.report.vega import VEGA_LITE_VERSION, vega_lite
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
@@ -60,7 +60,10 @@ def charts_payload(charts: Iterable[Chart]) -> Markup:
 def _columns(chart: Chart) -> dict[str, dict[str, Any]]:
     used = {layer.data for layer in chart.layers}
     return {
-        name: {column: _column(values) for column, values in columns.items()}
+        name: {
+            column: _references(origins) if (origins := chart.origins.get(name, {}).get(column)) else _column(values)
+            for column, values in columns.items()
+        }
         for name, columns in chart.data.items()
         if name in used
     }
@@ -73,6 +76,10 @@ def _column(values: Sequence[Any]) -> Any:
         places = {label: place for place, label in enumerate(labels)}
         return {"labels": labels, "at": [places[value] for value in values]}
     return [None if value is None or not math.isfinite(value) else _short(value) for value in values]
+
+
+def _references(origins: Sequence[Origin]) -> dict[str, Any]:
+    return {"from": [[one.path, one.size, one.factor] for one in origins]}
 
 
 def _short(value: float) -> float:

@@ -89,7 +89,7 @@ def timeline_chart(story: Story) -> Chart:
     return Chart(
         id="timeline",
         title=f"Timeline, {axis.title}",
-        x=Axis(axis.title, domain=_domain(story)),
+        x=Axis(axis.title, domain=_domain(story), nice=True),
         y=Axis(names=[labels[index] for index in shown]),
         layers=[
             Layer("interval", SPANS_DATA, x="first", x2="last", y="place", colour=QUIET, width=1),

@@ -166,7 +166,7 @@ class _Drawing:
         logarithmic = axis.log_beyond is not None and low > 0.0 and high / low > axis.log_beyond
         if axis.domain is not None:
             kind = {"type": "log"} if logarithmic else {}
-            return {**kind, "domain": list(axis.domain), "nice": False}, list(axis.ticks)
+            return {**kind, "domain": list(axis.domain), "nice": axis.nice}, list(axis.ticks)
         if logarithmic:
             return {"type": "log", **rest, "nice": False}, list(axis.ticks) or _ticks(low, high)
         if values and low == high and not axis.zero:
@@ -331,7 +331,7 @@ class _Drawing:
     # ---- limits -----------------------------------------------------------------------------------------------------
     def _limit(self, limit: Limit) -> list[Spec]:
         data: Spec = {"values": [{}]}
-        at: Spec = {limit.along: self._place(limit.along, limit.value)}
+        at: Spec = {limit.along: {"datum": limit.value, "type": "quantitative"}}
         clip = {"clip": True} if self.chart.zoom else {}
         if limit.until is not None:
             zone = {"type": "rect", "color": limit.colour, "opacity": 0.12, "tooltip": None, **clip}

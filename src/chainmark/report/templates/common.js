@@ -30,20 +30,27 @@
   // The charts and the library that draws them, when the first one comes into view.
   let loading = null;
   async function load() {
-    const [charts, library] = await Promise.all([unpacked("chart-data"), unpacked("vega")]);
+    const [charts, source, library] = await Promise.all(["chart-data", "source-data", "vega"].map(unpacked));
     const script = document.createElement("script");
     script.textContent = library;
     document.head.append(script);
-    return JSON.parse(charts);
+    return { ...JSON.parse(charts), source: JSON.parse(source) };
   }
 
-  // Columns as rows; texts are places in a list.
-  function rowsOf(columns) {
-    const names = Object.keys(columns);
-    const read = names.map((name) => {
-      const column = columns[name];
-      return Array.isArray(column) ? column : column.at.map((place) => column.labels[place]);
+  // A column's values: texts are places in a list; figures may stand in the page's document, stretch by stretch.
+  function valuesOf(column, source) {
+    if (Array.isArray(column)) return column;
+    if (column.labels) return column.at.map((place) => column.labels[place]);
+    return column.from.flatMap(([path, size, factor]) => {
+      if (path === null) return Array(size).fill(null);
+      const found = path.reduce((value, key) => value[key], source);
+      return found.map((value) => (value === null ? null : value * factor));
     });
+  }
+
+  function rowsOf(columns, source) {
+    const names = Object.keys(columns);
+    const read = names.map((name) => valuesOf(columns[name], source));
     return (read[0] ?? []).map((_, row) => Object.fromEntries(names.map((name, at) => [name, read[at][row]])));
   }
 
@@ -58,7 +65,8 @@
     try {
       const all = await (loading ??= load());
       const { spec, data, palette, renderer } = all.charts[place.dataset.chart];
-      const datasets = Object.fromEntries(Object.entries(data).map(([name, columns]) => [name, rowsOf(columns)]));
+      const datasets = Object.fromEntries(
+        Object.entries(data).map(([name, columns]) => [name, rowsOf(columns, all.source)]));
       const config = look(all.palettes[palette]);
       const tooltip = { theme: dark.matches ? "dark" : "light" };
       await window.vegaEmbed(place, { ...fitted(spec, place.clientWidth), width: "container", datasets },

@@ -1,0 +1,100 @@
+"""What the page's script makes of what is packed in the page: the rows that paper is drawn from."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.report import render_html
+from chainmark.report.chart import Chart, rows_of
+from chainmark.report.charts import comparison_charts
+from chainmark.report.load_sheet import load_sheet
+
+from tests.unit.report.load_samples import endpoint, report, target
+from tests.unit.report.pages import unpacked
+from tests.unit.report.samples import sample
+
+# A page with no more than what the script asks for; the library is replaced by one that tells what it is given.
+_BROWSER = """
+const fs = require("fs");
+const page = fs.readFileSync(process.argv[2], "utf8");
+const text = (id) => page.match(new RegExp(`id="${id}">(.*?)</script>`, "s"))[1];
+const drawn = {};
+const places = [...page.matchAll(/class="plot" data-chart="([^"]+)"/g)].map((found) => ({
+  dataset: { chart: found[1] }, clientWidth: 700, closest: () => null,
+}));
+globalThis.window = {
+  matchMedia: () => ({ matches: false, addEventListener() {} }), addEventListener() {},
+  vegaEmbed: async (place, spec) => { drawn[place.dataset.chart] = spec; },
+};
+globalThis.document = {
+  documentElement: { classList: { add() {} } }, head: { append() {} }, createElement: () => ({}),
+  getElementById: (id) => (id === "download" ? { addEventListener() {}, dataset: {} } : { textContent: text(id) }),
+  querySelectorAll: (wanted) => (wanted === ".plot" ? places : []),
+};
+globalThis.IntersectionObserver = class {
+  constructor(tell) { this.tell = tell; }
+  observe(target) { this.tell([{ isIntersecting: true, target }]); }
+  unobserve() {}
+};
+if (process.argv[4] === "old") delete globalThis.DecompressionStream;
+(0, eval)(fs.readFileSync(process.argv[3], "utf8"));
+process.on("exit", () => fs.writeFileSync(
+  process.argv[2] + ".json", JSON.stringify({ drawn, said: places.map((place) => place.textContent ?? "") })));
+"""
+_SCRIPT = Path(__file__).parents[3] / "src/chainmark/report/templates/common.js"
+
+
+def _run(page: str, folder: Path, browser: str = "new") -> dict[str, Any]:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    (folder / "browser.js").write_text(_BROWSER, encoding="utf-8")
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    command = [node, str(folder / "browser.js"), str(folder / "page.html"), str(_SCRIPT), browser]
+    subprocess.run(command, capture_output=True, timeout=120, check=True)
+    found: dict[str, Any] = json.loads((folder / "page.html.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _assert_same_rows(spec: dict[str, Any], chart: Chart) -> None:
+    for name, rows in spec["datasets"].items():
+        wanted = rows_of(chart.data[name])
+        assert len(rows) == len(wanted)
+        for row, other in zip(rows, wanted, strict=True):
+            assert row.keys() == other.keys()
+            for key, value in other.items():
+                assert row[key] == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value)
+
+
+def test_points_that_stand_in_the_document_alone_are_drawn(tmp_path: Path) -> None:
+    """The page holds them once; the script must find them there, in the unit of the axis."""
+    page = render_html(sample())
+    drawn = _run(page, tmp_path)["drawn"]
+    charts = comparison_charts(sample())
+    assert set(drawn) == {chart.id for chart in charts}
+    for chart in charts:
+        _assert_same_rows(drawn[chart.id], chart)
+    packed = json.loads(unpacked(page, "chart-data"))["charts"]
+    assert all("from" in data["x"] for one in packed.values() for data in one["data"].values())
+
+
+def test_points_of_a_sheet_are_drawn(tmp_path: Path) -> None:
+    made = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
+    drawn = _run(render_html(made), tmp_path)["drawn"]
+    charts = [block for block in load_sheet(made).blocks() if isinstance(block, Chart)]
+    assert set(drawn) == {chart.id for chart in charts}
+    for chart in charts:
+        _assert_same_rows(drawn[chart.id], chart)
+
+
+def test_a_browser_that_cannot_unpack_says_so(tmp_path: Path) -> None:
+    told = _run(render_html(sample()), tmp_path, "old")
+    assert told["drawn"] == {}
+    assert all(re.search("could not be drawn: this browser cannot unpack", text) for text in told["said"])
