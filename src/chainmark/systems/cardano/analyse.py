@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -47,13 +46,13 @@ class HostTrace:
     Attributes:
         slots: one row per slot record; None when the host has none.
         lives: one row per block that the host knew.
-        summary: the decoder's account of it.
+        local_addresses: its own addresses by its connections, and how many lines give each.
     """
 
     name: str
     slots: Path | None
     lives: Path
-    summary: Mapping[str, Any]
+    local_addresses: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ class _Blocks:
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(
             time_s=pl.col("slot") * genesis.slot_length_s
         )
-        self._addresses = {host.name: _local_addresses(host.summary) for host in hosts}
+        self._addresses = {host.name: host.local_addresses for host in hosts}
         self._observed = self._observations()
 
     def _observations(self) -> pl.DataFrame:
@@ -302,11 +301,6 @@ class _Blocks:
 
 def _count(frame: pl.DataFrame) -> Counter[str]:
     return Counter(frame["host"].to_list())
-
-
-def _local_addresses(summary: Mapping[str, Any]) -> dict[str, int]:
-    addresses: dict[str, int] = summary.get("books", {}).get("local_addresses", {})
-    return addresses
 
 
 def read_lives(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[str, str]) -> pl.DataFrame:

@@ -1,12 +1,45 @@
-"""The decoder's account of one host: what was read, and in which class every line ended."""
+"""The decoder's accounts of a file's beginning and of a host: all that it tells beside its tables, each read once."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from chainmark.core.errors import EnvironmentFailure
 
-_READ = ConfigDict(frozen=True, extra="ignore")
+# What this code does not know must not be passed over: the compiled core may be of another version.
+_READ = ConfigDict(frozen=True, extra="forbid")
+
+
+class Head(BaseModel):
+    """What the first lines of a file tell.
+
+    Attributes:
+        lines: that were looked at.
+        objects: those with a readable envelope: trace messages.
+        starts: (slot, ns since 1970-01-01 UTC) of the forge loop's first rounds.
+        names: of hosts that the lines give, and how many lines give each.
+        node_version: where the node tells it.
+    """
+
+    model_config = _READ
+
+    container: str
+    wrapper: str
+    lines: int
+    objects: int
+    decoded: int
+    malformed: int
+    first_ns: int | None
+    last_ns: int | None
+    starts: list[tuple[int, int]]
+    names: dict[str, int]
+    node_version: str | None
+    node_revision: str | None
+    compiler_version: str | None
+    network_magic: str | None
+    damage: str | None
 
 
 class FileBook(BaseModel):
@@ -43,8 +76,10 @@ class Books(BaseModel):
         objects: lines with a readable envelope.
         skipped: announcements that tell nothing new: falling edges, reads that do not wait, rollbacks.
         not_objects: lines that are no JSON object at all.
+        pieces: of these, pieces of cut lines, without the last one of each.
         seconds_before_order: the largest step back in time from one line to the next.
         names: the names of hosts that the lines give, and how many lines give each.
+        local_addresses: the host's own addresses by its connections, and how many lines give each.
     """
 
     model_config = _READ
@@ -56,6 +91,7 @@ class Books(BaseModel):
     ignored: int
     skipped: int
     not_objects: int
+    pieces: int
     malformed: int
     malformed_envelope: int
     malformed_body: int
@@ -70,6 +106,7 @@ class Books(BaseModel):
     node_revision: str | None
     compiler_version: str | None
     network_magic: str | None
+    local_addresses: dict[str, int]
 
     @property
     def text_bytes(self) -> int:
@@ -114,7 +151,12 @@ class Timeline(BaseModel):
 
 
 class Lives(BaseModel):
-    """The blocks that one host knew."""
+    """The blocks that one host knew.
+
+    Attributes:
+        switched_adoptions: blocks that it adopted by a change of its chain.
+        switched_unknown: changes of the chain to blocks of which no message had told.
+    """
 
     model_config = _READ
 
@@ -122,6 +164,7 @@ class Lives(BaseModel):
     forged: int
     errors: int
     switched_adoptions: int
+    switched_unknown: int
     errors_by: dict[str, int]
 
 
@@ -130,14 +173,29 @@ class HostSummary(BaseModel):
 
     Attributes:
         loop_offsets_s: lowest, median and highest distance of the forge loop's rounds from their slots' starts.
+        bytes: stored bytes of all files.
     """
 
     model_config = _READ
 
+    host: str
     books: Books
     timeline: Timeline
     lives: Lives
-    loop_offsets_s: tuple[float, float, float] | None = None
+    loop_offsets_s: tuple[float, float, float] | None
+    bytes: int
+
+
+_Account = TypeVar("_Account", Head, HostSummary)
+
+
+def read_head(path: str, text: str) -> Head:
+    """What a file's first lines tell, checked.
+
+    Raises:
+        EnvironmentFailure: it is of another version than this code.
+    """
+    return _read(Head, path, text)
 
 
 def read_summary(host: str, text: str) -> HostSummary:
@@ -146,16 +204,22 @@ def read_summary(host: str, text: str) -> HostSummary:
     Raises:
         EnvironmentFailure: its sums do not come out, or it is of another version than this code.
     """
-    try:
-        summary = HostSummary.model_validate_json(text)
-    except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise EnvironmentFailure(
-            f"the decoder's account of {host} lacks `{place}`: the compiled core is of another version",
-            "install chainmark again",
-        ) from error
+    summary = _read(HostSummary, host, text)
     if summary.books.imbalances:
         raise EnvironmentFailure(
             f"the lines of {host} were not all counted: {summary.books.imbalances[0]}", "please report it"
         )
     return summary
+
+
+def _read(model: type[_Account], of: str, text: str) -> _Account:
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise EnvironmentFailure(
+            f"the decoder's account of {of} is not as expected at `{place}` ({first['msg']}): the compiled core is of "
+            "another version",
+            "install chainmark again",
+        ) from error

@@ -102,9 +102,10 @@ def decode(
     for part, text in zip(parts, told, strict=True):
         if text is None:
             raise KeyboardInterrupt
-        summaries[part.host] = read_summary(part.host, text)
-        trace = HostTrace(part.host, reading.slots(part.host), reading.lives(part.host), json.loads(text))
-        traces.append(trace)
+        summary = read_summary(part.host, text)
+        summaries[part.host] = summary
+        addresses = summary.books.local_addresses
+        traces.append(HostTrace(part.host, reading.slots(part.host), reading.lives(part.host), addresses))
     return traces, summaries
 
 

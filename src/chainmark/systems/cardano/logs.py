@@ -7,7 +7,6 @@ Anything else is logs that lie side by side, each named after its host. What is 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import defaultdict
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from chainmark._native import scan_head
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.systems.cardano.books import Head, read_head
 
 # Lines of a file's beginning that are looked at; nodes tell their configuration in some hundred lines first.
 HEAD_LINES = 4000
@@ -42,21 +42,6 @@ SHAPE_HINT = (
 
 
 @dataclass(frozen=True)
-class Head:
-    """What the beginning of a log tells.
-
-    Attributes:
-        objects: lines that are trace messages.
-        loop_starts: (slot, ns since 1970-01-01 UTC) of the forge loop's first rounds.
-        node_version: where the node tells it.
-    """
-
-    objects: int
-    node_version: str | None
-    loop_starts: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
 class LogFile:
     """One log.
 
@@ -77,7 +62,7 @@ class LogFile:
             UsageError: it is compressed and damaged.
         """
         try:
-            told = json.loads(scan_head(str(self.path), HEAD_LINES))
+            told = scan_head(str(self.path), HEAD_LINES)
         except OSError as error:
             raise EnvironmentFailure(
                 f"the log {self.path} cannot be read: {error.strerror or error}", "make it readable, or take it away"
@@ -85,8 +70,7 @@ class LogFile:
         except ValueError as error:
             message, _, hint = str(error).partition("\nhint: ")
             raise UsageError(message, hint or None) from error
-        starts = tuple((int(slot), int(at)) for slot, at in told["starts"])
-        return Head(objects=told["objects"], node_version=told["node_version"], loop_starts=starts)
+        return read_head(str(self.path), told)
 
 
 @dataclass(frozen=True)
@@ -109,7 +93,7 @@ class HostLogs:
     @property
     def loop_starts(self) -> list[tuple[int, int]]:
         """The first rounds of the forge loop in every file."""
-        return [start for file in self.files for start in file.head.loop_starts]
+        return [start for file in self.files for start in file.head.starts]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 from chainmark._native import TraceDecoder, scan_head
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.systems.cardano.books import read_summary
 from chainmark.systems.cardano.documents import read_genesis
 
 from tests.unit.systems.cardano.clusters import make_cluster
@@ -129,3 +131,19 @@ def test_a_files_first_lines_tell_what_it_is(cluster: Path) -> None:
     slots = [slot for slot, _ in head["starts"]]
     assert slots == sorted(slots)
     assert len(slots) == 20
+
+
+@pytest.mark.parametrize(("change", "place"), [({"books.spare": 1}, "books.spare"), ({"bytes": None}, "bytes")])
+def test_an_account_of_another_version_of_the_core_is_refused_by_the_place_that_differs(
+    cluster: Path, tmp_path: Path, change: dict[str, Any], place: str
+) -> None:
+    told = _run(_order(cluster, tmp_path, "node-0"))
+    assert read_summary("node-0", json.dumps(told)).model_dump(mode="json") == told
+    for name, value in change.items():
+        *parents, last = name.split(".")
+        of = told
+        for parent in parents:
+            of = of[parent]
+        of[last] = value
+    with pytest.raises(EnvironmentFailure, match=f"of node-0 is not as expected at `{place}`"):
+        read_summary("node-0", json.dumps(told))

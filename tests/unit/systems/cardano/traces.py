@@ -172,8 +172,8 @@ def write_host(
     lives_frame(lives).write_parquet(lives_path)
     if slots is not None:
         slots_frame(slots).write_parquet(slots_path, row_group_size=8192)
-    summary = {"books": {"local_addresses": dict.fromkeys(addresses, 1)}}
-    return HostTrace(name=name, slots=slots_path if slots is not None else None, lives=lives_path, summary=summary)
+    told = dict.fromkeys(addresses, 1)
+    return HostTrace(name, slots_path if slots is not None else None, lives_path, local_addresses=told)
 
 
 # --- clusters full of trouble --------------------------------------------------------------------------------------
