@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
 use chainmark_trace::host::{HostOrder, decode_host};
-use chainmark_trace::reader::{self, Control};
+use chainmark_trace::reader;
 use chainmark_trace::timeline::Clock;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! The blocks that a simulated network still remembers, and which of two chains a host prefers.
 
-use crate::trace::{Block, BlockNumber, GENESIS};
+use crate::trace::{Block, BlockNumber, GENESIS, common_ancestor};
 
 /// What one host knows of one block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,17 +72,9 @@ impl Ring {
         self.common_ancestor(number, ancestor) == ancestor
     }
 
-    /// The last block that two chains share. Parents have smaller numbers than their children.
+    /// The last block that two chains share, as far as they are remembered.
     pub fn common_ancestor(&self, a: BlockNumber, b: BlockNumber) -> BlockNumber {
-        let (mut a, mut b) = (a, b);
-        while a != b {
-            let later = if a > b { &mut a } else { &mut b };
-            if !self.remembers(*later) {
-                return a.min(b);
-            }
-            *later = self.block(*later).parent;
-        }
-        a
+        common_ancestor(a, b, |number| self.remembers(number).then(|| self.block(number).parent))
     }
 
     /// Whether the chain that ends in `new` is preferred to that which ends in `old`.

@@ -42,6 +42,22 @@ impl Block {
     }
 }
 
+/// The last block that two chains share; the earlier one where the way to it is forgotten.
+///
+/// Args: `parent_of` is None for a block that is not remembered. Parents have smaller numbers than their children.
+pub fn common_ancestor(
+    mut a: BlockNumber,
+    mut b: BlockNumber,
+    parent_of: impl Fn(BlockNumber) -> Option<BlockNumber>,
+) -> BlockNumber {
+    while a != b {
+        let later = if a > b { &mut a } else { &mut b };
+        let Some(parent) = parent_of(*later) else { return a.min(b) };
+        *later = parent;
+    }
+    a
+}
+
 /// When one iteration of a forge loop reached its stages. Of a host that does not lead only the first five count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoopTimes {

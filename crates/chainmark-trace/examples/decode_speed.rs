@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use chainmark_trace::reader::{Control, read_host};
+use chainmark_trace::control::Control;
+use chainmark_trace::reader::read_host;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::books::HostBooks;
+use crate::control::Control;
 use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
 use crate::events_out::EventTable;
 use crate::lives::{Lives, LivesSummary};
-use crate::reader::{Control, read_host};
+use crate::reader::read_host;
 use crate::timeline::{Clock, Timeline, TimelineSummary};
 
 /// What is to be read, by which clock and rules, and where it goes.

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::books::Container;
+use crate::control::Control;
 use crate::error::{ReadError, Result};
-use crate::reader::Control;
 
 /// Compressed bytes that are read at once.
 const COMPRESSED: usize = 128 << 10;

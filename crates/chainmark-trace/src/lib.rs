@@ -2,6 +2,7 @@
 
 pub mod books;
 pub mod columns;
+pub mod control;
 pub mod decode;
 pub mod error;
 pub mod event;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
 use crate::books::{Container, FileBook, HostBooks, KEPT, KEPT_TEXT, Malformed};
+use crate::control::Control;
 use crate::decode::{Decoder, Line, MAX_LINE, Problem};
 use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
@@ -17,25 +18,6 @@ use crate::wrapper::Wrapper;
 
 /// Text that is looked at together; the second-level cache of a processor holds it and its bitmaps.
 const CHUNK: usize = 256 << 10;
-
-/// How far a reading is, and the means to end it; to be shared with another thread.
-#[derive(Debug, Default)]
-pub struct Control {
-    cancelled: AtomicBool,
-    /// Stored bytes that were read.
-    pub bytes: AtomicU64,
-    pub lines: AtomicU64,
-}
-
-impl Control {
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-}
 
 /// Reads the files of one host, in the order of the first time stamps in them, and tells `listen` every event in the
 /// order of the lines. The file of a place is an index into the books' files.

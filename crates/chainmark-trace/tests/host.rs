@@ -5,9 +5,9 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
 use chainmark_trace::host::{HostOrder, HostSummary, decode_host};
-use chainmark_trace::reader::Control;
 use common::{Row, Value, fresh_path, hash, read};
 
 fn line(at: &str, ns: &str, data: &str) -> String {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use chainmark_random::{GAMMA, mix};
 
 use crate::logs::text::{exact_text, hex_digits, short_text};
-use crate::trace::{Block, BlockNumber, GENESIS};
+use crate::trace::{Block, BlockNumber, GENESIS, common_ancestor};
 
 /// As many blocks as the network itself remembers.
 const RETAINED: usize = 4096;
@@ -103,15 +103,7 @@ impl Blocks {
 
     /// The last block that two chains share, as far as they are remembered.
     pub fn common_ancestor(&self, a: BlockNumber, b: BlockNumber) -> BlockNumber {
-        let (mut a, mut b) = (a, b);
-        while a != b {
-            let later = if a > b { &mut a } else { &mut b };
-            if !self.remembers(*later) {
-                return a.min(b);
-            }
-            *later = self.get(*later).block.parent;
-        }
-        a
+        common_ancestor(a, b, |number| self.remembers(number).then(|| self.get(number).block.parent))
     }
 
     /// Density as the nodes reckon it, and the block k before this one.

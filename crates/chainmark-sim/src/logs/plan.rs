@@ -3,14 +3,12 @@
 
 use chainmark_random::mix;
 
-use crate::chain::ChainRun;
-use crate::logs::blocks::Blocks;
-use crate::logs::canned::{GOVERNOR_PERIOD_NS, GOVERNOR_US};
-use crate::logs::event::{Action, Event, Heard};
+use crate::logs::canned::{GOVERNOR_PERIOD_NS, GOVERNOR_US, START_US};
+use crate::logs::event::{Action, Heard};
 use crate::logs::fault::Kind;
-use crate::logs::host::Host;
+use crate::logs::host::{Host, START_NS};
 use crate::logs::message::Message;
-use crate::logs::order::LogOrder;
+use crate::logs::shared::{FROM_FORGE, Shared};
 use crate::logs::transactions::Transactions;
 use crate::logs::truth::SlotRow;
 use crate::random::{Draws, Purpose};
@@ -19,6 +17,11 @@ use crate::trace::{BlockNumber, GENESIS, LoopTimes, Selection};
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 const S: i64 = 1_000_000_000;
+/// Hosts are started within so long, all before the network's start.
+const START_SPREAD_NS: f64 = 4e9;
+/// The peers are connected so long after the start of the process.
+const CONNECTED_AFTER_NS: i64 = 4_130_000_000;
+const SAMPLE_AFTER_START_NS: i64 = 90 * MS;
 /// Where in a slot the ledger's figures are printed.
 const LEDGER_METRICS_AT: f64 = 0.7;
 const RESOURCES_PERIOD_NS: i64 = S;
@@ -33,32 +36,7 @@ const BATCH_SIZES: [f64; 6] = [0.33, 0.27, 0.19, 0.11, 0.06, 0.04];
 /// Batches whose transactions are counted with the next batch, as the nodes' counters sometimes do.
 const MISCOUNTED: f64 = 0.03;
 
-/// What all hosts share while they plan and write.
-pub struct Shared<'a> {
-    pub order: &'a LogOrder,
-    pub run: &'a ChainRun,
-    pub blocks: &'a Blocks,
-    pub transactions: &'a Transactions,
-    /// Keys of the pools, by host.
-    pub issuers: &'a [[u8; 56]],
-}
-
-impl Shared<'_> {
-    /// When the slot of a time starts, as a number.
-    pub fn slot_of(&self, at_ns: i64) -> u64 {
-        (at_ns.max(0) as f64 / 1e9 / self.order.chain.slot_length_s) as u64
-    }
-
-    pub fn draws(&self, salt: u64, of: u64) -> Draws {
-        Draws::new(self.order.scenario.seed ^ salt, of)
-    }
-}
-
 impl Host {
-    pub fn push(&mut self, at_ns: i64, action: Action, block: BlockNumber, link: u16, value: u64) {
-        self.events.push(Event { at_ns, value, block, link, action });
-    }
-
     fn plan_line(&mut self, at_ns: i64, message: Message, value: u64) {
         self.push(at_ns, Action::Say(message), GENESIS, 0, value);
     }
@@ -69,6 +47,25 @@ impl Host {
 
     fn plan_peer_line(&mut self, at_ns: i64, message: Message, block: BlockNumber, link: u16) {
         self.push(at_ns, Action::Say(message), block, link, 0);
+    }
+
+    // ---- a process starts -----------------------------------------------------------------------------------------
+
+    /// The process starts shortly before the network does, and after every outage that ends.
+    pub fn plan_starts(&mut self) {
+        let mut starts: Vec<i64> = Vec::new();
+        if self.outages.front().is_none_or(|first| first.down_ns > 0) {
+            let early_ns = START_NS + (self.line_draws.unit(self.number, Purpose::Noise, 0) * START_SPREAD_NS) as i64;
+            starts.push(-early_ns);
+        }
+        starts.extend(self.outages.iter().filter(|one| one.online_ns < i64::MAX).map(|one| one.up_ns));
+        self.next_sample_ns = starts.first().map_or(i64::MAX, |start| start + SAMPLE_AFTER_START_NS);
+        for start_ns in starts {
+            for (number, after_us) in START_US.iter().enumerate() {
+                self.push(start_ns + *after_us as i64 * 1000, Action::Start, GENESIS, 0, number as u64);
+            }
+            self.plan_connections(start_ns + CONNECTED_AFTER_NS);
+        }
     }
 
     // ---- time goes by ------------------------------------------------------------------------------------------
@@ -432,6 +429,3 @@ impl Host {
 fn near(at_ns: i64, after_us: i64) -> i64 {
     at_ns + after_us * US + (mix(at_ns as u64 ^ after_us as u64) & 0xfff) as i64
 }
-
-/// Stands for the forge loop where a peer is expected.
-pub const FROM_FORGE: u16 = u16::MAX;

@@ -15,7 +15,7 @@ use crate::logs::event::{Heard, Listener};
 use crate::logs::fault::{self, Fault};
 use crate::logs::host::{Host, Setup};
 use crate::logs::order::LogOrder;
-use crate::logs::plan::Shared;
+use crate::logs::shared::Shared;
 use crate::logs::sink::Sink;
 use crate::logs::transactions::Transactions;
 use crate::logs::truth::TruthWriter;
@@ -216,7 +216,9 @@ impl ClusterLogs {
                 stalled: absences(&disturbances.stalled),
                 sink: Sink::create(part.join(&cluster.names[number]), order.compression)?,
             };
-            hosts.push(Host::new(number as u32, setup));
+            let mut host = Host::new(number as u32, setup);
+            host.plan_starts();
+            hosts.push(host);
         }
         let truth = TruthWriter::create(&part.join(TRUTH), &cluster.names, order.system_start_ns)?;
         let pool = rayon::ThreadPoolBuilder::new()

@@ -6,8 +6,8 @@ use crate::logs::fault::Kind;
 use crate::logs::frame::{Frames, LinkThread, Thread};
 use crate::logs::host::Host;
 use crate::logs::message::Message;
-use crate::logs::plan::{FROM_FORGE, Shared};
 use crate::logs::resources::Usage;
+use crate::logs::shared::{FROM_FORGE, Shared};
 use crate::trace::BlockNumber;
 
 impl Host {

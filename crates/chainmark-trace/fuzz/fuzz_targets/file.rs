@@ -4,7 +4,8 @@
 
 #![no_main]
 
-use chainmark_trace::reader::{Control, read_host};
+use chainmark_trace::control::Control;
+use chainmark_trace::reader::read_host;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use crate::log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read, read_text, zstd};
 use chainmark_trace::books::Container;
+use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
-use chainmark_trace::reader::{Control, read_host, scan_head};
+use chainmark_trace::reader::{read_host, scan_head};
 use chainmark_trace::wrapper::Wrapper;
 use proptest::prelude::*;
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use chainmark_trace::books::HostBooks;
+use chainmark_trace::control::Control;
 use chainmark_trace::event::{Event, Place};
-use chainmark_trace::reader::{Control, read_host};
+use chainmark_trace::reader::read_host;
 
 pub const HASH: &str = "a1e88dba00b72362da126842045a0155b72f358656e69a81d60cfd25f81b7ccd";
 pub const PARENT: &str = "140dd66638889ddac93bec38b560e021f4a535b935911a7e909cb86f26c0788e";
