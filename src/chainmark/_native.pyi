@@ -35,18 +35,17 @@ LoadResult = TypedDict(
         "due_ns": bytes,  # i64, wall nanoseconds since 1970
         "sent_ns": bytes,  # i64, when the socket had taken the whole transaction; -1 if unsent
         "answered_ns": bytes,  # i64; -1 if not answered in time
-        # u8: 0 accepted, 1 mempool full, 2 in cache, 3 check code other than 0, 4 RPC error, 5 timeout, 6 unsent
-        "class": bytes,
-        "check_code": bytes,  # u32, the application's code for class 3
+        "class": bytes,  # u8, a place in transaction_classes()
+        "check_code": bytes,  # u32, the application's code for "check code"
         "hash": bytes,  # 32 bytes each: SHA-256 of the transaction; zero if unsent
         "size_bytes": bytes,  # u32
         "rows": int,
         "cpu_s": float,  # CPU time of the generator's thread while the load ran
         "wall_s": float,  # from schedule time 0 to the last answer or time-out
         "reconnects": int,
-        "late_answers": int,  # answers after the time-out; their transactions stay in class 5
+        "late_answers": int,  # answers after the time-out; their transactions stay unanswered
         "unmatched_answers": int,  # messages that answer no transaction, or one already answered
-        # RPC errors (class 4), unmatched answers, lost connections: the first 20 texts per connection, then all others
+        # RPC errors, unmatched answers, lost connections: the first 20 texts per connection, then all others
         "errors": dict[str, int],
     },
 )
@@ -61,6 +60,12 @@ def encode_transaction(
 
 def decode_transaction(transaction: bytes) -> DecodedTransaction | None:
     """Read a transaction of this or the original load tool; None if it is neither's."""
+
+def transaction_classes() -> list[tuple[str, str]]:
+    """Return the name of every class in records, by number, and what it says of the node.
+
+    That is `accepted`, `rejected`, `missing` (no answer in time) or `unsent` (nobody was asked).
+    """
 
 @final
 class TransactionLoad:
@@ -117,121 +122,8 @@ class EventObserver:
     def reconnects(self) -> int:
         """How often the subscription was lost and made again."""
 
-class HttpBooks(TypedDict):
-    """Requests: due = ok + failed + unsent; sent = ok + failed."""
-
-    due: int
-    sent: int
-    ok: int
-    failed: int
-    unsent: int
-
-class HttpTimes(TypedDict):
-    """A histogram; the figures are None where nothing was recorded. Minimum, mean and maximum are exact."""
-
-    n: int
-    min_s: float | None
-    mean_s: float | None
-    max_s: float | None
-    p50_s: float | None
-    p90_s: float | None
-    p95_s: float | None
-    p99_s: float | None
-    p999_s: float | None
-    hdr: str
-    """What `Histogram` takes."""
-
-# The functional form, because one key is a Python keyword.
-HttpFailures = TypedDict(
-    "HttpFailures",
-    {
-        # status, answer, connect, reset, closed, timeout, protocol, tls, wrong answer or generator
-        "class": str,
-        "status": int | None,
-        "told": dict[str, Any],  # the order's error pointers that the body has, with their values
-        "detail": str,
-        "example": str,  # of the first of them
-        "count": int,
-        "first_s": float,  # after the step's begin
-    },
-)
-
-class HttpSeries(TypedDict):
-    """One value per second of the step, warm-up and draining included."""
-
-    second: list[int]
-    started: list[int]
-    """Requests that were handed to a connection."""
-    ok: list[int]
-    failed: list[int]
-    in_flight: list[int]
-    """At the second's end."""
-    queued: list[int]
-    """Due but not yet handed to a connection, at the second's end."""
-    p50_s: list[float | None]
-    """Latency of what ended in the second, failed or not; of two digits, as are p99_s and lag_p99_s."""
-    p99_s: list[float | None]
-    max_s: list[float | None]
-    bytes_in: list[int]
-    cpu_s: list[float]
-    lag_p99_s: list[float | None]
-    errors: dict[str, list[int]]
-    """By class; only those that were met."""
-
-class HttpConnections(TypedDict):
-    """Connections that were opened, and attempts that failed, each address counted."""
-
-    opened: int
-    failed: int
-
-# The functional form, because one key is a Python keyword.
-HttpRecords = TypedDict(
-    "HttpRecords",
-    {
-        # Columns: little-endian bytes, one value per measured request, by due time.
-        "due_ns": bytes,  # i64, after started_ns
-        "latency_ns": bytes,  # i64, from the due time to the end; -1 if unsent
-        "service_ns": bytes,  # i64, from the sending to the end; -1 if unsent
-        "request": bytes,  # u32, its place in the order
-        "class": bytes,  # u8, see http_record_classes
-    },
-)
-
-class HttpResult(TypedDict):
-    """What one step has measured; everything is of the window unless said otherwise."""
-
-    books: HttpBooks
-    warm_up: HttpBooks
-    started_ns: int
-    """The step's begin, in wall nanoseconds since 1970."""
-    window_s: float
-    """How long the window really was: giving up and stopping shorten it."""
-    ended: str
-    """time, gave up or stopped."""
-    latency: HttpTimes
-    """Right answers; from the due time in an open loop, from the start in a closed one."""
-    latency_all: HttpTimes
-    """And failures, with the time until they failed."""
-    service: HttpTimes
-    """Right answers, from the sending, connecting included."""
-    lag: HttpTimes
-    """Open loop: how late requests were sent though a connection was free."""
-    classes: list[HttpFailures]
-    """At most 200, the most frequent first; the rest are counted as `others` of their class."""
-    warm_up_classes: list[HttpFailures]
-    series: HttpSeries
-    connections: HttpConnections
-    bytes_in: int
-    bytes_out: int
-    cpu_s: float
-    """Of the generator's threads, over the whole step."""
-    wall_s: float
-    threads: int
-    records: HttpRecords | None
-    records_left_out: int
-
 def http_record_classes() -> list[str]:
-    """Return the names of the classes in records, by number: ok, the classes of failures, unsent."""
+    """Return the names of the classes in records, by number: right answers, the kinds of failures, unsent."""
 
 @final
 class HttpLoad:
@@ -256,8 +148,10 @@ class HttpLoad:
     def stop(self) -> None:
         """End the step now: nothing more starts, what is under way is waited for as long as draining may take."""
 
-    def finish(self) -> HttpResult:
-        """Wait for the end and return what was measured.
+    def finish(self) -> dict[str, Any]:
+        """Wait for the end and return what was measured: `chainmark.capacity.model.Finished` describes and checks it.
+
+        Its `records` are columns of little-endian bytes, one value per measured request, by due time.
 
         Ctrl-C ends the waiting, not the load: stop() it and call this again to have its result.
         """

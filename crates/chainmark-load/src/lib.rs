@@ -17,6 +17,6 @@ mod websocket;
 
 pub use error::LoadError;
 pub use observer::{EventObserver, ReceivedEvent};
-pub use record::{Class, LoadResult, Records};
+pub use record::{Answer, Class, LoadResult, Records};
 pub use schedule::ScheduleKind;
 pub use sender::{LoadConfig, Progress, TransactionLoad};

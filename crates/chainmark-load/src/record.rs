@@ -6,15 +6,71 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    Accepted = 0,
-    MempoolFull = 1,
-    InCache = 2,
-    CheckFailed = 3,
-    RpcError = 4,
+    Accepted,
+    MempoolFull,
+    InCache,
+    CheckFailed,
+    RpcError,
     /// Sent, and not answered in time.
-    Timeout = 5,
+    Timeout,
     /// Not sent before the end of the schedule and its grace.
-    Unsent = 6,
+    Unsent,
+}
+
+/// What a class says of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    Accepted,
+    Rejected,
+    /// None in time.
+    Missing,
+    /// Nobody was asked.
+    Unsent,
+}
+
+impl Answer {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+            Self::Missing => "missing",
+            Self::Unsent => "unsent",
+        }
+    }
+}
+
+impl Class {
+    /// By the numbers that stand for them in [`Records::class`].
+    pub const ALL: [Self; 7] = [
+        Self::Accepted,
+        Self::MempoolFull,
+        Self::InCache,
+        Self::CheckFailed,
+        Self::RpcError,
+        Self::Timeout,
+        Self::Unsent,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::MempoolFull => "mempool full",
+            Self::InCache => "in cache",
+            Self::CheckFailed => "check code",
+            Self::RpcError => "rpc error",
+            Self::Timeout => "timeout",
+            Self::Unsent => "unsent",
+        }
+    }
+
+    pub fn answer(self) -> Answer {
+        match self {
+            Self::Accepted => Answer::Accepted,
+            Self::MempoolFull | Self::InCache | Self::CheckFailed | Self::RpcError => Answer::Rejected,
+            Self::Timeout => Answer::Missing,
+            Self::Unsent => Answer::Unsent,
+        }
+    }
 }
 
 /// A time that never came.
@@ -176,6 +232,14 @@ impl MessageCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_stands_in_the_list_at_the_number_that_records_hold() {
+        for (number, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, number, "{}", class.name());
+        }
+        assert_eq!(Class::Unsent as usize + 1, Class::ALL.len(), "the last class is the last of the list");
+    }
 
     #[test]
     fn a_flood_of_different_error_texts_stays_bounded_and_is_still_counted_in_full() {

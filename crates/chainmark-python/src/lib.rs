@@ -15,7 +15,10 @@ mod _native {
     #[pymodule_export]
     use super::http::{Histogram, HttpLoad, http_record_classes};
     #[pymodule_export]
-    use super::load::{EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction};
+    use super::load::{
+        EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction,
+        transaction_classes,
+    };
     #[pymodule_export]
     use super::net::{DelaySwitch, NetworkNamespace, measure_round_trips};
     #[pymodule_export]

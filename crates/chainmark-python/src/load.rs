@@ -2,7 +2,7 @@
 
 use chainmark_load::cometbft::BroadcastMethod;
 use chainmark_load::cometbft::payload::{Payload, check_size};
-use chainmark_load::{LoadConfig, LoadError, LoadResult, ScheduleKind};
+use chainmark_load::{Class, LoadConfig, LoadError, LoadResult, ScheduleKind};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -63,6 +63,12 @@ pub fn decode_transaction<'py>(py: Python<'py>, transaction: &[u8]) -> PyResult<
     decoded.set_item("time_ns", payload.time_ns)?;
     decoded.set_item("experiment_id", PyBytes::new(py, &payload.experiment_id))?;
     Ok(Some(decoded))
+}
+
+/// Name of every class in records, by number, and what it says of the node.
+#[pyfunction]
+pub fn transaction_classes() -> Vec<(&'static str, &'static str)> {
+    Class::ALL.map(|class| (class.name(), class.answer().name())).to_vec()
 }
 
 #[pyclass(frozen, module = "chainmark._native")]

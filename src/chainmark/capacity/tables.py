@@ -24,6 +24,7 @@ from chainmark.capacity.metrics import (
 )
 from chainmark.capacity.model import Step
 from chainmark.core.errors import EnvironmentFailure
+from chainmark.store.schema import Schema
 
 NS = 1e9
 # Seconds between the steps of one level, on the axis of time that they share.
@@ -41,6 +42,20 @@ _SERIES = (
     "cpu_s",
     "lag_p99_s",
 )
+SECOND_SCHEMA: Schema = {
+    "step": pl.Int64,
+    "second": pl.Int64,
+    **{name: pl.Float64 if name.endswith("_s") else pl.Int64 for name in _SERIES},
+}
+ERROR_SCHEMA: Schema = {
+    "step": pl.Int64,
+    "kind": pl.String,
+    "status": pl.Int64,
+    "told": pl.String,
+    "detail": pl.String,
+    "count": pl.Int64,
+    "first_s": pl.Float64,
+}
 
 
 def numbered(found: Sequence[Found]) -> Iterator[tuple[int, Found, Step]]:
@@ -54,10 +69,12 @@ def numbered(found: Sequence[Found]) -> Iterator[tuple[int, Found, Step]]:
 
 def steps_frame(found: Sequence[Found]) -> pl.DataFrame:
     """One row a step: what was asked, the books, latencies in seconds, the judgement, the histogram."""
-    return pl.DataFrame([_step_row(number, one, step) for number, one, step in numbered(found)], schema=_STEP_SCHEMA)
+    return pl.DataFrame(
+        [_step_row(number, one, step) for number, one, step in numbered(found)], schema=dict(STEP_SCHEMA)
+    )
 
 
-_STEP_SCHEMA: dict[str, Any] = {
+STEP_SCHEMA: Schema = {
     "step": pl.Int64, "endpoint": pl.String, "kind": pl.String, "level": pl.Float64, "phase": pl.String,
     "outcome": pl.String, "leaning": pl.String, "reason": pl.String, "lengthened": pl.Boolean, "partial": pl.Boolean,
     "started_ns": pl.Int64, "warm_up_s": pl.Float64, "window_s": pl.Float64, "ended": pl.String, "due": pl.Int64,
@@ -119,9 +136,7 @@ def _condition(limit: Any) -> dict[str, Any]:
 
 def seconds_frame(found: Sequence[Found]) -> pl.DataFrame:
     """One row a step and second, from the begin of its warm-up on."""
-    schema = {"step": pl.Int64, "second": pl.Int64} | {
-        name: pl.Float64 if name.endswith("_s") else pl.Int64 for name in _SERIES
-    }
+    schema = dict(SECOND_SCHEMA)
     frames = []
     for number, _, step in numbered(found):
         series = step.result.series
@@ -145,11 +160,7 @@ def errors_frame(found: Sequence[Found]) -> pl.DataFrame:
         for number, _, step in numbered(found)
         for error in step.result.errors
     ]
-    schema = {
-        "step": pl.Int64, "kind": pl.String, "status": pl.Int64, "told": pl.String, "detail": pl.String,
-        "count": pl.Int64, "first_s": pl.Float64,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame(rows, schema=dict(ERROR_SCHEMA))
 
 
 def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:

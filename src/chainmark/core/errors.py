@@ -55,3 +55,12 @@ class EnvironmentFailure(ChainmarkError):  # noqa: N818 - it is the environment 
     """The machine, a node or the network did not do what the run needs (exit code 5)."""
 
     exit_code = ExitCode.ENVIRONMENT
+
+
+class InternalError(ChainmarkError):
+    """Two parts of chainmark do not agree with each other: nobody's input is to blame (exit code 5)."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+    def __init__(self, message: str, hint: str | None = "this is a mistake in chainmark: please report it") -> None:
+        super().__init__(message, hint)

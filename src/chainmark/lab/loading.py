@@ -16,7 +16,15 @@ from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import NO_REQUESTS, Books, LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.report import endpoint_entry, notes_of
-from chainmark.capacity.tables import errors_frame, samples_of, seconds_frame, steps_frame
+from chainmark.capacity.tables import (
+    ERROR_SCHEMA,
+    SECOND_SCHEMA,
+    STEP_SCHEMA,
+    errors_frame,
+    samples_of,
+    seconds_frame,
+    steps_frame,
+)
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
@@ -129,9 +137,9 @@ class Tester:
         self, session: Session, test: _Test, service: Service, result: ServerResult, place: ExperimentPlace
     ) -> SealedRun:
         run, found = session.run, result.found
-        run.write_events("steps", steps_frame(found))
-        run.write_events("seconds", seconds_frame(found))
-        run.write_events("errors", errors_frame(found))
+        run.write_events("steps", steps_frame(found), STEP_SCHEMA)
+        run.write_events("seconds", seconds_frame(found), SECOND_SCHEMA)
+        run.write_events("errors", errors_frame(found), ERROR_SCHEMA)
         write_bytes(run.raw / REPORT, json_bytes(test.report))
         # Its own conditions as well: what else of its servers a comparison must know.
         catalogue = load_catalogue_of(self.system.name, self.system.title, found).model_copy(

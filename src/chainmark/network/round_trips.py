@@ -26,7 +26,7 @@ PATIENCE_S = 2.0
 PING_BYTES = 48
 _NAMED = 3
 
-SCHEMA: dict[str, type[pl.DataType]] = {
+ROUND_TRIP_SCHEMA: dict[str, type[pl.DataType]] = {
     "source": pl.String,
     "destination": pl.String,
     "intended_s": pl.Float64,
@@ -102,8 +102,8 @@ def measured_round_trips(
 
 def round_trip_frame(measured: Sequence[RoundTrip]) -> pl.DataFrame:
     """One row for each ordered pair, in the order of the nodes."""
-    rows = [tuple(getattr(one, column) for column in SCHEMA) for one in measured]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    rows = [tuple(getattr(one, column) for column in ROUND_TRIP_SCHEMA) for one in measured]
+    return pl.DataFrame(rows, schema=ROUND_TRIP_SCHEMA, orient="row")
 
 
 def round_trip_gate(measured: Sequence[RoundTrip]) -> Gate:

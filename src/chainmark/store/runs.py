@@ -24,6 +24,7 @@ from chainmark.core.manifest import Manifest, Source
 from chainmark.core.storage import existing_parent, storage_errors
 from chainmark.store.files import hash_file, json_bytes, write_bytes
 from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
+from chainmark.store.schema import Schema, check_samples, check_schema
 
 STATE = "unfinished.json"
 
@@ -56,12 +57,17 @@ class UnfinishedRun:
             return {}
         return content
 
-    def write_events(self, name: str, frame: pl.DataFrame) -> None:
-        """Store typed events as ``events/<name>.parquet``."""
+    def write_events(self, name: str, frame: pl.DataFrame, schema: Schema) -> None:
+        """Store typed events as ``events/<name>.parquet``.
+
+        Raises:
+            InternalError: their columns are not those of the schema.
+        """
+        check_schema(f"events of `{name}`", frame.schema, schema)
         self._write_frame(self.path / "events" / f"{name}.parquet", frame)
 
     def write_samples(self, population_id: str, frame: pl.DataFrame) -> None:
-        """Store the samples of one population as ``samples/<population>.parquet``."""
+        """Store the samples of one population as ``samples/<population>.parquet``; sealing checks their columns."""
         self._write_frame(self.path / "samples" / f"{population_id}.parquet", frame)
 
     @staticmethod
@@ -83,7 +89,13 @@ class UnfinishedRun:
         shutil.rmtree(self.path)
 
     def seal(self, manifest: Manifest, catalogue: Catalogue, summaries: list[MetricSummary]) -> SealedRun:
-        """Write the manifest, the catalogue and the summaries, then the hashes of everything, last, by rename."""
+        """Write the manifest, the catalogue and the summaries, then the hashes of everything, last, by rename.
+
+        Raises:
+            InternalError: the columns of samples are not those that the catalogue has.
+        """
+        for path in sorted((self.path / "samples").glob("*.parquet")):
+            check_samples(catalogue, path.stem, pl.read_parquet_schema(path))
         write_bytes(self.path / "manifest.json", json_bytes(manifest))
         write_bytes(self.path / "catalogue.json", json_bytes(catalogue))
         content = {"metrics": [summary.model_dump(mode="json") for summary in summaries]}

@@ -204,7 +204,7 @@ def sealed(
     if numbered_files:
         columns = [f"{stage}_file" for stage in STAGES]
         events = events.with_columns(pl.when(pl.col(name).is_not_null()).then(0).alias(name) for name in columns)
-    run.write_events("lives", events)
+    run.write_events("lives", events, events.schema)
     samples = lives.samples()
     for population, frame in samples.items():
         run.write_samples(population, frame)

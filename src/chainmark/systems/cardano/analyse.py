@@ -33,6 +33,7 @@ from chainmark.systems.cardano.filters import Condition
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
+from chainmark.systems.cardano.tables import LIFE_EVENTS, read_lives_table
 
 NS = 1_000_000_000
 SLOT_POPULATIONS = ("slot_host", "span")
@@ -147,7 +148,7 @@ def analyse(
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
     blocks = _Blocks(ordered, genesis, conditions, rules, regions or {})
-    run.write_events("lives", blocks.events())
+    run.write_events("lives", blocks.events(), LIFE_EVENTS)
     frames = blocks.samples()
     progress.stage("putting the slots together")
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
@@ -308,7 +309,7 @@ def read_lives(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[st
     names = pl.Enum([host.name for host in hosts])
     slot_ns = round(genesis.slot_length_s * NS)
     frames = [
-        pl.read_parquet(host.lives).with_columns(
+        read_lives_table(host.lives, host.name).with_columns(
             pl.lit(host.name, dtype=names).alias("host"),
             pl.lit(regions.get(host.name), dtype=pl.String).alias("region"),
             slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns,

@@ -18,6 +18,7 @@ from chainmark.core.storage import storage_errors
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import Condition, slot_test
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.tables import check_slots_table
 
 # What the decoder writes at a time, so that nothing is decoded twice: 100 MB of 52 hosts wait to be put in order.
 READ_ROWS = 8192
@@ -87,6 +88,7 @@ class HostSlots:
 
 def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
     """Read what must be known of a whole host before its slots are taken piece by piece."""
+    check_slots_table(path, name)
     kept = slot_test(conditions)
     slot = pl.col("slot")
     found = (

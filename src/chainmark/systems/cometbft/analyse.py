@@ -7,12 +7,17 @@ column's name is the id of its metric in the catalogue.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from chainmark.network.sampling import PRESSURE_SCHEMA, PROCESS_SCHEMA
+from chainmark.store.schema import Schema
+from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA
 from chainmark.systems.cometbft.ingest import Events
+from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 
 NS = 1_000_000_000
 
@@ -50,6 +55,15 @@ class Sampled:
     perturbations: pl.DataFrame | None = None
     joiners: pl.DataFrame | None = None
     heights: pl.DataFrame | None = None
+
+
+SAMPLED_SCHEMAS: Mapping[str, Schema] = {
+    "processes": PROCESS_SCHEMA,
+    "pressure": PRESSURE_SCHEMA,
+    "perturbations": PERTURBATION_SCHEMA,
+    "joiners": JOINER_SCHEMA,
+    "heights": HEIGHT_SCHEMA,
+}
 
 
 def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[str, float]) -> dict[str, pl.DataFrame]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from chainmark.core.manifest import Gate, GateStatus
+from chainmark.systems.cometbft.answers import MEMPOOL_FULL
 from chainmark.systems.cometbft.disturb import planned_starts
 from chainmark.systems.cometbft.ingest import Books, Events
 from chainmark.systems.cometbft.profile import Profile
@@ -79,7 +80,7 @@ def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
         return []
     late = transactions.filter(pl.col("sent_ns") - pl.col("due_ns") > LATE_NS)
     answered_s = (late["answered_ns"] - late["sent_ns"]).median()
-    refused = transactions.filter(pl.col("answer") == "mempool full").height
+    refused = transactions.filter(pl.col("answer") == MEMPOOL_FULL).height
     held_up = refused > 0 or (isinstance(answered_s, int | float) and answered_s >= HELD_UP_NS)
     unsent = transactions.filter(pl.col("sent_ns").is_null()).height / max(1, transactions.height)
     return [

@@ -7,7 +7,7 @@ they come from a header.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +19,25 @@ from prometheus_client.parser import text_string_to_metric_families
 from chainmark._native import decode_transaction
 from chainmark.core.progress import Progress
 from chainmark.network.sampling import read_pages
+from chainmark.store.schema import Schema
+from chainmark.systems.cometbft.answers import ACCEPTED, ANSWERS, MISSING, REJECTED, UNSENT, answer_names
 from chainmark.systems.cometbft.rpc import Block, RpcClient
 from chainmark.systems.cometbft.workload import Measurement
 
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
 
-ANSWERS = ("accepted", "mempool full", "in cache", "check code", "rpc error", "timeout", "unsent")
-REJECTIONS = ("mempool full", "in cache", "check code", "rpc error")
 HASH_BYTES = 32
+TRANSACTION_SCHEMA: Schema = {
+    "connection": pl.UInt32, "sequence": pl.UInt32, "due_ns": pl.Int64, "sent_ns": pl.Int64, "answered_ns": pl.Int64,
+    "answer": pl.String, "check_code": pl.UInt32, "size_bytes": pl.UInt32, "hash": pl.Binary, "height": pl.Int64,
+    "index_in_block": pl.Int64,
+}  # fmt: skip
+BLOCK_SCHEMA: Schema = {
+    "height": pl.Int64, "time_ns": pl.Int64, "observed_ns": pl.Int64, "proposer": pl.String, "round": pl.Int64,
+    "missing_votes": pl.Int64, "transactions": pl.Int64, "header_transactions": pl.Int64, "size_bytes": pl.Int64,
+}  # fmt: skip
+SCRAPE_SCHEMA: Schema = {"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
 
 # Families of the nodes' metrics pages that the analysis or the diagnostics use; the pages themselves are kept whole.
 SCRAPED_FAMILIES = (
@@ -126,7 +136,7 @@ def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) 
             "due_ns": np.frombuffer(records["due_ns"], "<i8"),
             "sent_ns": np.frombuffer(records["sent_ns"], "<i8"),
             "answered_ns": np.frombuffer(records["answered_ns"], "<i8"),
-            "answer": [ANSWERS[code] for code in records["class"]],
+            "answer": answer_names(records["class"]),
             "check_code": np.frombuffer(records["check_code"], "<u4"),
             "size_bytes": np.frombuffer(records["size_bytes"], "<u4"),
             "hash": pl.Series(digests, dtype=pl.Binary),
@@ -179,8 +189,7 @@ def read_scrapes(files: Mapping[str, Path]) -> tuple[pl.DataFrame, dict[str, int
             counts["lines"] += lines
             counts["kept"] += kept
             counts["ignored"] += lines - kept
-    schema = {"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("time_ns", "host", "metric"), counts
+    return pl.DataFrame(rows, schema=SCRAPE_SCHEMA, orient="row").sort("time_ns", "host", "metric"), counts
 
 
 def read_page(page: str) -> tuple[dict[str, float], int, int]:
@@ -210,20 +219,20 @@ class Books:
 def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> Books:
     """Account for every transaction: offered = unsent + rejected + accepted; accepted = committed + pending + lost.
 
-    A transaction that was sent but never answered counts as accepted when it was committed, else as rejected
-    ("timeout"). Pending is what the fullest mempool still held when draining ended.
+    A transaction that was sent but never answered counts as accepted when it was committed, else as rejected. Pending
+    is what the fullest mempool still held when draining ended.
     """
     table = events.transactions
     committed_mask = pl.col("height").is_not_null()
     answers = {name: table.filter(pl.col("answer") == name).height for name in ANSWERS}
-    unanswered_committed = table.filter((pl.col("answer") == "timeout") & committed_mask).height
-    rejected_committed = table.filter(pl.col("answer").is_in(REJECTIONS) & committed_mask).height
-    accepted = answers["accepted"] + unanswered_committed
-    rejected = sum(answers[name] for name in REJECTIONS) + answers["timeout"] - unanswered_committed
+    unanswered_committed = table.filter(pl.col("answer").is_in(MISSING) & committed_mask).height
+    rejected_committed = table.filter(pl.col("answer").is_in(REJECTED) & committed_mask).height
+    accepted = _sum(answers, ACCEPTED) + unanswered_committed
+    rejected = _sum(answers, REJECTED) + _sum(answers, MISSING) - unanswered_committed
     committed = table.filter(committed_mask).height - rejected_committed
     account = {
         "offered": table.height,
-        "unsent": answers["unsent"],
+        "unsent": _sum(answers, UNSENT),
         "rejected": rejected,
         "accepted": accepted,
         "committed": committed,
@@ -242,6 +251,10 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     }
     counts = {"transactions": account, "answers": answers, "chain": chain, "metric lines": events.scrape_counts}
     return Books(counts, _problems(counts, events, offered_by_profile))
+
+
+def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
+    return sum(counts[name] for name in names)
 
 
 def _problems(counts: Mapping[str, Mapping[str, int]], events: Events, offered_by_profile: int | None) -> list[str]:

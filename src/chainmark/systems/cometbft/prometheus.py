@@ -26,6 +26,7 @@ from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cometbft.analyse import Window
 from chainmark.systems.cometbft.heights import LAST_HEIGHT
+from chainmark.systems.cometbft.ingest import SCRAPE_SCHEMA
 from chainmark.systems.cometbft.prometheus_gates import Coverage, Judged, Limits, find_gates
 from chainmark.systems.cometbft.prometheus_nodes import (
     LOAD,
@@ -39,7 +40,7 @@ from chainmark.systems.cometbft.prometheus_nodes import (
     Settings,
     fetch,
 )
-from chainmark.systems.cometbft.prometheus_samples import rates, samples_of
+from chainmark.systems.cometbft.prometheus_samples import RATE_SCHEMA, rates, samples_of
 
 ANSWERS = "prometheus"
 ORDERED = "import.json"
@@ -145,8 +146,8 @@ def _ingest(version: str | None, asked: Range, source: Source, run: UnfinishedRu
     samples = samples_of(fetched, window)
     for name, frame in samples.items():
         run.write_samples(name, frame)
-    run.write_events("scrapes", fetched.scrapes)
-    run.write_events("rates", rates(fetched.scrapes, window))
+    run.write_events("scrapes", fetched.scrapes, SCRAPE_SCHEMA)
+    run.write_events("rates", rates(fetched.scrapes, window), RATE_SCHEMA)
     return _imported(fetched, asked, content, Found(samples, warnings), run)
 
 

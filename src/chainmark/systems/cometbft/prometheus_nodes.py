@@ -17,6 +17,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.times import NS
 from chainmark.core.units import utc_of_nanoseconds
 from chainmark.network.prometheus_api import Prometheus, Series, any_of, matchers
+from chainmark.systems.cometbft.ingest import SCRAPE_SCHEMA
 
 NOT_STATED = "not stated"
 NAMESPACES = ("cometbft", "tendermint")
@@ -48,12 +49,6 @@ PROCESS_FAMILIES = (
 )
 # Read before the range as well: rates look back, by 20 s in the published plots, and so do intervals between blocks.
 LEAD_NS = 60 * NS
-_SCHEMA: dict[str, type[pl.DataType]] = {
-    "time_ns": pl.Int64,
-    "host": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-}
 Target = tuple[str, str]
 
 
@@ -205,12 +200,12 @@ def _frame(series: Iterable[Series], hosts: Mapping[str, Target]) -> pl.DataFram
     frames = [
         pl.DataFrame(
             {"time_ns": one.times_ns, "host": named[_target(one)], "metric": _family(one.name), "value": one.values},
-            schema=_SCHEMA,
+            schema=SCRAPE_SCHEMA,
         )
         for one in series
         if _target(one) in named
     ]
-    everything = pl.concat([pl.DataFrame(schema=_SCHEMA), *frames]).filter(pl.col("value").is_finite())
+    everything = pl.concat([pl.DataFrame(schema=SCRAPE_SCHEMA), *frames]).filter(pl.col("value").is_finite())
     return everything.group_by("time_ns", "host", "metric").agg(pl.col("value").sum()).sort("time_ns", "host", "metric")
 
 
@@ -225,11 +220,12 @@ def _load_frame(series: Sequence[Series], hosts: Mapping[str, Target]) -> pl.Dat
             if (by_job and told_job == job) or _address(told_instance) == _address(instance):
                 frames.append(
                     pl.DataFrame(
-                        {"time_ns": one.times_ns, "host": host, "metric": LOAD, "value": one.values}, schema=_SCHEMA
+                        {"time_ns": one.times_ns, "host": host, "metric": LOAD, "value": one.values},
+                        schema=SCRAPE_SCHEMA,
                     )
                 )
                 break
-    return pl.concat([pl.DataFrame(schema=_SCHEMA), *frames]).sort("host", "time_ns")
+    return pl.concat([pl.DataFrame(schema=SCRAPE_SCHEMA), *frames]).sort("host", "time_ns")
 
 
 def _address(instance: str) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 from chainmark.core.times import NS
 from chainmark.network.sampling import PROCESS_SCHEMA
 from chainmark.stats.extrapolated_rate import extrapolated_rate
+from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.analyse import Window, host_second_samples
 from chainmark.systems.cometbft.heights import block_samples
 from chainmark.systems.cometbft.prometheus_nodes import HEIGHT, TOTAL, Fetched
@@ -18,6 +19,12 @@ MEMPOOL = "cometbft_mempool_size"
 RATE_WINDOW_NS = 20 * NS
 # A sample that is older than this many scrape intervals says nothing about now.
 STALE = 1.5
+RATE_SCHEMA: Schema = {
+    "time_ns": pl.Int64,
+    "host": pl.String,
+    "blocks_per_minute": pl.Float64,
+    "transactions_per_minute": pl.Float64,
+}
 
 
 def samples_of(fetched: Fetched, window: Window) -> dict[str, pl.DataFrame]:
@@ -128,6 +135,6 @@ def rates(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
             values = extrapolated_rate(part["time_ns"].to_numpy(), part["value"].to_numpy(), at_ns, RATE_WINDOW_NS)
             row = pl.DataFrame({"time_ns": at_ns, "host": part["host"][0], name: 60 * values})
             found[name].append(row.with_columns(pl.col(name).fill_nan(None)))
-    keys = {"time_ns": pl.Int64, "host": pl.String}
-    tables = [pl.concat([pl.DataFrame(schema={**keys, name: pl.Float64}), *rows]) for name, rows in found.items()]
+    empty = pl.DataFrame(schema=dict(RATE_SCHEMA))
+    tables = [pl.concat([empty.select("time_ns", "host", name), *rows]) for name, rows in found.items()]
     return tables[0].join(tables[1], on=["time_ns", "host"], how="full", coalesce=True).sort("time_ns", "host")

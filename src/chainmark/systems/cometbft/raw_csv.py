@@ -25,6 +25,7 @@ from chainmark.core.times import NS
 from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.stats.centiles import estimable_centile
 from chainmark.store.runs import UnfinishedRun
+from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.experiments import (
     LATENCY_IS,
     LOAD_S,
@@ -46,6 +47,10 @@ from chainmark.systems.cometbft.published_import import (
 
 COLUMNS = ("experiment_id", "block_time", "duration_ns", "tx_hash", "connections", "rate", "size")
 _NUMBERS = ("block_time", "duration_ns", "connections", "rate", "size")
+ROW_SCHEMA: Schema = {
+    "index": pl.UInt32,
+    **{name: pl.Int64 if name in _NUMBERS else pl.String for name in COLUMNS},
+}
 _LONGEST_HEADING = 4096
 LATENCY = "tx_latency_next_header_s"
 TRANSACTIONS = Population(
@@ -229,7 +234,7 @@ def _write(
 ) -> None:
     ordered = rows.sort("block_time", "tx_hash", "duration_ns").drop("row").with_row_index("index")
     if keep_events:
-        run.write_events("transactions", ordered)
+        run.write_events("transactions", ordered, ROW_SCHEMA)
     since = (pl.col("block_time") - pl.col("block_time").min()) / NS
     run.write_samples("transaction", ordered.select("index", time_s=since, **{LATENCY: pl.col("duration_ns") / NS}))
     told: Mapping[str, float | None] = {

@@ -11,7 +11,7 @@ from chainmark.core.manifest import Fact, Manifest
 from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, SaturationMetrics, VersionRuns
 from chainmark.lab.schedules import CellLoad, SweepPlan
 from chainmark.store.runs import SealedRun
-from chainmark.systems.cometbft.ingest import REJECTIONS
+from chainmark.systems.cometbft.answers import REJECTED
 from chainmark.systems.cometbft.profile import Profile
 
 COMMITTED, THROUGHPUT, LATENCY = "tx_committed_share", "committed_per_s", "tx_latency_s"
@@ -54,7 +54,7 @@ def cell_of(run: SealedRun) -> CellRun:
     summaries = run.summaries()
     account, answers = manifest.counts["transactions"], manifest.counts["answers"]
     load = manifest.workload
-    refused = {name: answers[name] for name in REJECTIONS}
+    refused = {name: answers[name] for name in REJECTED}
     refused[NO_ANSWER] = account["rejected"] - sum(refused.values())
     throughput = _figure(summaries, THROUGHPUT, "mean") or RunFigure(value=0.0)
     offered_per_s = _figure(summaries, "offered_per_s", "mean")

@@ -23,16 +23,16 @@ from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Execution, Imported, ImportOrder, Order
 from chainmark.lab.schedules import CellLoad, SweepPlan
-from chainmark.network.round_trips import round_trip_frame, round_trip_gate
+from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.cometbft import extensions, nodes, qa, sweep
-from chainmark.systems.cometbft.analyse import NS, Sampled, Window, samples
+from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, samples
 from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
-from chainmark.systems.cometbft.ingest import balance, collect
+from chainmark.systems.cometbft.ingest import BLOCK_SCHEMA, SCRAPE_SCHEMA, TRANSACTION_SCHEMA, balance, collect
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
@@ -128,14 +128,15 @@ class CometBft:
             events = collect(measurement, experiment_id, progress)
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
-        for name in ("transactions", "blocks", "scrapes"):
-            run.write_events(name, getattr(events, name))
+        run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
+        run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
+        run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
         if network.round_trips:
-            run.write_events("round_trips", round_trip_frame(network.round_trips))
+            run.write_events("round_trips", round_trip_frame(network.round_trips), ROUND_TRIP_SCHEMA)
         sampled = _sampled(measurement)
-        for name, frame in vars(sampled).items():
-            if frame is not None:
-                run.write_events(name, frame)
+        for name, schema in SAMPLED_SCHEMAS.items():
+            if (frame := getattr(sampled, name)) is not None:
+                run.write_events(name, frame, schema)
         found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
         books = balance(
             events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load)

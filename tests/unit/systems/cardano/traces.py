@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,54 +11,12 @@ import polars as pl
 
 from chainmark.systems.cardano.analyse import HostTrace
 from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.tables import COUNTS, FIGURES, FLOWS, LIVES, PHASES, SLOTS
 
 START_NS = 1_770_000_000_000_000_000
 MS = 1_000_000
 NS = 1_000_000_000
-PHASES = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot")
-STAGES = ("forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "switched")
-LIVES: Mapping[str, Any] = {
-    "block": pl.String,
-    "block_no": pl.Int64,
-    "slot": pl.Int64,
-    "role": pl.String,
-    "error": pl.String,
-    "parent": pl.String,
-    "size_bytes": pl.Int64,
-    "request_length": pl.Int64,
-    "adopted_delta": pl.Int64,
-    "switched_delta": pl.Int64,
-    **{f"{stage}_ns": pl.Int64 for stage in (*PHASES, *STAGES)},
-    "fetched_from": pl.String,
-    "noticed_from": pl.String,
-    **{f"{stage}_{part}": kind for stage in STAGES for part, kind in (("file", pl.Int32), ("line", pl.Int64))},
-}
-COUNTS = ("starts", "block_contexts", "leads", "forges", "ledger_snapshots", "rejected_transactions", "checks")
-FLOWS = ("transactions_collected", "transactions_accepted", "transactions_rejected")
-DELTAS = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot", "forged")
-FIGURES = (
-    "cpu_percent", "gc_percent", "mutator_percent", "major_gcs", "minor_gcs", "rss_mib", "heap_mib", "live_mib",
-    "alloc_mib", "net_read_kib", "net_write_kib", "file_read_kib", "file_write_kib", "block_io_percent", "threads",
-)  # fmt: skip
-SLOTS: Mapping[str, Any] = {
-    "slot": pl.Int64,
-    "epoch": pl.Int64,
-    "epoch_slot": pl.Int64,
-    "safe_interval": pl.Int64,
-    **dict.fromkeys(COUNTS, pl.Int64),
-    **{f"{delta}_s": pl.Float64 for delta in DELTAS},
-    "block_no": pl.Int64,
-    "block_gap_slots": pl.Int64,
-    "mempool_transactions": pl.Int64,
-    "mempool_told": pl.Boolean,
-    **dict.fromkeys(FLOWS, pl.Int64),
-    "utxo_entries": pl.Float64,
-    "density": pl.Float64,
-    "has_resources": pl.Boolean,
-    "sampled": pl.Boolean,
-    **dict.fromkeys(FIGURES, pl.Float64),
-    "is_gap": pl.Boolean,
-}
+DELTAS = (*PHASES, "forged")
 GENESIS = Genesis(
     system_start_ns=START_NS,
     slot_length_s=1.0,

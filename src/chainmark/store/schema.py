@@ -1,0 +1,64 @@
+"""What the columns of a data frame are when it leaves a module: stated once, checked where it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import InternalError
+
+Schema = Mapping[str, type[pl.DataType] | pl.DataType]
+_KEY_KINDS = (pl.String, pl.Enum, pl.Categorical)
+
+
+def check_schema(what: str, found: Mapping[str, pl.DataType], stated: Schema) -> None:
+    """Hold the columns that are there against those that are stated; their order does not matter.
+
+    Args:
+        what: these rows are, in the plural: "events of blocks".
+        found: a frame's schema, or that of a Parquet file.
+
+    Raises:
+        InternalError: a column lacks, is of another type, or is not stated.
+    """
+    for name, kind in stated.items():
+        _check_column(what, name, found.get(name), kind)
+    stranger = next((name for name in found if name not in stated), None)
+    if stranger is not None:
+        raise InternalError(f"the {what} have the column `{stranger}`, which no schema states")
+
+
+def check_samples(catalogue: Catalogue, population_id: str, found: Mapping[str, pl.DataType]) -> None:
+    """Hold samples against the catalogue: the population's keys, and f64 columns that are metrics of it.
+
+    A metric without a column was not measured, which is no mistake.
+
+    Raises:
+        InternalError: the population is unknown, a key lacks, a column is no metric, or one is not f64.
+    """
+    what = f"samples of `{population_id}`"
+    population = next((one for one in catalogue.populations if one.id == population_id), None)
+    if population is None:
+        raise InternalError(f"there are {what}, a population that the catalogue of {catalogue.system} does not have")
+    for key in population.keys:
+        kind = found.get(key)
+        if key == population.time_key:
+            _check_column(what, key, kind, pl.Float64)
+        elif kind is None or not (kind.is_integer() or kind in _KEY_KINDS):
+            raise InternalError(f"the key `{key}` of the {what} is {kind or 'not there'}, not an integer or a text")
+    metrics = {metric.id for metric in catalogue.metrics_of(population_id)}
+    for name, kind in found.items():
+        if name in population.keys:
+            continue
+        if name not in metrics:
+            raise InternalError(f"the {what} have the column `{name}`, which is neither a key nor a metric of theirs")
+        _check_column(what, name, kind, pl.Float64)
+
+
+def _check_column(what: str, name: str, found: pl.DataType | None, stated: type[pl.DataType] | pl.DataType) -> None:
+    if found is None:
+        raise InternalError(f"the {what} lack the column `{name}`")
+    if found != stated:
+        raise InternalError(f"the column `{name}` of the {what} is {found}, not {stated}")

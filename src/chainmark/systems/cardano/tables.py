@@ -1,0 +1,83 @@
+"""The tables that the decoder (crates/chainmark-trace) writes, as they are read here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.store.schema import Schema, check_schema
+
+PHASES = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot")
+STAGES = ("forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "switched")
+LIVES: Schema = {
+    "block": pl.String,
+    "block_no": pl.Int64,
+    "slot": pl.Int64,
+    "role": pl.String,
+    "error": pl.String,
+    "parent": pl.String,
+    "size_bytes": pl.Int64,
+    "request_length": pl.Int64,
+    "adopted_delta": pl.Int64,
+    "switched_delta": pl.Int64,
+    **{f"{stage}_ns": pl.Int64 for stage in (*PHASES, *STAGES)},
+    "fetched_from": pl.String,
+    "noticed_from": pl.String,
+    **{f"{stage}_{part}": kind for stage in STAGES for part, kind in (("file", pl.Int32), ("line", pl.Int64))},
+}
+COUNTS = ("starts", "block_contexts", "leads", "forges", "ledger_snapshots", "rejected_transactions", "checks")
+FLOWS = ("transactions_collected", "transactions_accepted", "transactions_rejected")
+FIGURES = (
+    "cpu_percent", "gc_percent", "mutator_percent", "major_gcs", "minor_gcs", "rss_mib", "heap_mib", "live_mib",
+    "alloc_mib", "net_read_kib", "net_write_kib", "file_read_kib", "file_write_kib", "block_io_percent", "threads",
+)  # fmt: skip
+SLOTS: Schema = {
+    "slot": pl.Int64,
+    "epoch": pl.Int64,
+    "epoch_slot": pl.Int64,
+    "safe_interval": pl.Int64,
+    **dict.fromkeys(COUNTS, pl.Int64),
+    **{f"{phase}_s": pl.Float64 for phase in (*PHASES, "forged")},
+    "block_no": pl.Int64,
+    "block_gap_slots": pl.Int64,
+    "mempool_transactions": pl.Int64,
+    "mempool_told": pl.Boolean,
+    **dict.fromkeys(FLOWS, pl.Int64),
+    "utxo_entries": pl.Float64,
+    "density": pl.Float64,
+    "has_resources": pl.Boolean,
+    "sampled": pl.Boolean,
+    **dict.fromkeys(FIGURES, pl.Float64),
+    "is_gap": pl.Boolean,
+}
+# ``events/lives.parquet``: what the hosts know, with what became of the block.
+LIFE_EVENTS: Schema = {
+    **LIVES,
+    "slot_start_ns": pl.Int64,
+    "host": pl.String,
+    "region": pl.String,
+    "on_chain": pl.Boolean,
+    "accepted": pl.Boolean,
+    "rejected_because": pl.String,
+}
+
+
+def read_lives_table(path: Path, host: str) -> pl.DataFrame:
+    """The blocks that a host knew.
+
+    Raises:
+        InternalError: the decoder writes other columns than are read here.
+    """
+    table = pl.read_parquet(path)
+    check_schema(f"blocks that {host} knew", table.schema, LIVES)
+    return table
+
+
+def check_slots_table(path: Path, host: str) -> None:
+    """The slot records of a host are those that are read here, piece by piece.
+
+    Raises:
+        InternalError: the decoder writes other columns.
+    """
+    check_schema(f"slot records of {host}", pl.read_parquet_schema(path), SLOTS)

@@ -1,0 +1,30 @@
+"""Classes of answers are what the load generator says they are, and nothing that it does not say."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark._native import transaction_classes
+from chainmark.core.errors import InternalError
+from chainmark.systems.cometbft.answers import ACCEPTED, ANSWERS, MISSING, REJECTED, UNSENT, answer_names, known_answer
+
+
+def test_every_class_is_of_one_outcome_and_keeps_the_name_that_sealed_runs_have() -> None:
+    assert ACCEPTED == ("accepted",)
+    assert REJECTED == ("mempool full", "in cache", "check code", "rpc error")
+    assert MISSING == ("timeout",)
+    assert UNSENT == ("unsent",)
+    assert sorted(ANSWERS) == sorted([*ACCEPTED, *REJECTED, *MISSING, *UNSENT])
+
+
+def test_numbers_become_the_names_that_the_core_gives_them() -> None:
+    numbers = bytes(range(len(ANSWERS)))
+    assert answer_names(numbers) == [name for name, _ in transaction_classes()]
+    assert answer_names(b"") == []
+
+
+def test_a_class_that_nobody_knows_is_an_error_and_no_silent_name() -> None:
+    with pytest.raises(InternalError, match=f"no class of answers with the number {len(ANSWERS)}"):
+        answer_names(bytes([0, len(ANSWERS)]))
+    with pytest.raises(InternalError, match="no class of answers `mempool is full`"):
+        known_answer("mempool is full")
