@@ -6,6 +6,29 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from chainmark import _native
+from chainmark.core.errors import InternalError
+
+# By the numbers that stand for them in records: right answers, the kinds of failures, what was never sent.
+RECORD_CLASSES = tuple(_native.http_record_classes())
+RIGHT, *_KINDS, _UNSENT = RECORD_CLASSES
+FAILURES = tuple(_KINDS)
+
+
+def known_failure(name: str) -> str:
+    """The name itself.
+
+    Raises:
+        InternalError: the engine has no such kind of failures.
+    """
+    if name not in FAILURES:
+        raise InternalError(f"the load engine has no kind of failures `{name}`")
+    return name
+
+
+# Of requests that the machine which makes the load had no room for; the server was not asked.
+GENERATOR_LIMIT = known_failure("generator")
+# Of requests that no server answered.
+UNANSWERED = frozenset(map(known_failure, ("connect", "tls", "timeout", "reset", "closed")))
 
 
 class Engine(Protocol):

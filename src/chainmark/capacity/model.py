@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-from chainmark.core.errors import EnvironmentFailure
+from pydantic import ValidationError
+
+from chainmark.capacity.engine import GENERATOR_LIMIT
+from chainmark.capacity.measured import Finished
+from chainmark.core.errors import EnvironmentFailure, InternalError
 
 
 class LevelKind(StrEnum):
@@ -25,10 +29,6 @@ class Phase(StrEnum):
     BISECT = "bisect"
     CONFIRM = "confirm"
     FIXED = "fixed"
-
-
-# The kind of requests that the machine which makes the load had no room for; the server was not asked.
-GENERATOR_LIMIT = "generator"
 
 
 class Outcome(StrEnum):
@@ -174,145 +174,12 @@ class StepOrder:
         }
 
 
-@dataclass(frozen=True)
-class Books:
-    """Every request in one class: due = ok + failed + unsent."""
-
-    due: int
-    sent: int
-    ok: int
-    failed: int
-    unsent: int
-
-    @classmethod
-    def of(cls, entry: Mapping[str, int]) -> Self:
-        """From the engine's entry.
-
-        Raises:
-            EnvironmentFailure: they do not add up.
-        """
-        books = cls(**{key: int(entry[key]) for key in ("due", "sent", "ok", "failed", "unsent")})
-        if books.due != books.ok + books.failed + books.unsent:
-            raise EnvironmentFailure(f"the load engine's books of {books.due} requests do not add up: {books}")
-        return books
-
-    def __add__(self, other: Books) -> Books:
-        return Books(
-            due=self.due + other.due,
-            sent=self.sent + other.sent,
-            ok=self.ok + other.ok,
-            failed=self.failed + other.failed,
-            unsent=self.unsent + other.unsent,
-        )
-
-
-NO_REQUESTS = Books(0, 0, 0, 0, 0)
-
-
-@dataclass(frozen=True)
-class Latencies:
-    """A histogram's summary, in seconds, and itself.
-
-    Attributes:
-        n: requests in it; without any, the figures are None.
-        hdr: the HDR histogram (V2, deflated, base64), from which any share and centile can be had again.
-    """
-
-    n: int
-    min_s: float | None
-    mean_s: float | None
-    max_s: float | None
-    p50_s: float | None
-    p90_s: float | None
-    p95_s: float | None
-    p99_s: float | None
-    p999_s: float | None
-    hdr: str
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Self:
-        """From the engine's entry; the figures of no requests are none, whatever stands there."""
-        n = int(entry["n"])
-        names = ("min_s", "mean_s", "max_s", "p50_s", "p90_s", "p95_s", "p99_s", "p999_s")
-        figures = {name: float(entry[name]) if n and entry.get(name) is not None else None for name in names}
-        return cls(n=n, hdr=str(entry["hdr"]), **figures)
-
-
-@dataclass(frozen=True)
-class ErrorClass:
-    """Failed requests of one kind.
-
-    Attributes:
-        kind: "status", "answer", "connect", "reset", "closed", "timeout", "protocol", "tls", "wrong answer", or
-            "generator": the machine that makes the load had no room for another connection.
-        status: the HTTP status, if there was one.
-        told: the members of the body that tell errors apart, by pointer.
-        detail: what else is known.
-        example: what the server said to the first of them.
-        count: how many.
-        first_s: when the first ended, from the step's begin.
-    """
-
-    kind: str
-    status: int | None
-    told: Mapping[str, Any]
-    detail: str
-    example: str
-    count: int
-    first_s: float
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Self:
-        """From the engine's entry."""
-        return cls(
-            kind=str(entry["class"]),
-            status=entry.get("status"),
-            told=dict(entry.get("told") or {}),
-            detail=str(entry.get("detail") or ""),
-            example=str(entry.get("example") or ""),
-            count=int(entry["count"]),
-            first_s=float(entry["first_s"]),
-        )
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """What one step gave: the engine's `finish()` with the order it belongs to.
-
-    Attributes:
-        warm_up: the books of what was due or started before the window.
-        window_s: measured seconds that were really run.
-        ended: "time", "gave up" or "stopped".
-        latency: of right answers; from the start (clients) or from the due time (rate).
-        latency_all: of all that ended, failed ones at the time they took.
-        service: from sending to the last byte.
-        lag: from the due time until the generator took the request up; empty for clients.
-        series: columns by name, one entry a second, from the begin of the warm-up on.
-        records: columns of single requests, or None.
-    """
+class StepResult(Finished):
+    """What one step gave: what the engine measured, with what it was asked for."""
 
     endpoint: str
     level: Level
-    started_ns: int
     warm_up_s: float
-    window_s: float
-    ended: str
-    books: Books
-    warm_up: Books
-    latency: Latencies
-    latency_all: Latencies
-    service: Latencies
-    lag: Latencies
-    errors: tuple[ErrorClass, ...]
-    series: Mapping[str, Any]
-    connections: Mapping[str, int]
-    bytes_in: int
-    bytes_out: int
-    cpu_s: float
-    wall_s: float
-    threads: int
-    records: Mapping[str, bytes] | None = None
-    records_left_out: int = 0
 
     @classmethod
     def of(cls, order: StepOrder, finished: Mapping[str, Any]) -> Self:
@@ -320,31 +187,15 @@ class StepResult:
 
         Raises:
             EnvironmentFailure: its sums do not add up.
+            InternalError: it holds other figures than :class:`.measured.Finished`.
         """
-        result = cls(
-            endpoint=order.endpoint.id,
-            level=order.level,
-            started_ns=int(finished["started_ns"]),
-            warm_up_s=order.warm_up_s,
-            window_s=float(finished["window_s"]),
-            ended=str(finished["ended"]),
-            books=Books.of(finished["books"]),
-            warm_up=Books.of(finished["warm_up"]),
-            latency=Latencies.of(finished["latency"]),
-            latency_all=Latencies.of(finished["latency_all"]),
-            service=Latencies.of(finished["service"]),
-            lag=Latencies.of(finished["lag"]),
-            errors=tuple(ErrorClass.of(entry) for entry in finished["classes"]),
-            series=finished["series"],
-            connections=finished["connections"],
-            bytes_in=int(finished["bytes_in"]),
-            bytes_out=int(finished["bytes_out"]),
-            cpu_s=float(finished["cpu_s"]),
-            wall_s=float(finished["wall_s"]),
-            threads=int(finished["threads"]),
-            records=finished.get("records"),
-            records_left_out=int(finished.get("records_left_out") or 0),
-        )
+        asked = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
+        try:
+            result = cls.model_validate({**finished, **asked})
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise InternalError(f"the load engine's result is not as expected at `{place}` ({first['msg']})") from error
         result._check()
         return result
 
@@ -388,12 +239,12 @@ class StepResult:
         """
         if not self.books.due:
             return None
-        seconds: Sequence[int] = self.series.get("second", ())
+        seconds = self.series.second
         end_s = self.warm_up_s + self.window_s
         whole = [i for i, second in enumerate(seconds) if second >= self.warm_up_s and second + 1 <= end_s + 1e-9]
         if not whole:
             return (self.books.ok + self.books.failed) / self.books.due
-        answered = sum(self.series["ok"][i] + self.series["failed"][i] for i in whole)
+        answered = sum(self.series.ok[i] + self.series.failed[i] for i in whole)
         return float(answered) / (self.due_per_s * len(whole))
 
 

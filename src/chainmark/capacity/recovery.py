@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chainmark.capacity.engine import ReadHistogram, native_histogram
-from chainmark.capacity.model import NO_REQUESTS, Books, Level, StepResult
+from chainmark.capacity.measured import NO_REQUESTS, Books
+from chainmark.capacity.model import Level, StepResult
 
 # A look ends with so many answers, or after so long.
 LOOK_REQUESTS = 10

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chainmark.capacity.engine import ReadHistogram, native_histogram
+from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import Found
-from chainmark.capacity.model import ErrorClass, Level, LevelKind, Step
+from chainmark.capacity.measured import ErrorClass, Series
+from chainmark.capacity.model import Level, LevelKind, Step
 from chainmark.capacity.recovery import Looks
 from chainmark.capacity.search import Answer
 from chainmark.capacity.sla import Sla, machine_limits
@@ -104,35 +106,11 @@ def _capacity(answer: Answer, numbers: Mapping[int, int]) -> CapacityEntry:
 
 
 def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
-    result = step.result
-    ended = result.latency_all
+    ended = step.result.latency_all
     histogram = read_histogram(ended.hdr) if ended.n else None
     return StepEntry(
+        **dict(figures_of(step)),
         number=number,
-        kind=step.level.kind.value,
-        level=step.level.value,
-        phase=step.phase.value,
-        outcome=step.outcome.value,
-        leaning=step.leaning.value,
-        reason=step.reason.value if step.reason else None,
-        lengthened=step.lengthened,
-        partial=step.partial,
-        ended=result.ended,
-        window_s=result.window_s,
-        warm_up_s=result.warm_up_s,
-        due=result.books.due,
-        ok=result.books.ok,
-        failed=result.books.failed,
-        unsent=result.books.unsent,
-        ok_per_s=result.ok_per_s,
-        p50_s=ended.p50_s,
-        p90_s=ended.p90_s,
-        p95_s=ended.p95_s,
-        p99_s=ended.p99_s,
-        max_s=ended.max_s,
-        lag_p99_s=result.lag.p99_s,
-        generator_cpu_share=result.generator_cpu_share,
-        bytes_in=result.bytes_in,
         conditions=[
             ConditionEntry(
                 name=limit.name.value,
@@ -145,7 +123,7 @@ def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
             )
             for limit in step.limits
         ],
-        errors=[_error(error) for error in result.errors],
+        errors=[_error(error) for error in step.result.errors],
         curve=[(fraction, histogram.quantile(fraction)) for fraction in FRACTIONS] if histogram else [],
     )
 
@@ -168,13 +146,12 @@ def _as_told(value: Any) -> str:
 
 def _seconds(number: int, step: Step) -> list[SecondEntry]:
     series = step.result.series
-    names = ("started", "ok", "failed", "in_flight", "queued", "p50_s", "p99_s", "max_s")
+    names = SecondEntry.model_fields.keys() & Series.model_fields.keys() - {"errors"}
     return [
         SecondEntry(
             step=number,
-            second=second,
-            errors={kind: counts[index] for kind, counts in sorted(series["errors"].items()) if counts[index]},
-            **{name: series[name][index] for name in names},
+            errors={kind: counts[index] for kind, counts in sorted(series.errors.items()) if counts[index]},
+            **{name: getattr(series, name)[index] for name in names},
         )
-        for index, second in enumerate(series["second"])
+        for index in range(len(series.second))
     ]

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from scipy import special
 
-from chainmark.capacity.engine import Histogram, ReadHistogram, native_histogram
+from chainmark.capacity.engine import GENERATOR_LIMIT, Histogram, ReadHistogram, native_histogram
 from chainmark.capacity.model import (
-    GENERATOR_LIMIT,
     Condition,
     ConditionResult,
     LevelKind,

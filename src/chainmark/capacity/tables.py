@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 
+from chainmark.capacity.engine import RECORD_CLASSES, RIGHT
+from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import Found
+from chainmark.capacity.measured import Series
 from chainmark.capacity.metrics import (
     ATTEMPT,
     FAILED,
@@ -24,29 +27,12 @@ from chainmark.capacity.metrics import (
 )
 from chainmark.capacity.model import Step
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.store.schema import Schema
+from chainmark.core.load_report import StepFigures
+from chainmark.store.schema import Schema, column_type, schema_of
 
 NS = 1e9
 # Seconds between the steps of one level, on the axis of time that they share.
 STEP_GAP_S = 1.0
-_SERIES = (
-    "started",
-    "ok",
-    "failed",
-    "in_flight",
-    "queued",
-    "bytes_in",
-    "p50_s",
-    "p99_s",
-    "max_s",
-    "cpu_s",
-    "lag_p99_s",
-)
-SECOND_SCHEMA: Schema = {
-    "step": pl.Int64,
-    "second": pl.Int64,
-    **{name: pl.Float64 if name.endswith("_s") else pl.Int64 for name in _SERIES},
-}
 ERROR_SCHEMA: Schema = {
     "step": pl.Int64,
     "kind": pl.String,
@@ -67,66 +53,54 @@ def numbered(found: Sequence[Found]) -> Iterator[tuple[int, Found, Step]]:
             number += 1
 
 
+class StepRow(StepFigures):
+    """A row of ``steps.parquet``: the figures of a step, and what gives others from it again."""
+
+    step: int
+    endpoint: str
+    started_ns: int
+    sent: int
+    warm_up_due: int
+    service_p99_s: float | None
+    connections_opened: int
+    bytes_out: int
+    conditions: str
+    latency_hdr: str
+    latency_all_hdr: str
+    records_left_out: int
+
+
+STEP_SCHEMA = schema_of(StepRow)
+_SERIES = {name: field.annotation for name, field in Series.model_fields.items() if name != "errors"}
+SECOND_SCHEMA: Schema = {
+    "step": pl.Int64,
+    **{name: column_type(get_args(listed)[0]) for name, listed in _SERIES.items()},
+}
+
+
 def steps_frame(found: Sequence[Found]) -> pl.DataFrame:
     """One row a step: what was asked, the books, latencies in seconds, the judgement, the histogram."""
-    return pl.DataFrame(
-        [_step_row(number, one, step) for number, one, step in numbered(found)], schema=dict(STEP_SCHEMA)
-    )
+    rows = [dict(_step_row(number, one, step)) for number, one, step in numbered(found)]
+    return pl.DataFrame(rows, schema=dict(STEP_SCHEMA))
 
 
-STEP_SCHEMA: Schema = {
-    "step": pl.Int64, "endpoint": pl.String, "kind": pl.String, "level": pl.Float64, "phase": pl.String,
-    "outcome": pl.String, "leaning": pl.String, "reason": pl.String, "lengthened": pl.Boolean, "partial": pl.Boolean,
-    "started_ns": pl.Int64, "warm_up_s": pl.Float64, "window_s": pl.Float64, "ended": pl.String, "due": pl.Int64,
-    "sent": pl.Int64, "ok": pl.Int64, "failed": pl.Int64, "unsent": pl.Int64, "warm_up_due": pl.Int64,
-    "ok_per_s": pl.Float64, "p50_s": pl.Float64, "p90_s": pl.Float64, "p95_s": pl.Float64, "p99_s": pl.Float64,
-    "max_s": pl.Float64, "service_p99_s": pl.Float64, "lag_p99_s": pl.Float64, "generator_cpu_share": pl.Float64,
-    "connections_opened": pl.Int64, "bytes_in": pl.Int64, "bytes_out": pl.Int64, "conditions": pl.String,
-    "latency_hdr": pl.String, "latency_all_hdr": pl.String, "records_left_out": pl.Int64,
-}  # fmt: skip
-
-
-def _step_row(number: int, found: Found, step: Step) -> dict[str, Any]:
+def _step_row(number: int, found: Found, step: Step) -> StepRow:
     result = step.result
-    ended = result.latency_all
-    return {
-        "step": number,
-        "endpoint": found.endpoint.id,
-        "kind": step.level.kind.value,
-        "level": step.level.value,
-        "phase": step.phase.value,
-        "outcome": step.outcome.value,
-        "leaning": step.leaning.value,
-        "reason": step.reason.value if step.reason else None,
-        "lengthened": step.lengthened,
-        "partial": step.partial,
-        "started_ns": result.started_ns,
-        "warm_up_s": result.warm_up_s,
-        "window_s": result.window_s,
-        "ended": result.ended,
-        "due": result.books.due,
-        "sent": result.books.sent,
-        "ok": result.books.ok,
-        "failed": result.books.failed,
-        "unsent": result.books.unsent,
-        "warm_up_due": result.warm_up.due,
-        "ok_per_s": result.ok_per_s,
-        "p50_s": ended.p50_s,
-        "p90_s": ended.p90_s,
-        "p95_s": ended.p95_s,
-        "p99_s": ended.p99_s,
-        "max_s": ended.max_s,
-        "service_p99_s": result.service.p99_s,
-        "lag_p99_s": result.lag.p99_s,
-        "generator_cpu_share": result.generator_cpu_share,
-        "connections_opened": int(result.connections.get("opened", 0)),
-        "bytes_in": result.bytes_in,
-        "bytes_out": result.bytes_out,
-        "conditions": json.dumps([_condition(limit) for limit in step.limits], sort_keys=True),
-        "latency_hdr": result.latency.hdr,
-        "latency_all_hdr": ended.hdr,
-        "records_left_out": result.records_left_out,
-    }
+    return StepRow(
+        **dict(figures_of(step)),
+        step=number,
+        endpoint=found.endpoint.id,
+        started_ns=result.started_ns,
+        sent=result.books.sent,
+        warm_up_due=result.warm_up.due,
+        service_p99_s=result.service.p99_s,
+        connections_opened=result.connections.opened,
+        bytes_out=result.bytes_out,
+        conditions=json.dumps([_condition(limit) for limit in step.limits], sort_keys=True),
+        latency_hdr=result.latency.hdr,
+        latency_all_hdr=result.latency_all.hdr,
+        records_left_out=result.records_left_out,
+    )
 
 
 def _condition(limit: Any) -> dict[str, Any]:
@@ -140,8 +114,8 @@ def seconds_frame(found: Sequence[Found]) -> pl.DataFrame:
     frames = []
     for number, _, step in numbered(found):
         series = step.result.series
-        columns = {"step": [number] * len(series["second"]), "second": list(series["second"])}
-        frames.append(pl.DataFrame(columns | {name: list(series[name]) for name in _SERIES}, schema=schema))
+        columns = {"step": [number] * len(series.second)} | {name: getattr(series, name) for name in _SERIES}
+        frames.append(pl.DataFrame(columns, schema=schema))
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
 
@@ -208,9 +182,9 @@ def _records(step: Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np
     records = step.result.records
     if records is None:
         raise EnvironmentFailure(f"the load engine kept no records of the step at {step.level}")
-    due_s = np.frombuffer(records["due_ns"], dtype="<i8") / NS - step.result.warm_up_s
-    latency_s = np.frombuffer(records["latency_ns"], dtype="<i8") / NS
-    failed = np.frombuffer(records["class"], dtype="u1") != 0
+    due_s = np.frombuffer(records.due_ns, dtype="<i8") / NS - step.result.warm_up_s
+    latency_s = np.frombuffer(records.latency_ns, dtype="<i8") / NS
+    failed = np.frombuffer(records.classes, dtype="u1") != RECORD_CLASSES.index(RIGHT)
     rows, due = len(due_s) + step.result.records_left_out, step.result.books.due
     if rows != due:
         raise EnvironmentFailure(f"the load engine kept {rows} records of the {due} requests at {step.level}")

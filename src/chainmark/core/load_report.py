@@ -58,16 +58,15 @@ class ErrorEntry(_Part):
     first_s: float
 
 
-class StepEntry(_Part):
+class StepFigures(_Part):
     """One step of load: its level, its books, its latencies in seconds (of all requests that ended), its judgement.
 
+    Every figure of a step that is told stands here, and only here; columns of tables follow from it.
+
     Attributes:
-        number: of its endpoint, by which seconds and answers name it: no two steps of an endpoint share one.
         warm_up_s: what of ``seconds`` comes before the window.
-        curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
     """
 
-    number: int
     kind: Kind
     level: float
     phase: Literal["probe", "bisect", "confirm", "fixed"]
@@ -92,6 +91,17 @@ class StepEntry(_Part):
     lag_p99_s: float | None
     generator_cpu_share: float
     bytes_in: int
+
+
+class StepEntry(StepFigures):
+    """A step with why it was judged so.
+
+    Attributes:
+        number: of its endpoint, by which seconds and answers name it: no two steps of an endpoint share one.
+        curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
+    """
+
+    number: int
     conditions: list[ConditionEntry]
     errors: list[ErrorEntry]
     curve: list[tuple[float, float]] = []

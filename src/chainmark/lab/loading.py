@@ -12,8 +12,9 @@ import polars as pl
 from pydantic import BaseModel
 
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, run_load_test
+from chainmark.capacity.measured import NO_REQUESTS, Books
 from chainmark.capacity.metrics import load_catalogue_of
-from chainmark.capacity.model import NO_REQUESTS, Books, LevelKind, Phase
+from chainmark.capacity.model import LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.report import endpoint_entry, notes_of
 from chainmark.capacity.tables import (

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType
+from typing import Any, get_args
 
 import polars as pl
+from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InternalError
 
 Schema = Mapping[str, type[pl.DataType] | pl.DataType]
 _KEY_KINDS = (pl.String, pl.Enum, pl.Categorical)
+
+
+_COLUMN_TYPES = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String}
+
+
+def column_type(annotation: Any) -> type[pl.DataType]:
+    """The type of a column that holds values of a plain type, of some literals of it, or none of either."""
+    options = [one for one in get_args(annotation) if one is not NoneType] or [annotation]
+    kinds = {one if isinstance(one, type) else type(one) for one in options}
+    if len(kinds) != 1 or (kind := kinds.pop()) not in _COLUMN_TYPES:
+        raise InternalError(f"no column can hold {annotation}")
+    return _COLUMN_TYPES[kind]
+
+
+def schema_of(model: type[BaseModel]) -> Schema:
+    """The columns of a table whose rows are of this model."""
+    return {name: column_type(field.annotation) for name, field in model.model_fields.items()}
 
 
 def check_schema(what: str, found: Mapping[str, pl.DataType], stated: Schema) -> None:

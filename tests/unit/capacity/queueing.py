@@ -45,15 +45,22 @@ def histogram(values: npt.ArrayLike) -> dict[str, Any]:
     """As the engine tells one."""
     array = np.asarray(values, dtype=np.float64)
     names = {"p50_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99, "p999_s": 99.9}
-    centiles = np.percentile(array, list(names.values()), method="inverted_cdf") if len(array) else [0.0] * 5
+    centiles = np.percentile(array, list(names.values()), method="inverted_cdf") if len(array) else [None] * 5
     return {
         "n": len(array),
-        "min_s": float(array.min()) if len(array) else 0.0,
-        "mean_s": float(array.mean()) if len(array) else 0.0,
-        "max_s": float(array.max()) if len(array) else 0.0,
-        **{name: float(value) for name, value in zip(names, centiles, strict=True)},
+        "min_s": float(array.min()) if len(array) else None,
+        "mean_s": float(array.mean()) if len(array) else None,
+        "max_s": float(array.max()) if len(array) else None,
+        **{name: value and float(value) for name, value in zip(names, centiles, strict=True)},
         "hdr": base64.b64encode(array.tobytes()).decode(),
     }
+
+
+def _series(ok: list[int]) -> dict[str, Any]:
+    nothing, unknown = [0] * len(ok), [None] * len(ok)
+    counts = dict.fromkeys(("failed", "in_flight", "queued", "bytes_in", "cpu_s"), nothing)
+    times = dict.fromkeys(("p50_s", "p99_s", "max_s", "lag_p99_s"), unknown)
+    return {"second": list(range(len(ok))), "started": ok, "ok": ok, **counts, **times, "errors": {}}
 
 
 def finished(
@@ -82,7 +89,10 @@ def finished(
     values = np.asarray(latencies, dtype=np.float64)
     ok = len(values)
     books = {"due": ok + failed + unsent, "sent": ok + failed, "ok": ok, "failed": failed, "unsent": unsent}
-    refused = {"class": "status", "status": 500, "told": {"/code": 12}, "detail": "", "count": failed, "first_s": 1.5}
+    refused = {
+        "class": "status", "status": 500, "told": {"/code": 12}, "detail": "", "example": "", "count": failed,
+        "first_s": 1.5,
+    }  # fmt: skip
     per_second = answered or []
     return {
         "books": books,
@@ -95,7 +105,8 @@ def finished(
         "service": histogram(values),
         "lag": histogram(lag_s),
         "classes": [refused] if failed else [],
-        "series": {"second": list(range(len(per_second))), "ok": per_second, "failed": [0] * len(per_second)},
+        "warm_up_classes": [],
+        "series": _series(per_second),
         "connections": {"opened": 1, "failed": 0},
         "bytes_in": 300 * ok,
         "bytes_out": 200 * ok,

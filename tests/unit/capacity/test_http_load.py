@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from chainmark._native import Histogram, HttpLoad, http_record_classes
+from chainmark.capacity.measured import Finished
 
 
 class Api(BaseHTTPRequestHandler):
@@ -76,6 +77,9 @@ def test_a_closed_loop_measures_and_its_histogram_says_the_same_as_its_records(u
     assert sum(result["series"]["ok"]) == books["ok"] + result["warm_up"]["ok"]
     records = result["records"]
     assert records is not None
+    kept = Finished.model_validate(result).records
+    assert kept is not None
+    assert kept.model_dump(by_alias=True) == records
     latencies = [value / 1e9 for (value,) in struct.iter_unpack("<q", records["latency_ns"])]
     assert len(latencies) == books["due"]
     assert set(records["class"]) == {0}
@@ -106,6 +110,10 @@ def test_errors_are_told_apart_by_what_the_server_says(url: str) -> None:
     load = HttpLoad(order(url, requests=[ask("/block", 1), ask("/other", 1)]))
     load.start()
     result = load.finish()
+    told = Finished.model_validate(result)
+    assert (told.records, told.series.errors["status"], told.errors[0].kind) == (
+        None, result["series"]["errors"]["status"], "status",
+    )  # fmt: skip
     [failures] = result["classes"]
     assert (failures["class"], failures["status"]) == ("status", 500)
     assert failures["told"] == {"/code": 4, "/message": "no such thing"}

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from chainmark.capacity.model import GiveUp, Level, LevelKind, StepOrder, StepResult
-from chainmark.core.errors import EnvironmentFailure
+from chainmark.capacity.figures import figures_of
+from chainmark.capacity.loadtest import Found
+from chainmark.capacity.model import GiveUp, Level, LevelKind, Phase, StepOrder, StepResult
+from chainmark.capacity.report import endpoint_entry
+from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.tables import STEP_SCHEMA, steps_frame
+from chainmark.core.errors import EnvironmentFailure, InternalError
 
-from tests.unit.capacity.queueing import ENDPOINT, TARGET, finished
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
 CLIENTS = Level(LevelKind.CLIENTS, 64.0)
 RATE = Level(LevelKind.RATE, 1000.5)
@@ -77,3 +82,44 @@ def test_a_window_without_a_whole_second_is_judged_by_its_books() -> None:
 
 def test_levels_are_said_with_their_unit() -> None:
     assert [str(Level(LevelKind.CLIENTS, 1.0)), str(CLIENTS), str(RATE)] == ["1 client", "64 clients", "1,000.5/s"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("latency.p999_s", None, "`latency.p999_s` (Field required)"),
+        ("series.retried", [1], "`series.retried` (Extra inputs are not permitted)"),
+    ],
+)
+def test_a_figure_that_the_engine_renames_is_missed_at_once(place: str, value: object, told: str) -> None:
+    result = finished([0.1] * 300)
+    part, name = place.split(".")
+    if value is None:
+        del result[part][name]
+    else:
+        result[part][name] = value
+    with pytest.raises(InternalError) as caught:
+        StepResult.of(order(), result)
+    assert told in caught.value.message
+
+
+def test_a_kind_of_failures_that_the_engine_does_not_have_is_an_error() -> None:
+    result = finished([0.1] * 300, failed=3)
+    result["classes"][0]["class"] = "time out"
+    with pytest.raises(InternalError, match="no kind of failures `time out`"):
+        StepResult.of(order(), result)
+
+
+def test_a_step_is_told_with_the_same_figures_everywhere() -> None:
+    """The table of a run and its document are made of one list of figures."""
+    step = judge(
+        StepResult.of(order(), finished([0.1] * 990 + [2.0] * 10)), Sla(), Phase.PROBE, read_histogram=Latencies
+    )
+    figures = dict(figures_of(step))
+    found = Found(ENDPOINT, Sla(), fixed=[step])
+    [row] = steps_frame([found]).to_dicts()
+    assert row.keys() == STEP_SCHEMA.keys()
+    assert {name: row[name] for name in figures} == figures
+    [entry] = endpoint_entry(found, {}, read_histogram=Latencies).steps
+    assert {name: getattr(entry, name) for name in figures} == figures
+    assert (figures["p99_s"], figures["max_s"], figures["due"]) == (0.1, 2.0, 1000)

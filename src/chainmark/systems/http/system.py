@@ -14,6 +14,7 @@ import blake3
 import httpx
 from pydantic import BaseModel
 
+from chainmark.capacity.engine import UNANSWERED
 from chainmark.capacity.metrics import typical_catalogue
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
 from chainmark.capacity.profile import LoadProfile
@@ -164,7 +165,7 @@ def _ask_once(target: Target, endpoint: Endpoint) -> None:
     error, request = result.errors[0], endpoint.requests[0]
     told = f" {dict(error.told)}" if error.told else ""
     what = f"`{request.method} {request.path}` of {target.url}"
-    if error.kind in {"connect", "tls", "timeout", "reset", "closed"}:
+    if error.kind in UNANSWERED:
         raise EnvironmentFailure(f"{what} was not answered: {error.detail or error.kind}", "is the server up?")
     status = f"status {error.status}" if error.kind == "status" else error.kind
     raise UsageError(f"{what} answers {status}, not what the profile calls right: {error.detail}{told}")

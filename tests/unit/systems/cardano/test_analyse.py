@@ -18,11 +18,11 @@ from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.analyse import Analysis, HostTrace, analyse, catalogue_for
 from chainmark.systems.cardano.filters import parse_conditions
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.tables import STAGES
 
 from tests.unit.systems.cardano.traces import (
     GENESIS,
     MS,
-    STAGES,
     Row,
     forger,
     key,

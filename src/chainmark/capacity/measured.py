@@ -1,0 +1,172 @@
+"""What the load engine measured in one step, read once and whole: crates/chainmark-load/src/http/result.rs.
+
+A figure that the engine has and this does not, or the other way round, is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from chainmark.capacity.engine import known_failure
+from chainmark.core.errors import EnvironmentFailure
+
+
+class _Measured(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Books(_Measured):
+    """Every request in one class: due = ok + failed + unsent; sent = ok + failed."""
+
+    due: int
+    sent: int
+    ok: int
+    failed: int
+    unsent: int
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Books:
+        if self.due != self.ok + self.failed + self.unsent:
+            raise EnvironmentFailure(f"the load engine's books of {self.due} requests do not add up: {self}")
+        return self
+
+    def __add__(self, other: Books) -> Books:
+        return Books(**{name: getattr(self, name) + getattr(other, name) for name in Books.model_fields})
+
+
+NO_REQUESTS = Books(due=0, sent=0, ok=0, failed=0, unsent=0)
+
+
+class Latencies(_Measured):
+    """A histogram's summary, in seconds, and itself.
+
+    Attributes:
+        n: requests in it; without any, the figures are None. Minimum, mean and maximum are exact.
+        hdr: the HDR histogram (V2, deflated, base64), from which any share and centile can be had again.
+    """
+
+    n: int
+    min_s: float | None
+    mean_s: float | None
+    max_s: float | None
+    p50_s: float | None
+    p90_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    hdr: str
+
+
+Failure = Annotated[str, AfterValidator(known_failure)]
+
+
+class ErrorClass(_Measured):
+    """Failed requests that look the same; what is more than 200 such classes is counted as `others` of its kind.
+
+    Attributes:
+        kind: one of the engine's :data:`.engine.FAILURES`.
+        status: the HTTP status, if there was one.
+        told: the members of the body that tell errors apart, by pointer.
+        detail: what else is known.
+        example: what the server said to the first of them.
+        count: how many.
+        first_s: when the first ended, from the step's begin.
+    """
+
+    kind: Failure = Field(alias="class")
+    status: int | None
+    told: dict[str, Any]
+    detail: str
+    example: str
+    count: int
+    first_s: float
+
+
+class Series(_Measured):
+    """Columns, one value a second of the step, warm-up and draining included.
+
+    Attributes:
+        started: requests that were handed to a connection.
+        in_flight, queued: under way, or due but not yet handed to a connection, at the second's end.
+        p50_s: latency of what ended in the second, failed or not; of two digits, as are p99_s and lag_p99_s.
+        errors: by kind; only those that were met.
+    """
+
+    second: list[int]
+    started: list[int]
+    ok: list[int]
+    failed: list[int]
+    in_flight: list[int]
+    queued: list[int]
+    p50_s: list[float | None]
+    p99_s: list[float | None]
+    max_s: list[float | None]
+    bytes_in: list[int]
+    cpu_s: list[float]
+    lag_p99_s: list[float | None]
+    errors: dict[Failure, list[int]]
+
+
+class Connections(_Measured):
+    """Connections that were opened, and attempts that failed, each address counted."""
+
+    opened: int
+    failed: int
+
+
+class Records(_Measured):
+    """Columns of little-endian bytes, one value per measured request, by due time.
+
+    Attributes:
+        due_ns: i64, from the step's begin.
+        latency_ns: i64, from the due time to the end; -1 if unsent.
+        service_ns: i64, from the sending to the end; -1 if unsent.
+        request: u32, its place in the order.
+        classes: u8, a place in :data:`.engine.RECORD_CLASSES`.
+    """
+
+    due_ns: bytes
+    latency_ns: bytes
+    service_ns: bytes
+    request: bytes
+    classes: bytes = Field(alias="class")
+
+
+class Finished(_Measured):
+    """The engine's `finish()`; everything is of the window unless said otherwise.
+
+    Attributes:
+        warm_up: the books of what was due or started before the window.
+        started_ns: the step's begin, wall nanoseconds since 1970.
+        window_s: measured seconds that were really run: giving up and stopping shorten it.
+        ended: "time", "gave up" or "stopped".
+        latency: of right answers; from the start (clients) or from the due time (rate).
+        latency_all: of all that ended, failed ones at the time they took.
+        service: of right answers, from sending to the last byte, connecting included.
+        lag: from the due time until the generator took the request up though a connection was free; empty for clients.
+        cpu_s: of the generator's threads, over the whole step.
+        records: of single requests, or None.
+    """
+
+    books: Books
+    warm_up: Books
+    started_ns: int
+    window_s: float
+    ended: str
+    latency: Latencies
+    latency_all: Latencies
+    service: Latencies
+    lag: Latencies
+    errors: tuple[ErrorClass, ...] = Field(alias="classes")
+    warm_up_errors: tuple[ErrorClass, ...] = Field(alias="warm_up_classes")
+    series: Series
+    connections: Connections
+    bytes_in: int
+    bytes_out: int
+    cpu_s: float
+    wall_s: float
+    threads: int
+    records: Records | None
+    records_left_out: int
