@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,31 @@ def test_nothing_is_left_open() -> None:
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+def _uses(source: Path) -> dict[str, set[str]]:
+    """The files of a crate and which others each uses; those that only gather (`mod.rs`, `lib.rs`) are none."""
+    gathering = {"mod", "lib"}
+    paths = {path.relative_to(source).with_suffix("").parts: path for path in sorted(source.rglob("*.rs"))}
+    files = {parts: path for parts, path in paths.items() if parts[-1] not in gathering}
+    found: dict[str, set[str]] = {}
+    for parts, path in files.items():
+        code = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        used = set()
+        for begin, rest in re.findall(r"\b(crate|super)::((?:\w+::)*\w+)", code):
+            named = ((*parts[:-1],) if begin == "super" else ()) + tuple(rest.split("::"))
+            target = next((named[:n] for n in range(len(named), 0, -1) if named[:n] in files), parts)
+            # What lies below a file is a part of it.
+            if target[: len(parts)] != parts:
+                used.add("/".join(target))
+        found["/".join(parts)] = used
+    return found
+
+
+@pytest.mark.parametrize("crate", sorted(ROOT.glob("crates/*/src")), ids=lambda path: path.parent.name)
+def test_no_file_of_a_crate_is_on_a_circle_of_uses(crate: Path) -> None:
+    """Files that use each other can only be read, tested and changed together."""
+    try:
+        TopologicalSorter(_uses(crate)).prepare()
+    except CycleError as error:
+        pytest.fail(f"{crate.parent.name}: {' → '.join(error.args[1])}")

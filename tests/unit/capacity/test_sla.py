@@ -185,7 +185,7 @@ def test_impossible_agreements_are_refused_by_name(values: dict[str, Any], names
 def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
     """A step of which so many requests found no room on the generator's machine."""
     told = finished([0.1] * ok, failed=failed + no_room)
-    limit = {
+    limit: dict[str, Any] = {
         "class": "generator", "status": None, "told": {}, "detail": "too many open files; raise `ulimit -n`",
         "example": "", "first_s": 1.0,
     }  # fmt: skip
