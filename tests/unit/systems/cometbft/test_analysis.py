@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,15 +13,20 @@ from hypothesis import strategies as st
 from chainmark._native import encode_transaction
 from chainmark.systems.cometbft.analyse import (
     NS,
+    Sampled,
     Window,
     block_samples,
     committed_per_second,
     host_second_samples,
+    samples,
+    second_samples,
     transaction_samples,
 )
+from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA
 from chainmark.systems.cometbft.gates import restarted_nodes
 from chainmark.systems.cometbft.ingest import Events, _places, observed_commits, read_page
 from chainmark.systems.cometbft.profile import Network
+from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 from chainmark.systems.cometbft.rpc import Block, RpcError, parse_time
 from chainmark.systems.cometbft.shape import peer_choice
 
@@ -54,13 +61,13 @@ def _events(due_ns: list[int], sent_ns: list[int | None], heights: list[int | No
 
 def test_latency_runs_from_the_schedule_under_all_three_definitions() -> None:
     events = _events([NS // 2, NS, NS], [NS, NS, None], [5, 6, None])
-    samples = transaction_samples(events, Window(0, 10 * NS))
+    found = transaction_samples(events, Window(0, 10 * NS))
     # The first was due at 0.5 s and sent at 1 s: its wait in the sender is part of its latency.
-    assert samples["tx_latency_s"].to_list() == [1.5, 2.0, None]
-    assert samples["tx_latency_next_header_s"].to_list() == [1.5, 3.0, None]
-    assert samples["tx_latency_header_s"].to_list() == [0.5, 1.0, None]
-    assert samples["tx_schedule_lag_s"].to_list() == [0.5, 0.0, None]
-    assert samples["tx_committed_share"].to_list() == [1.0, 1.0, 0.0]
+    assert found["tx_latency_s"].to_list() == [1.5, 2.0, None]
+    assert found["tx_latency_next_header_s"].to_list() == [1.5, 3.0, None]
+    assert found["tx_latency_header_s"].to_list() == [0.5, 1.0, None]
+    assert found["tx_schedule_lag_s"].to_list() == [0.5, 0.0, None]
+    assert found["tx_committed_share"].to_list() == [1.0, 1.0, 0.0]
 
 
 def test_a_transaction_belongs_to_the_window_by_its_due_time() -> None:
@@ -69,12 +76,12 @@ def test_a_transaction_belongs_to_the_window_by_its_due_time() -> None:
 
 
 def test_blocks_carry_the_rounds_and_votes_that_the_next_block_states() -> None:
-    samples = block_samples(BLOCKS, Window(2 * NS, 6 * NS))
-    assert samples["height"].to_list() == [5, 6, 7]
-    assert samples["block_interval_s"].to_list() == [1.0, 1.0, 2.0]
-    assert samples["block_interval_observed_s"].to_list() == [1.0, 1.0, 2.0]
-    assert samples["block_extra_rounds"].to_list() == [0.0, 1.0, None]
-    assert samples["block_missing_votes"].to_list() == [2.0, 0.0, None]
+    found = block_samples(BLOCKS, Window(2 * NS, 6 * NS))
+    assert found["height"].to_list() == [5, 6, 7]
+    assert found["block_interval_s"].to_list() == [1.0, 1.0, 2.0]
+    assert found["block_interval_observed_s"].to_list() == [1.0, 1.0, 2.0]
+    assert found["block_extra_rounds"].to_list() == [0.0, 1.0, None]
+    assert found["block_missing_votes"].to_list() == [2.0, 0.0, None]
 
 
 def test_committed_rate_spreads_a_block_over_its_interval() -> None:
@@ -113,10 +120,174 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
     scrapes = pl.DataFrame(
         {"time_ns": [0, NS], "host": ["a", "a"], "metric": ["cometbft_p2p_peers"] * 2, "value": [3.0, 2.0]}
     )
-    samples = host_second_samples(scrapes, processes, Window(NS, 5 * NS))
-    assert samples["node_cpu_cores"].to_list() == [0.5, None, pytest.approx(0.2), None]
-    assert samples["node_peers"].to_list() == [2.0, None, None, None]
-    assert samples["node_goroutines"].to_list() == [None] * 4
+    found = host_second_samples(scrapes, processes, Window(NS, 5 * NS))
+    assert found["node_cpu_cores"].to_list() == [0.5, None, pytest.approx(0.2), None]
+    assert found["node_peers"].to_list() == [2.0, None, None, None]
+    assert found["node_goroutines"].to_list() == [None] * 4
+
+
+SCRAPES: dict[str, type[pl.DataType]] = {
+    "time_ns": pl.Int64,
+    "host": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+}
+PROCESSES = pl.DataFrame(
+    {
+        "time_ns": [NS, 2 * NS, NS, 2 * NS, 4 * NS],
+        "host": ["b", "b", "a", "a", "a"],
+        "cpu_s": [7.0, 7.0, 1.0, 1.5, 4.5],
+        "rss_bytes": [70, 71, 10, 11, 12],
+        "open_files": [7, 8, 1, 2, 3],
+        "threads": [17, 18, 11, 12, 13],
+        "disk_read_bytes": [700, 700, 100, 300, 300],
+        "disk_written_bytes": [0, 0, 0, 50, 150],
+    }
+)
+
+
+def test_a_counter_that_stands_still_is_a_rate_of_zero() -> None:
+    """An idle node's CPU is 0, not unknown: without these seconds its mean would be that of its busy ones."""
+    found = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 5 * NS))
+    assert found.select("time_s", "host").rows() == [(second, host) for second in range(4) for host in ("a", "b")]
+    seconds = {host: found.filter(pl.col("host") == host) for host in ("a", "b")}
+    # Node b did nothing between its two samples; no node has a rate before its second one.
+    assert seconds["b"]["node_cpu_cores"].to_list() == [None, 0.0, None, None]
+    assert seconds["b"]["node_disk_read_bytes_per_s"].to_list() == [None, 0.0, None, None]
+    # Node a was not sampled in the third second: the rate of the fourth is that of two seconds.
+    assert seconds["a"]["node_cpu_cores"].to_list() == [None, 0.5, None, 1.5]
+    assert seconds["a"]["node_disk_read_bytes_per_s"].to_list() == [None, 200.0, None, 0.0]
+    assert seconds["a"]["node_disk_written_bytes_per_s"].to_list() == [None, 50.0, None, 50.0]
+    for column, values in (
+        ("node_rss_bytes", [10.0, 11.0, None, 12.0]),
+        ("node_open_files", [1.0, 2.0, None, 3.0]),
+        ("node_threads", [11.0, 12.0, None, 13.0]),
+    ):
+        assert seconds["a"][column].to_list() == values
+
+
+PAGES = [
+    # In the second second node a is asked twice: the later answer counts.
+    *[(NS, "a", "cometbft_mempool_size", 3.0), (2 * NS, "a", "cometbft_mempool_size", 9.0)],
+    *[(2 * NS + 5, "a", "cometbft_mempool_size", 4.0), (2 * NS + 1, "b", "cometbft_mempool_size", 8.0)],
+    *[(NS, "a", "cometbft_p2p_message_send_bytes", 100.0), (2 * NS, "a", "cometbft_p2p_message_send_bytes", 100.0)],
+    *[(NS, "a", "cometbft_p2p_message_receive_bytes", 5.0), (2 * NS, "a", "cometbft_p2p_message_receive_bytes", 9.0)],
+    *[(NS, "b", "cometbft_p2p_message_send_bytes", 7.0), (2 * NS + 1, "b", "go_goroutines", 44.0)],
+    *[(NS, "a", "go_memstats_heap_alloc_bytes", 1e6), (NS, "a", "cometbft_p2p_peers", 3.0)],
+]
+
+
+def test_what_a_node_reports_is_its_own() -> None:
+    scrapes = pl.DataFrame([row for row in PAGES if row[0] != 2 * NS + 5], schema=SCRAPES, orient="row")
+    found = host_second_samples(scrapes, PROCESSES, Window(NS, 3 * NS))
+    assert found.select("time_s", "host").rows() == [(0.0, "a"), (0.0, "b"), (1.0, "a"), (1.0, "b")]
+    assert found["node_mempool_transactions"].to_list() == [3.0, None, 9.0, 8.0]
+    assert found["node_peers"].to_list() == [3.0, None, None, None]
+    assert found["node_goroutines"].to_list() == [None, None, None, 44.0]
+    assert found["node_heap_bytes"].to_list() == [1e6, None, None, None]
+    assert found["node_sent_bytes_per_s"].to_list() == [None, None, 0.0, None]
+    assert found["node_received_bytes_per_s"].to_list() == [None, None, 4.0, None]
+
+
+PRESSURE = pl.DataFrame(
+    {
+        "time_ns": [NS // 2, NS + NS // 2, 2 * NS + NS // 2],
+        "cpu_pressure_us": [0, 250_000, 250_000],
+        "io_pressure_us": [0, 500_000, 600_000],
+        "memory_pressure_us": [0, 1_100_000, 1_100_000],  # the sampler read its clocks apart
+        "load1": [1.0, 2.0, 3.0],
+        "cpu_busy_s": [10.0, 11.5, 11.5],
+        "cpu_steal_s": [0.0, 0.1, 0.1],
+        "harness_cpu_s": [1.0, 1.25, 1.25],
+    }
+)
+
+
+def _whole(due_ns: list[int], sent_ns: list[int | None]) -> Events:
+    events = _events(due_ns, sent_ns, [5] * len(due_ns))
+    return replace(events, scrapes=pl.DataFrame(PAGES, schema=SCRAPES, orient="row"))
+
+
+def test_the_seconds_of_the_window_by_hand() -> None:
+    """Due, sent and committed in seconds 1, 2 and 3; a second's end belongs to the next one."""
+    events = _whole([NS - 1, NS, NS, 2 * NS, 3 * NS - 1, 4 * NS], [NS, NS + 1, None, 3 * NS, 3 * NS, 4 * NS])
+    found = second_samples(events, PRESSURE, Window(NS, 4 * NS))
+    assert found["time_s"].to_list() == [0.0, 1.0, 2.0]
+    assert found["offered_per_s"].to_list() == [2.0, 2.0, 0.0]
+    assert found["achieved_per_s"].to_list() == [2.0, 0.0, 2.0]
+    assert found["committed_per_s"].to_list() == [10.0, 20.0, 20.0]
+    assert found["mempool_mean_transactions"].to_list() == [3.0, 6.0, None]
+    assert found["mempool_max_transactions"].to_list() == [3.0, 8.0, None]
+    # A machine on which nothing waited or worked has zeros, not gaps.
+    assert found["machine_cpu_pressure"].to_list() == [0.25, 0.0, None]
+    assert found["machine_io_pressure"].to_list() == [0.5, pytest.approx(0.1), None]
+    assert found["machine_memory_pressure"].to_list() == [1.0, 0.0, None]
+    assert found["machine_cpu_cores"].to_list() == [1.5, 0.0, None]
+    assert found["machine_cpu_steal_cores"].to_list() == [pytest.approx(0.1), 0.0, None]
+    assert found["harness_cpu_cores"].to_list() == [0.25, 0.0, None]
+    assert found["machine_load1"].to_list() == [2.0, 3.0, None]
+
+
+def test_a_run_has_the_populations_that_it_sampled() -> None:
+    events, window = _whole([NS, NS], [NS, NS]), Window(NS, 4 * NS)
+    start_up_s = {"b": 2.0, "a": 1.0}
+    plain = samples(events, Sampled(PROCESSES, PRESSURE), window, start_up_s)
+    assert list(plain) == ["transaction", "block", "second", "host_second", "host"]
+    assert plain["host"].rows() == [("a", 1.0), ("b", 2.0)]
+    assert plain["host_second"]["host"].unique().sort().to_list() == ["a", "b"]
+    # A node that joins is not one of the steady ones, whose means it would change.
+    joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
+    heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
+    perturbations = pl.DataFrame(
+        [(1, "kill", "a", "", NS, 2 * NS, 3 * NS, 20, 24)], schema=PERTURBATION_SCHEMA, orient="row"
+    )
+    more = samples(
+        events,
+        Sampled(PROCESSES, PRESSURE, perturbations=perturbations, joiners=joiners, heights=heights),
+        window,
+        start_up_s,
+    )
+    assert list(more) == [*plain, "perturbation", "joiner", "joiner_second"]
+    assert more["host_second"]["host"].unique().to_list() == ["a"]
+    assert more["joiner"].select("host", "catch_up_s", "joiner_rss_max_bytes").rows() == [("b", 2.0, 71.0)]
+    assert more["joiner_second"]["joiner_height_blocks"].to_list() == [3.0]
+    assert more["perturbation"]["recovery_kill_s"].to_list() == [1.0]
+
+
+def test_samples_lie_in_order_whatever_the_order_of_the_events() -> None:
+    """The same sources must give the same bytes."""
+    events = _events([2 * NS, NS, NS], [2 * NS, NS, NS], [5, 5, 6])
+    swapped = replace(events, transactions=events.transactions.with_columns(sequence=pl.Series([0, 2, 1])))
+    window = Window(0, 10 * NS)
+    assert transaction_samples(swapped, window).select("time_s", "sequence").rows() == [(1.0, 1), (1.0, 2), (2.0, 0)]
+    assert block_samples(BLOCKS[::-1], window).equals(block_samples(BLOCKS, window))
+    assert transaction_samples(replace(events, blocks=BLOCKS[::-1]), window).equals(transaction_samples(events, window))
+    edges = NS * np.arange(1, 6)
+    assert committed_per_second(BLOCKS[::-1], edges).tolist() == committed_per_second(BLOCKS, edges).tolist()
+
+
+def test_a_block_whose_commit_was_not_seen_stands_at_its_headers_time() -> None:
+    unseen = BLOCKS.with_columns(observed_ns=pl.Series([NS, None, 3 * NS, 5 * NS]))
+    found = block_samples(unseen, Window(0, 10 * NS))
+    assert found["time_s"].to_list() == [1.0, 1.0, 3.0, 5.0]
+    assert found["block_interval_observed_s"].to_list() == [None, None, None, 2.0]
+    assert committed_per_second(unseen, NS * np.array([1, 3, 5])).tolist() == [20.0, 40.0]
+
+
+def test_the_next_header_is_that_of_the_next_height() -> None:
+    """Where a block is missing nobody knows when the next one was."""
+    events = replace(_events([0, 0], [0, 0], [5, 7]), blocks=BLOCKS.filter(pl.col("height") != 6))
+    found = transaction_samples(events, Window(0, NS))
+    assert found["tx_latency_next_header_s"].to_list() == [None, None]
+    assert found["tx_answer_s"].to_list() == [0.0, 0.0]
+
+
+def test_a_window_has_its_begin_and_not_its_end() -> None:
+    window = Window(NS, 3 * NS + NS // 2)
+    assert window.seconds == 2
+    times = pl.DataFrame({"at_ns": [NS - 1, NS, 3 * NS + NS // 2 - 1, 3 * NS + NS // 2]})
+    assert times.filter(window.contains("at_ns"))["at_ns"].to_list() == [NS, 3 * NS + NS // 2 - 1]
+    assert times.select(window.time_s("at_ns")).to_series().to_list()[1] == 0.0
 
 
 def test_a_node_that_started_anew_is_found_by_its_start_time() -> None:

@@ -1,12 +1,19 @@
-"""Gates that only some profiles have: who kept transactions from being sent, and whether consensus kept up."""
+"""The gates of a run: each fails for its own reason alone, at its limit and not before."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
 
-from chainmark.core.manifest import GateStatus
-from chainmark.systems.cometbft.gates import rounds_gate, unsent_gate
+from chainmark.core.manifest import Gate, GateStatus
+from chainmark.systems.cometbft.gates import rounds_gate, run_gates, unseen_commits, unsent_gate
+from chainmark.systems.cometbft.ingest import Books, Events
+from chainmark.systems.cometbft.profile import Profile
+
+from tests.unit.systems.cometbft.chains import ACCEPTED, measurement, records
 
 _S = 10**9
 
@@ -51,3 +58,228 @@ def test_a_network_that_must_not_need_further_rounds(rounds: list[int | None], s
     (gate,) = rounds_gate(blocks, 0)
     assert gate.status is status
     assert rounds_gate(blocks, None) == []
+
+
+@pytest.mark.parametrize(
+    ("rounds", "limit", "status"),
+    [([1, 1, None], 2, GateStatus.PASS), ([2, 1, None], 2, GateStatus.FAIL)],
+    ids=["at the limit", "beyond it"],
+)
+def test_further_rounds_are_allowed_up_to_the_limit(rounds: list[int | None], limit: int, status: GateStatus) -> None:
+    blocks = pl.DataFrame({"block_extra_rounds": rounds}, schema={"block_extra_rounds": pl.Int64})
+    (gate,) = rounds_gate(blocks, limit)
+    assert (gate.status, gate.limit) == (status, f"≤ {limit}")
+    assert gate.measured == f"{sum(one or 0 for one in rounds)} in 2 blocks"
+
+
+@pytest.mark.parametrize(
+    ("unsent", "limit", "status"),
+    [(50, 0.5, GateStatus.PASS), (50, 0.49, GateStatus.FAIL), (0, 0.0, GateStatus.PASS)],
+    ids=["at the limit", "beyond it", "nothing unsent"],
+)
+def test_what_the_generator_may_owe(unsent: int, limit: float, status: GateStatus) -> None:
+    (gate,) = unsent_gate(_transactions(0.001, 0.001, unsent=unsent), limit)
+    assert (gate.status, gate.measured) == (status, f"{unsent / (50 + unsent):.1%}".replace("%", " %"))
+
+
+@pytest.mark.parametrize(
+    ("late_s", "answered_s", "status"),
+    [
+        (0.5, 3.0, GateStatus.FAIL),  # half a second late is not late
+        (0.501, 3.0, GateStatus.PASS),
+        (3.0, 0.099, GateStatus.FAIL),
+        (3.0, 0.1, GateStatus.PASS),
+    ],
+)
+def test_when_a_node_counts_as_holding_the_generator_up(late_s: float, answered_s: float, status: GateStatus) -> None:
+    (gate,) = unsent_gate(_transactions(late_s, answered_s), 0.02)
+    assert gate.status is status
+
+
+def test_no_transaction_at_all_owes_nothing() -> None:
+    (gate,) = unsent_gate(_transactions(0.0, 0.0).clear(), 0.02)
+    assert gate.status is GateStatus.PASS
+
+
+def _gates(
+    *,
+    lags: list[float | None] | None = None,
+    committed: list[float] | None = None,
+    intervals: list[float | None] | None = None,
+    pressure: list[float | None] | None = None,
+    starts: dict[str, list[float]] | None = None,
+    problems: list[str] | None = None,
+    limits: dict[str, Any] | None = None,
+    perturbation: list[dict[str, Any]] | None = None,
+    load: dict[str, object] | None = None,
+    **changes: object,
+) -> dict[str, Gate]:
+    """The gates, by id, of a run in which all is well but what is said.
+
+    Defaults: 100 transactions sent 1 ms late and committed, 20 blocks, no pressure, 0.1 cores of the generator.
+    """
+    lags = [0.001] * 100 if lags is None else lags
+    intervals = [None] + [1.0] * 19 if intervals is None else intervals
+    rows = [(host, value) for host, values in (starts or {"node0": [5.0, 5.0]}).items() for value in values]
+    scrapes = pl.DataFrame(rows, schema=["host", "value"], orient="row").with_columns(
+        metric=pl.lit("process_start_time_seconds")
+    )
+    samples = {
+        "transaction": pl.DataFrame(
+            {"tx_schedule_lag_s": lags, "tx_committed_share": [1.0] * len(lags) if committed is None else committed},
+            schema={"tx_schedule_lag_s": pl.Float64, "tx_committed_share": pl.Float64},
+        ),
+        "second": pl.DataFrame(
+            {"machine_cpu_pressure": [0.0] if pressure is None else pressure},
+            schema={"machine_cpu_pressure": pl.Float64},
+        ),
+        "block": pl.DataFrame(
+            {"block_interval_observed_s": intervals, "block_extra_rounds": [0.0] * len(intervals)},
+            schema={"block_interval_observed_s": pl.Float64, "block_extra_rounds": pl.Float64},
+        ),
+    }
+    profile = Profile.model_validate(
+        {"system": "cometbft", "name": "x", "gates": limits or {}, "perturbation": perturbation or []}
+    )
+    taken = measurement(records([(b"x", ACCEPTED)], **(load or {})), **changes)
+    events = Events(_transactions(0.001, 0.001, unsent=0), pl.DataFrame(), scrapes, {}, 0, 0, 0)
+    found = run_gates(profile, taken, events, Books({}, problems or []), samples)
+    assert len({gate.id for gate in found}) == len(found)
+    return {gate.id: gate for gate in found}
+
+
+def _failed(gates: dict[str, Gate]) -> dict[str, str]:
+    assert all(gate.status in {GateStatus.PASS, GateStatus.FAIL} for gate in gates.values())
+    return {name: gate.measured for name, gate in gates.items() if gate.status is GateStatus.FAIL}
+
+
+ALWAYS = [
+    *("nodes_alive", "nodes_steady", "books", "achieved", "committed", "lag", "drained", "blocks", "observed"),
+    *("generator", "pressure"),
+]
+
+
+def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
+    gates = _gates()
+    assert list(gates) == ALWAYS
+    assert _failed(gates) == {}
+
+
+@pytest.mark.parametrize(
+    ("broken", "failed"),
+    [
+        ({"deaths": ["node1 ended", "node2 ended"]}, {"nodes_alive": "node1 ended; node2 ended"}),
+        ({"starts": {"node0": [5.0], "node1": [5.0, 6.0], "node2": [1.0, 2.0]}}, {"nodes_steady": "node1, node2"}),
+        ({"problems": ["1 ≠ 2", "2 ≠ 3"]}, {"books": "1 ≠ 2; 2 ≠ 3"}),
+        ({"lags": [0.001] * 97 + [None] * 3}, {"achieved": "97.0 %"}),
+        ({"committed": [1.0] * 97 + [0.0] * 3}, {"committed": "97.0 %"}),
+        ({"lags": [0.001] * 98 + [0.06] * 2}, {"lag": "60.0 ms"}),
+        ({"drained": False, "pending": 1234}, {"drained": "1,234 left"}),
+        ({"intervals": [None] + [1.0] * 8}, {"blocks": "9 blocks"}),
+        ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 unseen"}),
+        ({"load": {"cpu_s": 5.1}}, {"generator": "0.51 cores"}),
+        ({"pressure": [0.5, 0.8]}, {"pressure": "65.0 %"}),
+        ({"lags": [], "committed": []}, {"achieved": "no data", "committed": "no data", "lag": "no data"}),
+    ],
+    ids=str,
+)
+def test_each_gate_fails_for_its_own_reason_alone(broken: dict[str, Any], failed: dict[str, str]) -> None:
+    """A gate that looks at the wrong figure would let a broken run be compared, or set aside a sound one."""
+    assert _failed(_gates(**broken)) == failed
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"lags": [0.001] * 98 + [None] * 2},
+        {"committed": [1.0] * 98 + [0.0] * 2},
+        {"lags": [0.05] * 100},
+        {"lags": [0.001] * 99 + [9.0]},  # one in a hundred does not make a p99
+        {"intervals": [None] + [1.0] * 9},
+        {"load": {"cpu_s": 5.0}},
+        {"load": {"cpu_s": 0.0, "wall_s": 0.0}},
+        {"pressure": [0.5, 0.7]},
+        {"pressure": [None, 0.6]},
+    ],
+    ids=str,
+)
+def test_what_just_meets_a_limit_passes(kept: dict[str, Any]) -> None:
+    assert _failed(_gates(**kept)) == {}
+
+
+@pytest.mark.parametrize(
+    ("limits", "broken", "gate"),
+    [
+        ({"achieved_rate_min": 0.5}, {"lags": [0.001] * 49 + [None] * 51}, "achieved"),
+        ({"committed_share_min": 0.5}, {"committed": [1.0] * 49 + [0.0] * 51}, "committed"),
+        ({"schedule_lag_p99_max_s": 2.0}, {"lags": [2.1] * 100}, "lag"),
+        ({"blocks_min": 25}, {"intervals": [1.0] * 24}, "blocks"),
+        ({"generator_cpu_max_cores": 2.0}, {"load": {"cpu_s": 20.1}}, "generator"),
+        ({"cpu_pressure_max": 0.9}, {"pressure": [0.91]}, "pressure"),
+    ],
+)
+def test_the_profile_sets_the_limits(limits: dict[str, Any], broken: dict[str, Any], gate: str) -> None:
+    assert list(_failed(_gates(limits=limits, **broken))) == [gate]
+
+
+def test_the_limits_are_told_as_they_are_demanded() -> None:
+    told = {name: gate.limit for name, gate in _gates().items()}
+    assert told == {
+        "nodes_alive": "all alive",
+        "nodes_steady": "none",
+        "books": "balanced",
+        "achieved": "≥ 98.0 %",
+        "committed": "≥ 98.0 %",
+        "lag": "≤ 50.0 ms",
+        "drained": "0 left",
+        "blocks": "≥ 10 blocks",
+        "observed": "0 unseen",
+        "generator": "≤ 0.50 cores",
+        "pressure": "≤ 60.0 %",
+    }
+
+
+def test_a_kernel_without_pressure_figures_warns_and_does_not_fail() -> None:
+    gate = _gates(pressure=[None, None])["pressure"]
+    assert (gate.status, gate.measured) == (GateStatus.WARN, "this kernel does not tell")
+
+
+def test_a_planned_start_is_no_restart() -> None:
+    killed = [{"kind": "kill", "nodes": [3], "at_s": 1.0}]
+    starts = {"node3": [1.0, 2.0]}
+    assert _failed(_gates(starts=starts, perturbation=killed)) == {}
+    assert _failed(_gates(starts=starts)) == {"nodes_steady": "node3"}
+
+
+def test_further_gates_come_where_a_profile_asks_for_them() -> None:
+    gates = _gates(limits={"extra_rounds_max": 0, "unsent_by_generator_max": 0.02})
+    assert list(gates) == [*ALWAYS, "rounds", "unsent"]
+    assert _failed(gates) == {}
+
+
+@pytest.mark.parametrize("problems", [[], ["node3 did not recover", "node2 did not"]])
+@pytest.mark.parametrize(
+    ("field", "many", "gate", "all_well"),
+    [
+        ("disturber", "disturbances", "recovered", "all 2 perturbations"),
+        ("rotation", "joiners", "joined", "all 2 nodes"),
+    ],
+)
+def test_what_was_done_beside_the_load_must_have_ended_well(
+    field: str, many: str, gate: str, all_well: str, problems: list[str]
+) -> None:
+    companion = SimpleNamespace(problems=lambda: problems, **{many: [1, 2]})
+    gates = _gates(**{field: companion})
+    assert list(gates) == [*ALWAYS, gate]
+    assert _failed(gates) == ({gate: "; ".join(problems)} if problems else {})
+    assert gates[gate].measured == ("; ".join(problems) or all_well)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "unseen"),
+    [([], 0), ([None], 0), ([None, 1.0], 0), ([None, None, 1.0], 1), ([1.0, None], 1)],
+)
+def test_only_the_first_block_of_a_window_may_lack_its_interval(intervals: list[float | None], unseen: int) -> None:
+    """The block before it is not part of what was read."""
+    blocks = pl.DataFrame({"block_interval_observed_s": intervals}, schema={"block_interval_observed_s": pl.Float64})
+    assert unseen_commits(blocks) == unseen

@@ -1,0 +1,266 @@
+"""From what was collected to events, and the books: every transaction ends in one counted class, or a gate says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.core.progress import Silent
+from chainmark.network.sampling import SCRAPE_MARK
+from chainmark.systems.cometbft.ingest import ANSWERS, Books, Events, balance, collect, read_scrapes
+from chainmark.systems.cometbft.rpc import METAS_PER_CALL, RpcClient
+
+from tests.unit.systems.cometbft.chains import (
+    ACCEPTED,
+    CHECK_CODE,
+    IN_CACHE,
+    MEMPOOL_FULL,
+    NS,
+    OURS,
+    RPC_ERROR,
+    THEIRS,
+    TIMEOUT,
+    UNSENT,
+    Chain,
+    measurement,
+    records,
+    transaction,
+)
+
+MINE = [transaction(number) for number in range(12)]
+BLOCKS = {7: [], 8: [MINE[0], transaction(0, THEIRS), b"x=y"], 9: [MINE[1], MINE[0]], 10: [MINE[2]]}
+# Block 8 needed two further rounds and lacked one vote; that stands in block 9.
+COMMITS = {7: (0, 0), 8: (2, 1), 9: (0, 3)}
+LOAD = records([(MINE[0], ACCEPTED), (MINE[1], ACCEPTED), (MINE[2], TIMEOUT), (MINE[3], TIMEOUT), (None, UNSENT)])
+
+
+def read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **changes: object) -> Events:
+    monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
+    return collect(measurement(load, **{"last": 10, **changes}), OURS, Silent())
+
+
+def test_a_blocks_round_and_missing_votes_are_those_of_the_commit_in_the_next_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Taken from its own `last_commit`, a slow round would be charged to the block after the slow one."""
+    blocks = read(monkeypatch, Chain(BLOCKS, COMMITS)).blocks
+    assert blocks["height"].to_list() == [7, 8, 9, 10]
+    assert blocks["round"].to_list() == [0, 2, 0, None]
+    assert blocks["missing_votes"].to_list() == [0, 1, 3, None]
+    # All else of a block stands in itself.
+    assert blocks["time_ns"].to_list() == [7 * NS, 8 * NS, 9 * NS, 10 * NS]
+    assert blocks["proposer"].to_list() == ["P7", "P8", "P9", "P10"]
+    assert blocks["transactions"].to_list() == [0, 3, 2, 1]
+    assert blocks["header_transactions"].to_list() == [0, 3, 2, 1]
+    assert blocks["size_bytes"].to_list() == [700, 800, 900, 1000]
+
+
+def test_blocks_have_the_time_at_which_their_own_commit_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [(88, b'{"result":{"data":{"value":{"header":{"height":"8"}}}}}')]
+    blocks = read(monkeypatch, Chain(BLOCKS, COMMITS), observed=seen).blocks
+    assert blocks["observed_ns"].to_list() == [None, 88, None, None]
+
+
+def test_the_chain_is_read_from_the_first_height_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Height 0 does not exist; a run that began before the first block begins with that."""
+    heights = range(1, METAS_PER_CALL + 3)
+    chain = Chain({height: [] for height in heights}, {})
+    blocks = read(monkeypatch, chain, first=0, last=heights[-1]).blocks
+    assert blocks["height"].to_list() == list(heights)
+    assert blocks["size_bytes"].to_list() == [100 * height for height in heights]
+    assert blocks["round"].to_list() == [0] * (len(heights) - 1) + [None]
+
+
+def test_a_transaction_is_found_at_its_first_place_and_keeps_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = read(monkeypatch, Chain(BLOCKS, COMMITS))
+    table = events.transactions
+    # Two connections take turns, so their order is that of connection and sequence.
+    assert table.select("connection", "sequence").rows() == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert table["height"].to_list() == [8, 10, None, 9, None]
+    assert table["index_in_block"].to_list() == [0, 0, None, 0, None]
+    assert table["answer"].to_list() == ["accepted", "timeout", "unsent", "accepted", "timeout"]
+    millisecond = NS // 1000
+    assert table["due_ns"].to_list() == [0, 2 * millisecond, 4 * millisecond, millisecond, 3 * millisecond]
+    assert table["sent_ns"].to_list() == [millisecond, 3 * millisecond, None, 2 * millisecond, 4 * millisecond]
+    assert table["answered_ns"].to_list() == [2 * millisecond, None, None, 3 * millisecond, None]
+    assert (events.duplicates, events.foreign_transactions, events.undecodable) == (1, 1, 1)
+
+
+def test_moments_at_zero_are_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is below 0 says "never"."""
+    load = records([(MINE[0], ACCEPTED)], sent_ns=bytes(8), answered_ns=bytes(8))
+    table = read(monkeypatch, Chain(BLOCKS, COMMITS), load).transactions
+    assert table.select("sent_ns", "answered_ns").rows() == [(0, 0)]
+
+
+def account(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: Sequence[tuple[bytes | None, int]],
+    committed: Sequence[bytes],
+    *,
+    pending: int = 0,
+    offered: int | None = None,
+    counted: Mapping[int, int] | None = None,
+) -> Books:
+    load = records(rows)
+    events = read(monkeypatch, Chain({7: committed}, {}, counted), load, last=7)
+    return balance(events, measurement(load, pending=pending), offered)
+
+
+def test_every_class_of_the_accounting_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """12 offered: 2 unsent; 5 refused or not answered; 5 accepted, of which 2 wait, 1 is lost, 2 are in a block."""
+    rows = [
+        (None, UNSENT),
+        (None, UNSENT),
+        (MINE[0], MEMPOOL_FULL),
+        (MINE[1], IN_CACHE),
+        (MINE[2], CHECK_CODE),
+        (MINE[3], RPC_ERROR),
+        (MINE[4], TIMEOUT),
+        (MINE[5], TIMEOUT),  # never answered, but committed: it was accepted
+        (MINE[6], ACCEPTED),
+        (MINE[7], ACCEPTED),
+        (MINE[8], ACCEPTED),
+        (MINE[9], ACCEPTED),
+    ]
+    books = account(monkeypatch, rows, [MINE[5], MINE[6]], pending=2, offered=12)
+    assert books.counts["transactions"] == {
+        "offered": 12,
+        "unsent": 2,
+        "rejected": 5,
+        "accepted": 5,
+        "committed": 2,
+        "pending": 2,
+        "lost": 1,
+        "rejected but committed": 0,
+    }
+    assert books.counts["answers"] == dict(zip(ANSWERS, [4, 1, 1, 1, 1, 2, 2], strict=True))
+    assert books.counts["chain"] == {
+        "blocks": 1,
+        "transactions in blocks": 2,
+        "ours": 2,
+        "duplicates": 0,
+        "of other experiments": 0,
+        "not a payload": 0,
+    }
+    assert books.problems == []
+
+
+classes = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=12)
+
+
+@given(classes, st.integers(0, 12))
+def test_no_transaction_is_left_out_of_the_accounting_or_counted_twice(
+    ended: list[tuple[int, bool]], held: int
+) -> None:
+    rows = [(None if code == UNSENT else MINE[number], code) for number, (code, _) in enumerate(ended)]
+    in_block = [payload for (payload, _), (_, committed) in zip(rows, ended, strict=True) if payload and committed]
+    with pytest.MonkeyPatch.context() as patched:
+        books = account(patched, rows, in_block, pending=held)
+    found = books.counts["transactions"]
+    assert found["offered"] == len(rows) == found["unsent"] + found["rejected"] + found["accepted"]
+    assert found["accepted"] == found["committed"] + found["pending"] + found["lost"]
+    refused = {MEMPOOL_FULL, IN_CACHE, CHECK_CODE, RPC_ERROR}
+    assert found["committed"] == sum(committed for code, committed in ended if code in {ACCEPTED, TIMEOUT})
+    assert found["rejected"] == sum(code in refused or (code == TIMEOUT and not kept) for code, kept in ended)
+    # What a sum cannot show is said: more waits than was accepted, or what was refused was committed all the same.
+    contradictions = [
+        found["lost"] < 0,
+        any(code in refused and committed for code, committed in ended),
+    ]
+    assert len(books.problems) == sum(contradictions)
+
+
+def test_what_is_committed_and_waits_may_not_exceed_what_was_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(MINE[0], ACCEPTED), (MINE[1], ACCEPTED)]
+    assert account(monkeypatch, rows, [MINE[0]], pending=1).problems == []
+    (problem,) = account(monkeypatch, rows, [MINE[0]], pending=4).problems
+    assert problem == "committed and pending exceed accepted by 3"
+
+
+def test_a_refused_transaction_in_a_block_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(MINE[0], MEMPOOL_FULL), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED)]
+    books = account(monkeypatch, rows, MINE[:3])
+    assert books.problems == ["2 rejected transactions were committed"]
+    assert books.counts["transactions"]["committed"] == 1
+    assert books.counts["transactions"]["rejected"] == 2
+    assert books.counts["chain"]["ours"] == 3
+
+
+def test_fewer_than_the_schedule_offers_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(MINE[0], ACCEPTED)] * 2
+    assert account(monkeypatch, rows, [], offered=2).problems == []
+    assert account(monkeypatch, rows, []).problems == []
+    assert account(monkeypatch, rows, [], offered=1500).problems == ["offered 2 ≠ the schedule 1,500"]
+
+
+def test_the_headers_and_the_blocks_must_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(MINE[0], ACCEPTED), (MINE[1], ACCEPTED)]
+    books = account(monkeypatch, rows, MINE[:2], counted={7: 3})
+    assert books.problems == ["transactions in blocks 2 ≠ the headers' counts 3"]
+
+
+def _lacking_a_transaction() -> tuple[Events, Any]:
+    load = records([(MINE[0], ACCEPTED)])
+    with pytest.MonkeyPatch.context() as patched:
+        return read(patched, Chain({7: [MINE[0]]}, {}), load, last=7), measurement(load)
+
+
+def test_transactions_in_blocks_that_nobody_knows_are_a_problem() -> None:
+    events, taken = _lacking_a_transaction()
+    grown = events.blocks.with_columns(transactions=pl.lit(5), header_transactions=pl.lit(5))
+    (problem,) = balance(_with(events, blocks=grown), taken, None).problems
+    assert problem == "transactions in blocks 5 ≠ ours + duplicates + others 1"
+    explained = _with(events, blocks=grown, duplicates=2, foreign_transactions=1, undecodable=1)
+    assert balance(explained, taken, None).problems == []
+
+
+def test_a_block_without_a_header_count_is_a_problem() -> None:
+    events, taken = _lacking_a_transaction()
+    unmatched = events.blocks.with_columns(header_transactions=pl.lit(None, dtype=pl.Int64))
+    found = balance(_with(events, blocks=unmatched), taken, None).problems
+    assert found == ["transactions in blocks 1 ≠ the headers' counts 0", "1 blocks have no header count"]
+
+
+def test_an_answer_that_is_in_no_class_does_not_balance() -> None:
+    events, taken = _lacking_a_transaction()
+    strange = events.transactions.with_columns(answer=pl.lit("a new one"), height=pl.lit(None, dtype=pl.Int64))
+    (problem, _) = balance(_with(events, transactions=strange), taken, None).problems
+    assert problem == "offered 1 ≠ unsent + rejected + accepted 0"
+
+
+def _with(events: Events, **changes: Any) -> Events:
+    return Events(**{**vars(events), **changes})
+
+
+def test_the_lines_of_every_page_are_counted(tmp_path: Path) -> None:
+    """Two pages of one node and one of another: read = kept + ignored, and each value has its page's time."""
+    page = b"# HELP x\ncometbft_p2p_peers 3\ngo_threads 7\ngo_goroutines 20\n"
+    files = {}
+    for host, times in (("node1", [5]), ("node0", [4, 9])):
+        files[host] = tmp_path / f"{host}.zst"
+        files[host].write_bytes(zstandard.compress(b"".join(SCRAPE_MARK + b"%d\n" % time + page for time in times)))
+    frame, counts = read_scrapes(files)
+    assert counts == {"pages": 3, "lines": 9, "kept": 6, "ignored": 3}
+    peers, routines = "cometbft_p2p_peers", "go_goroutines"
+    assert frame.rows() == [
+        (4, "node0", peers, 3.0),
+        (4, "node0", routines, 20.0),
+        (5, "node1", peers, 3.0),
+        (5, "node1", routines, 20.0),
+        (9, "node0", peers, 3.0),
+        (9, "node0", routines, 20.0),
+    ]
+
+
+def test_a_node_that_was_never_scraped_has_no_rows() -> None:
+    frame, counts = read_scrapes({})
+    assert frame.columns == ["time_ns", "host", "metric", "value"]
+    assert (frame.height, counts) == (0, {"pages": 0, "lines": 0, "kept": 0, "ignored": 0})
