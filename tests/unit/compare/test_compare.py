@@ -222,6 +222,24 @@ def test_fewer_than_half_of_a_sides_runs_are_not_enough(failing: int, *, invalid
 
 
 @pytest.mark.parametrize("side", [0, 1])
+def test_exactly_half_of_a_sides_runs_are_enough(side: int) -> None:
+    """Two of four: the comparison warns, and is judged by the two that are left."""
+    pair = sides(repetitions=4)
+    for synthetic in pair[side][:2]:
+        synthetic.manifest.gates.append(failed_gate())
+    found = compared(*pair)
+    valid = gate(found, f"{('baseline', 'candidate')[side]}_runs_valid")
+    assert (valid.status, valid.measured) == (GateStatus.WARN, "2 of 4 runs")
+    assert valid.detail.count("load met: 91 %, required >= 98 %") == 2
+    other = gate(found, f"{('candidate', 'baseline')[side]}_runs_valid")
+    assert (other.status, other.measured, other.detail) == (GateStatus.PASS, "4 of 4 runs", "")
+    assert found.verdict is not Verdict.INVALID
+    kept = [4, 4]
+    kept[side] = 2
+    assert judgement(found, "cpu_cores").noise == f"between {kept[0]} + {kept[1]} runs (Welch)"
+
+
+@pytest.mark.parametrize("side", [0, 1])
 def test_an_empty_side_is_a_usage_error(side: int) -> None:
     pair = list(sides(repetitions=1))
     pair[side] = []

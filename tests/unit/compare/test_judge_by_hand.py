@@ -1,0 +1,332 @@
+"""Margins, scales and the noise of single runs, each worked out by hand: one wrong side, root or divisor shows."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from chainmark.compare.estimates import SideEstimates
+from chainmark.compare.judge import Judged, effective_margin, judge
+from chainmark.compare.noise import Archive
+from chainmark.core.comparison import Judgement, Outcome, Scale
+from chainmark.core.metric import Better, Kind, Metric
+from chainmark.stats.intervals import newcombe, poisson_ratio
+
+from tests.unit.compare.metric_cases import NO_ARCHIVE, counts, metric, side, spread, stub_run
+from tests.unit.compare.synthetic_runs import manifest
+
+Z = 1.6448536269514722  # of a 90 % interval with known noise
+HIGHER, LOWER = Better.HIGHER, Better.LOWER
+
+
+def whole(entry: Metric, left: SideEstimates, right: SideEstimates, archive: Archive = NO_ARCHIVE) -> Judged:
+    return judge(entry, "mean", left, right, archive)
+
+
+def judged(entry: Metric, left: SideEstimates, right: SideEstimates, archive: Archive = NO_ARCHIVE) -> Judgement:
+    return whole(entry, left, right, archive).judgement
+
+
+def number(value: float | None) -> float:
+    assert value is not None
+    return value
+
+
+@pytest.mark.parametrize(
+    ("better", "ratio", "outcome"),
+    [
+        (LOWER, 1.099, Outcome.EQUAL),
+        (LOWER, 1.101, Outcome.WORSE),
+        (LOWER, 1.107, Outcome.WORSE),  # less than 1 / 0.9
+        (HIGHER, 0.907, Outcome.EQUAL),  # less than 1 / 1.1
+        (HIGHER, 0.901, Outcome.EQUAL),
+        (HIGHER, 0.899, Outcome.WORSE),
+    ],
+)
+def test_the_margin_is_ten_percent_on_the_side_that_is_worse(better: Better, ratio: float, outcome: Outcome) -> None:
+    """A throughput may fall by 10 %, which is more on the scale of logarithms than a latency's rise by 10 %."""
+    found = judged(metric(better=better), side(spread(50.0, 1e-6)), side(spread(50.0 * ratio, 1e-6)))
+    assert (found.outcome, found.trend) == (outcome, outcome is Outcome.EQUAL)
+
+
+@pytest.mark.parametrize(
+    ("better", "worst"), [(LOWER, math.log(1.1)), (HIGHER, -math.log(0.9))], ids=["latency", "throughput"]
+)
+@pytest.mark.parametrize("ratio", [0.85, 1.0, 1.15])
+def test_what_is_said_of_a_worsening_is_said_of_the_worse_side(better: Better, worst: float, ratio: float) -> None:
+    """3 + 3 runs of 2 %: the p-value of a worsening beyond the margin, and what could have been found."""
+    found = judged(metric(better=better), side(spread(1.0, 0.02)), side(spread(ratio, 0.02)))
+    error = 0.02 * math.sqrt(2.0 / 3.0)
+    worsening = math.log(ratio) if better is LOWER else -math.log(ratio)
+    assert found.p_worse == pytest.approx(stats.t.sf((worsening - worst) / error, 4.0), rel=1e-6)
+    reach = worst + (stats.t.ppf(0.95, 4.0) + stats.t.ppf(0.80, 4.0)) * error
+    expected = math.expm1(reach if better is LOWER else -reach)
+    assert found.detectable == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_falling_throughput_leaves_more_room_than_a_rising_latency() -> None:
+    """At 2.5 % between runs two a side are enough below -log 0.9 = 0.105, but not below log 1.1 = 0.095."""
+    left, right = side(spread(1.0, 0.025)), side(spread(1.0, 0.025))
+    assert whole(metric(better=HIGHER), left, right).enough_runs == 2
+    assert whole(metric(better=LOWER), left, right).enough_runs == 3
+
+
+def test_runs_are_needed_by_the_noise_of_one_run_however_many_there_were() -> None:
+    """2 + 4 runs of 3 % each: their standard error is 0.03 √(1/2 + 1/4), and 3 runs a side would be enough."""
+    pair = [math.exp(0.03 * step / math.sqrt(2.0)) for step in (-1.0, 1.0)]
+    four = [math.exp(0.03 * step * math.sqrt(3.0) / 2.0) for step in (-1.0, -1.0, 1.0, 1.0)]
+    found = whole(metric(), side(pair), side(four))
+    assert found.enough_runs == 3
+    assert whole(metric(), side(four), side(pair)).enough_runs == 3
+    assert found.judgement.noise == "between 2 + 4 runs (Welch)"
+
+
+def test_two_runs_a_side_show_their_own_noise() -> None:
+    found = judged(metric(), side([1.0, 1.01]), side([1.0, 1.01]))
+    assert (found.noise, found.degrees_of_freedom) == ("between 2 + 2 runs (Welch)", pytest.approx(2.0))
+
+
+@pytest.mark.parametrize("margin", [1.0, 1.5])
+def test_a_margin_of_everything_accepts_any_fall_but_not_any_rise(margin: float) -> None:
+    """A latency may then more than double; a throughput cannot fall by more than all of it."""
+    fallen = judged(metric(better=HIGHER, margin=margin), side(spread(1.0, 0.01)), side(spread(1e-6, 0.01)))
+    assert (fallen.outcome, fallen.detectable, fallen.p_worse) == (Outcome.EQUAL, None, 1.0)
+    for ratio, outcome in ((0.95 + margin, Outcome.EQUAL), (1.05 + margin, Outcome.WORSE)):
+        risen = judged(metric(margin=margin), side(spread(1.0, 0.001)), side(spread(ratio, 0.001)))
+        assert risen.outcome is outcome
+
+
+def test_a_change_that_is_exactly_the_margin_is_neither_shown_to_be_worse_nor_equal() -> None:
+    entry = metric(Kind.DIFFERENCE, floor=0.5)
+    assert judged(entry, side([0.0, 0.0]), side([0.5, 0.5])).outcome is Outcome.INCONCLUSIVE
+    higher = metric(Kind.DIFFERENCE, HIGHER, floor=0.5)
+    assert judged(higher, side([0.0, 0.0]), side([-0.5, -0.5])).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_gain_of_exactly_the_floor_is_a_gain() -> None:
+    assert judged(metric(floor=0.5), side([1.0, 1.0]), side([0.5, 0.5])).outcome is Outcome.BETTER
+    assert judged(metric(floor=0.5), side([1.0, 1.0]), side([0.5001, 0.5001])).outcome is Outcome.EQUAL
+
+
+def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_inside_the_band() -> None:
+    entry = metric(better=Better.NEITHER)
+    for ratio, outcome in ((1.099, Outcome.EQUAL), (1.101, Outcome.INCONCLUSIVE), (0.901, Outcome.EQUAL)):
+        found = judged(entry, side(spread(1.0, 1e-6)), side(spread(ratio, 1e-6)))
+        assert (found.outcome, found.equivalent) == (outcome, outcome is Outcome.EQUAL)
+    fallen = judged(entry, side(spread(1.0, 1e-6)), side(spread(0.899, 1e-6)))
+    assert (fallen.outcome, fallen.equivalent) == (Outcome.INCONCLUSIVE, False)
+    assert fallen.note == "no direction is better: only the size of the change is judged"
+    # A ragged metric whose interval reaches out of the band on both sides is not equal.
+    assert not judged(entry, side(spread(1.0, 0.1)), side(spread(1.0, 0.1))).equivalent
+
+
+def test_nothing_on_both_sides_is_equal_without_a_floor_and_noise_around_nothing_is_not() -> None:
+    entry = metric(Kind.DIFFERENCE)
+    assert judged(entry, side([0.0, 0.0]), side([0.0, 0.0])).outcome is Outcome.EQUAL
+    assert judged(entry, side([0.0, 0.0]), side([1.0, 1.0])).outcome is Outcome.WORSE
+    floored = metric(Kind.DIFFERENCE, floor=0.5)
+    assert judged(floored, side([-5.0, 5.0]), side([-5.0, 5.0])).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("base", "floor", "scale", "margin"),
+    [
+        (4.0, 0.0, Scale.RELATIVE, 0.10),
+        (-4.0, 0.0, Scale.RELATIVE, 0.10),
+        (-2.0, 0.5, Scale.RELATIVE, 0.25),
+        (4.0, 0.3, Scale.ABSOLUTE, 0.4),
+        (-4.0, 0.5, Scale.ABSOLUTE, 0.5),
+        (-4.0, 0.0, Scale.ABSOLUTE, 0.4),
+        (0.0, 0.5, Scale.ABSOLUTE, 0.5),
+    ],
+)
+def test_the_margin_or_the_floor_whichever_is_more(base: float, floor: float, scale: Scale, margin: float) -> None:
+    assert effective_margin(metric(floor=floor), base, scale) == pytest.approx(margin)
+
+
+def test_changes_too_large_to_print_are_left_out_and_large_differences_are_not() -> None:
+    """e^1381 is no number; 10,000 s are."""
+    found = judged(metric(), side(spread(1e-300, 0.01)), side(spread(1e300, 0.01)))
+    assert (found.outcome, found.change, found.low, found.high) == (Outcome.WORSE, None, None, None)
+    assert judged(metric(), side(spread(1e-150, 0.01)), side(spread(1e150, 0.01))).change is not None
+    far = judged(metric(Kind.DIFFERENCE), side([0.0, 0.0]), side([1e4, 1e4]))
+    assert (far.change, far.low, far.high) == (1e4, 1e4, 1e4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right", "notes"),
+    [
+        (Kind.POSITIVE, side([1.0, 1.1]), side([1.0, 1.1]), ""),
+        (
+            *(Kind.POSITIVE, side([1.0, 0.0]), side([1.0, 1.1])),
+            "a run's value is 0 or below, so the difference is compared instead of the ratio",
+        ),
+        (Kind.DIFFERENCE, side([1.0, 0.0]), side([1.0, 1.1]), ""),
+        (Kind.COUNT, counts([50, 51]), counts([50, 51]), ""),
+        (
+            *(Kind.COUNT, counts([0, 0]), counts([1, 0])),
+            "the baseline counted none, so the difference is compared instead of the ratio",
+        ),
+        (Kind.PROPORTION, counts([50, 51]), counts([50, 51]), ""),
+        (
+            *(Kind.POSITIVE, side([1.0, None, 1.1]), side([1.0, 1.1, None, None])),
+            "estimable in 2 of 3 runs of the baseline; estimable in 2 of 4 runs of the candidate",
+        ),
+    ],
+)
+def test_what_a_reader_must_know_is_noted_and_nothing_else(
+    kind: Kind, left: SideEstimates, right: SideEstimates, notes: str
+) -> None:
+    assert judged(metric(kind), left, right).note == notes
+
+
+def test_rare_counts_are_noted_with_the_floor() -> None:
+    found = judged(metric(Kind.COUNT, floor=0.005), counts([1, 1]), counts([1, 1]))
+    assert found.note == "the floor is its margin, so the difference is compared instead of the ratio"
+
+
+def test_sides_without_values_are_both_named() -> None:
+    found = judged(metric(), side([None]), side([]))
+    assert found.note == "baseline: no samples; candidate: no samples"
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale"),
+    [
+        (Kind.POSITIVE, Scale.RELATIVE),
+        (Kind.COUNT, Scale.RELATIVE),
+        (Kind.DIFFERENCE, Scale.ABSOLUTE),
+        (Kind.PROPORTION, Scale.ABSOLUTE),
+    ],
+)
+def test_a_metric_without_data_keeps_the_scale_of_its_kind(kind: Kind, scale: Scale) -> None:
+    assert judged(metric(kind), side([None]), side([1.0])).scale is scale
+
+
+@pytest.mark.parametrize(
+    ("floor", "scale"), [(0.0499, Scale.RELATIVE), (0.0501, Scale.ABSOLUTE), (0.0, Scale.RELATIVE)]
+)
+def test_counts_are_rare_where_the_floor_is_more_than_the_margin_of_the_baseline(floor: float, scale: Scale) -> None:
+    """500 of 1,000 samples: a margin of 10 % is 0.05 a sample. What the candidate counted does not matter."""
+    left = side([0.5, 0.5], total=500.0, exposure=1000)
+    right = side([0.001, 0.001], total=200.0, exposure=200_000)
+    for other in (left, right):
+        assert judged(metric(Kind.COUNT, floor=floor), left, other).scale is scale
+
+
+def test_a_floor_that_equals_the_margin_changes_nothing() -> None:
+    exact = side([0.5, 0.5], total=512.0, exposure=1024)
+    assert judged(metric(Kind.COUNT, margin=0.25, floor=0.125), exact, exact).scale is Scale.RELATIVE
+
+
+def test_a_single_count_of_the_baseline_makes_a_ratio() -> None:
+    found = judged(metric(Kind.COUNT), counts([1, 0]), counts([3, 0]))
+    assert (found.scale, found.change) == (Scale.RELATIVE, pytest.approx(2.0))
+
+
+def test_pooled_counts_and_shares_are_those_of_either_side() -> None:
+    """All runs of a side as one; weighted totals are rounded, because nothing happens 0.4 times."""
+    left, right = side([0.02] * 2, total=19.6, exposure=1000), side([0.02] * 2, total=30.4, exposure=1500)
+    found, exact = judged(metric(Kind.COUNT), left, right), poisson_ratio(20, 1000.0, 30, 1500.0)
+    assert [found.change, found.low, found.high] == pytest.approx([exact.change, exact.low, exact.high])
+    assert found.noise == "Poisson on the pooled totals, wider than between 2 + 2 runs (Welch)"
+    left, right = side([0.6] * 2, total=47.6, exposure=80), side([0.8] * 2, total=56.4, exposure=70)
+    found, shares = judged(metric(Kind.PROPORTION), left, right), newcombe(48, 80.0, 56, 70.0)
+    assert [found.change, found.low, found.high] == pytest.approx([shares.change, shares.low, shares.high])
+    assert found.noise == "binomial (Newcombe) on the pooled totals, wider than between 2 + 2 runs (Welch)"
+
+
+def test_rates_that_differ_between_runs_are_compared_by_welch() -> None:
+    """Runs of 1 and 3 against 4 and 8 a sample: a ratio of 3, SE² = (2/2 · 3² + 8/2) / 2² = 3.25, ν = 1.7423."""
+    left = side([1.0, 3.0], total=4e6, exposure=2_000_000)
+    right = side([4.0, 8.0], total=12e6, exposure=2_000_000)
+    found = judged(metric(Kind.COUNT), left, right)
+    assert found.noise == "between 2 + 2 runs (Welch), wider than Poisson on the pooled totals"
+    freedom = 3.25**2 / (2.25**2 + 1.0**2)
+    assert found.degrees_of_freedom == pytest.approx(freedom)
+    assert found.change == pytest.approx(2.0)
+    assert found.high == pytest.approx(2.0 + stats.t.ppf(0.95, freedom) * math.sqrt(3.25))
+    assert found.low == -1.0  # a rate is never negative
+
+
+SINGLE = [
+    # change, standard error: assumed noise is 3 % of the larger side, or what the runs themselves are unsure of.
+    ("a ratio", Kind.POSITIVE, (4.0, 0.0), (5.0, 0.0), math.log(1.25), 0.03 * math.sqrt(2.0)),
+    ("unsure runs", Kind.POSITIVE, (4.0, 0.4), (5.0, 0.6), math.log(1.25), math.hypot(0.1, 0.12)),
+    ("a difference", Kind.DIFFERENCE, (-4.0, 0.0), (-2.0, 0.0), 2.0, 0.12 * math.sqrt(2.0)),
+    ("a difference back", Kind.DIFFERENCE, (-2.0, 0.0), (-4.0, 0.0), -2.0, 0.12 * math.sqrt(2.0)),
+    ("an unsure difference", Kind.DIFFERENCE, (-4.0, 0.5), (-2.0, 1.2), 2.0, 1.3),
+    ("from nothing", Kind.DIFFERENCE, (0.0, 0.0), (5.0, 0.0), 5.0, 0.15 * math.sqrt(2.0)),
+    ("to nothing", Kind.DIFFERENCE, (5.0, 0.0), (0.0, 0.0), -5.0, 0.15 * math.sqrt(2.0)),
+    # Rates of 2 and 6: the baseline's error counts threefold, and all is in units of the baseline.
+    ("a rate", Kind.COUNT, (2.0, 0.0), (6.0, 0.0), 2.0, math.hypot(3.0 * 0.18, 0.18) / 2.0),
+    ("an unsure rate", Kind.COUNT, (2.0, 0.3), (6.0, 0.4), 2.0, math.hypot(3.0 * 0.3, 0.4) / 2.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right", "change", "error"), [case[1:] for case in SINGLE], ids=[case[0] for case in SINGLE]
+)
+def test_single_runs_by_hand(
+    kind: Kind, left: tuple[float, float], right: tuple[float, float], change: float, error: float
+) -> None:
+    exposure = 10**7  # so that the pooled counts are surer than the runs
+    sides = [side([value], own, total=value * exposure, exposure=exposure) for value, own in (left, right)]
+    found = judged(metric(kind), *sides)
+    shown = math.expm1 if kind is Kind.POSITIVE else float
+    assert found.change == pytest.approx(shown(change))
+    assert found.low == pytest.approx(shown(change - Z * error), rel=1e-6)
+    assert found.high == pytest.approx(shown(change + Z * error), rel=1e-6)
+    text = "assumed noise, 3 % between runs"
+    unsure = left[1] > 0.0
+    assert found.noise.startswith(f"within-run error, which is larger than the {text}" if unsure else text)
+    assert found.degrees_of_freedom is None
+
+
+def test_a_single_runs_rate_cannot_fall_below_nothing() -> None:
+    entry = metric(Kind.COUNT, default_noise=0.4)
+    left, right = (side([value], total=value * 1e7, exposure=10**7) for value in (2.0, 0.1))
+    found = judged(entry, left, right)
+    assert (found.low, found.change) == (-1.0, pytest.approx(-0.95))
+    # A difference may.
+    other = metric(Kind.DIFFERENCE, default_noise=0.4)
+    assert number(judged(other, side([2.0]), side([0.1])).low) < -2.0
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_one_run_against_three_shares_their_noise_by_their_number(*, flipped: bool) -> None:
+    """0.03² (1 + 1/3); and where the runs are unsure, 0.1² + (0.1² + 0.2² + 0.2²) / 3²."""
+    one, three = side([1.0]), side([1.0, 1.0, 1.0])
+    pair = (three, one) if flipped else (one, three)
+    assert judged(metric(), *pair).high == pytest.approx(math.expm1(Z * 0.03 * math.sqrt(4.0 / 3.0)), rel=1e-6)
+    unsure = SideEstimates([1.0] * 3, [1.0] * 3, [9.0] * 3, [0.1, 0.2, 0.2], 0.0, 100, "")
+    alone = SideEstimates([1.0], [1.0], [9.0], [0.1], 0.0, 100, "")
+    pair = (unsure, alone) if flipped else (alone, unsure)
+    assert judged(metric(), *pair).high == pytest.approx(math.expm1(Z * math.sqrt(0.01 + 0.09 / 9.0)), rel=1e-6)
+
+
+def test_noise_is_never_assumed_to_be_less_than_three_percent() -> None:
+    found = judged(metric(default_noise=0.01), side([1.0]), side([1.0]))
+    assert found.noise == "assumed noise, 3 % between runs"
+    assert found.high == pytest.approx(math.expm1(Z * 0.03 * math.sqrt(2.0)), rel=1e-6)
+
+
+def test_the_archives_noise_of_a_difference_is_in_its_unit() -> None:
+    """Runs of 1 and 3: a deviation of √2 with one degree of freedom, whatever the values that are compared."""
+    archive = Archive([stub_run("v1", value, place) for place, value in enumerate((1.0, 3.0))], manifest("v1", 1))
+    found = judged(metric(Kind.DIFFERENCE), side([100.0]), side([110.0]), archive)
+    assert (found.noise, found.degrees_of_freedom) == ("history of 2 runs", 1.0)
+    assert found.high == pytest.approx(10.0 + stats.t.ppf(0.95, 1.0) * 2.0)
+
+
+@given(st.floats(0.2, 5.0), st.floats(0.001, 0.1), st.sampled_from([HIGHER, LOWER]))
+def test_the_verdict_on_a_metric_agrees_with_its_p_value(ratio: float, deviation: float, better: Better) -> None:
+    """Worse exactly where the interval's near end is beyond the margin, which is p < 5 % on the same side."""
+    found = judged(metric(better=better), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
+    assert (found.outcome is Outcome.WORSE) == (number(found.p_worse) < 0.05)
+    near = number(found.low) - 0.10 if better is LOWER else -0.10 - number(found.high)
+    assert (found.outcome is Outcome.WORSE) == (near > 0.0)

@@ -1,0 +1,267 @@
+"""Gates of the pair and differences between the sides, on runs without samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.compare.gates import (
+    NOT_STATED,
+    condition_differences,
+    configuration_differences,
+    incomparable,
+    pair_gates,
+    rules,
+    workload_differences,
+)
+from chainmark.compare.sides import SelectedRuns, select
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
+from chainmark.core.metric import Condition, Population, Table, Weighting
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, manifest
+
+BAD = Gate(id="x", label="x", status=GateStatus.FAIL, measured="1", limit="2")
+PLAIN = [Population(id="host_second", label="hosts × seconds", keys=["host", "time_s"], average_over=["host"])]
+
+
+def stub(name: str, *, valid: bool = True, populations: list[Population] | None = None, **changes: Any) -> SyntheticRun:
+    """A run of a side; ``changes`` are of its manifest."""
+    described = manifest("v1", 1, run_id=name, **changes)
+    described.gates = [] if valid else [BAD]
+    tables = [Table(id="all", title="All")]
+    kept = PLAIN if populations is None else populations
+    return SyntheticRun(described, Catalogue(system="x", title="X", populations=kept, tables=tables, metrics=[]), {})
+
+
+def side(name: str, *runs: SyntheticRun) -> SelectedRuns:
+    return select(name, runs)
+
+
+def gates(baseline: SelectedRuns, candidate: SelectedRuns) -> dict[str, Gate]:
+    found = pair_gates(baseline, candidate, workload_differences(baseline, candidate))
+    return {gate.id: gate for gate in found}
+
+
+def pair(**candidate: Any) -> tuple[SelectedRuns, SelectedRuns]:
+    return side("baseline", stub("a")), side("candidate", stub("b", **candidate))
+
+
+def test_equal_sides_pass_every_gate() -> None:
+    found = gates(*pair())
+    assert list(found) == [
+        *("baseline_runs_valid", "candidate_runs_valid", "workload_equal", "window_equal", "hardware_equal"),
+        *("one_build_a_side", "rules_equal"),
+    ]
+    assert {gate.status for gate in found.values()} == {GateStatus.PASS}
+    measured = {name: gate.measured for name, gate in found.items()}
+    assert measured["workload_equal"] == measured["window_equal"] == measured["rules_equal"] == "equal"
+    assert measured["baseline_runs_valid"] == "1 of 1 runs"
+    assert measured["hardware_equal"] == HOST.hardware_class
+    assert measured["one_build_a_side"] == "one binary a side"
+    assert all(gate.detail == "" for gate in found.values())
+
+
+@given(st.integers(1, 6), st.integers(0, 6))
+def test_half_of_the_runs_and_one_must_be_valid(total: int, failing: int) -> None:
+    """None of one, one of three are too few; one of two and two of four are enough, with a warning."""
+    failing = min(failing, total)
+    runs = [stub(f"a{place}", valid=place >= failing) for place in range(total)]
+    gate = gates(side("baseline", *runs), side("candidate", stub("b")))["baseline_runs_valid"]
+    kept = total - failing
+    if kept == total:
+        assert gate.status is GateStatus.PASS
+    else:
+        enough = kept >= 1 and kept / total >= 0.5
+        assert gate.status is (GateStatus.WARN if enough else GateStatus.FAIL)
+    assert gate.measured == f"{kept} of {total} runs"
+    assert gate.detail == "; ".join(f"a{place}: x: 1, required 2" for place in range(failing))
+
+
+def test_a_workload_must_be_equal_in_every_judged_run() -> None:
+    baseline = side("baseline", stub("a1", workload={"rate": 1}), stub("a2", workload={"rate": 2}))
+    candidate = side("candidate", stub("b", workload={"rate": 1, "size": 7}))
+    assert workload_differences(baseline, candidate) == {"rate": [1, 2], "size": [None, 7]}
+    found = gates(baseline, candidate)
+    assert found["workload_equal"].status is GateStatus.FAIL
+    assert found["workload_equal"].measured == "rate is 1 against 2, size is None against 7"
+    assert found["window_equal"].status is GateStatus.PASS
+    swapped = workload_differences(candidate, baseline)
+    assert swapped == {"rate": [1, 2], "size": [7, None]}
+
+
+def test_a_run_that_is_not_judged_does_not_count_in_the_workload_unless_none_is() -> None:
+    baseline = side("baseline", stub("a1", workload={"rate": 9}, valid=False), stub("a2", workload={"rate": 1}))
+    candidate = side("candidate", stub("b1", workload={"rate": 1}), stub("b2", workload={"rate": 8}, valid=False))
+    assert workload_differences(baseline, candidate) == {}
+    nobody = side("baseline", stub("a1", workload={"rate": 9}, valid=False))
+    assert workload_differences(nobody, candidate) == {"rate": [9, 1]}
+    assert workload_differences(candidate, nobody) == {"rate": [1, 9]}
+
+
+@pytest.mark.parametrize(
+    ("key", "gate"),
+    [
+        ("window", "window_equal"),
+        ("window.start_s", "window_equal"),
+        ("windows", "workload_equal"),
+        ("load.window", "workload_equal"),
+    ],
+)
+def test_a_window_is_told_apart_from_the_load(key: str, gate: str) -> None:
+    left, right = side("baseline", stub("a", workload={key: 1})), side("candidate", stub("b", workload={key: 2}))
+    failed = [name for name, one in gates(left, right).items() if one.status is GateStatus.FAIL]
+    assert failed == [gate]
+
+
+UNKNOWN = {"cores": 0, "cpu_model": NOT_STATED}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "status", "measured", "told"),
+    [
+        ({}, {"cores": 16}, GateStatus.FAIL, "{} against {}", False),
+        ({}, UNKNOWN, GateStatus.WARN, "{} against not stated", True),
+        (UNKNOWN, {}, GateStatus.WARN, "not stated against {}", True),
+        (UNKNOWN, UNKNOWN, GateStatus.PASS, "not stated", True),
+    ],
+    ids=["other machines", "candidate unknown", "baseline unknown", "both unknown"],
+)
+def test_machines_that_nobody_stated_do_not_differ(
+    left: dict[str, Any], right: dict[str, Any], status: GateStatus, measured: str, *, told: bool
+) -> None:
+    hosts = [HOST.model_copy(update=changes) for changes in (left, right)]
+    found = gates(side("baseline", stub("a", host=hosts[0])), side("candidate", stub("b", host=hosts[1])))
+    classes = [host.hardware_class for host in hosts if host.cores]
+    assert found["hardware_equal"].status is status
+    assert found["hardware_equal"].measured == measured.format(*classes)
+    assert bool(found["hardware_equal"].detail) == told
+
+
+def test_two_stated_machines_differ_even_beside_an_unknown_one() -> None:
+    hosts = [HOST, HOST.model_copy(update={"cores": 16}), HOST.model_copy(update=UNKNOWN)]
+    left = side("baseline", *(stub(f"a{place}", host=host) for place, host in enumerate(hosts)))
+    assert gates(left, side("candidate", stub("b")))["hardware_equal"].status is GateStatus.FAIL
+
+
+def _built(name: str, *binaries: str | None) -> SelectedRuns:
+    runs = []
+    for place, binary in enumerate(binaries):
+        run = stub(f"{name}{place}")
+        run.manifest.subject = run.manifest.subject.model_copy(update={"binary_sha256": binary})
+        runs.append(run)
+    return side(name, *runs)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "status", "measured"),
+    [
+        (["x", "x"], ["y"], GateStatus.PASS, "one binary a side"),
+        (["x", "y"], ["y"], GateStatus.WARN, "baseline: 2 binaries"),
+        (["x"], ["z", "y", "x"], GateStatus.WARN, "candidate: 3 binaries"),
+        (["x", "y"], ["z", "x"], GateStatus.WARN, "baseline: 2 binaries, candidate: 2 binaries"),
+        (["x", None], ["y"], GateStatus.PASS, "not stated"),
+        (["x"], [None], GateStatus.PASS, "not stated"),
+        (["x", None, "y"], ["y"], GateStatus.WARN, "baseline: 2 binaries"),
+    ],
+)
+def test_a_side_of_several_builds_warns(
+    left: list[str | None], right: list[str | None], status: GateStatus, measured: str
+) -> None:
+    gate = gates(_built("baseline", *left), _built("candidate", *right))["one_build_a_side"]
+    assert (gate.status, gate.measured) == (status, measured)
+    assert bool(gate.detail) == (status is GateStatus.WARN)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({}, "averaged over every host at each time, then over the times"),
+        ({"weighting": Weighting.SAMPLES}, "the mean of all samples"),
+        ({"weighting": Weighting.KEYS}, "the mean of the means of every host"),
+        (
+            {"weighting": Weighting.KEYS, "silent_keys_are_zero": True},
+            "the mean of the means of every host, 0 for one without samples",
+        ),
+        (
+            {"weighting": Weighting.KEYS, "lowest_means": 3, "silent_keys_are_zero": True},
+            "the mean of the 3 lowest means of a host, 0 for one without samples",
+        ),
+        ({"weighting": Weighting.KEYS, "lowest_means": 3}, "the mean of the 3 lowest means of a host"),
+    ],
+)
+def test_sides_that_average_by_other_rules_cannot_be_compared(changes: dict[str, object], rule: str) -> None:
+    populations = [PLAIN[0].model_copy(update=changes), Population(id="block", label="blocks", keys=["height"])]
+    other = stub("b", populations=populations)
+    assert rules(other.catalogue) == {"host_second": f"hosts × seconds: {rule}"}
+    gate = gates(side("baseline", stub("a")), side("candidate", other))["rules_equal"]
+    assert gate.status is (GateStatus.FAIL if changes else GateStatus.PASS)
+    if changes:
+        own = "hosts × seconds: averaged over every host at each time, then over the times"
+        assert gate.measured == f"{own} against hosts × seconds: {rule}"
+
+
+def test_runs_that_are_not_judged_have_no_say_in_hardware_and_rules() -> None:
+    other = [PLAIN[0].model_copy(update={"weighting": Weighting.SAMPLES})]
+    odd = {"host": HOST.model_copy(update={"cores": 16}), "populations": other, "valid": False}
+    found = gates(
+        side("baseline", stub("a1"), stub("a2", **odd)),
+        side("candidate", stub("b1"), stub("b2", **odd)),
+    )
+    assert found["hardware_equal"].status is found["rules_equal"].status is GateStatus.PASS
+    nobody = gates(side("baseline", stub("a2", **odd)), side("candidate", stub("b1")))
+    assert nobody["hardware_equal"].status is nobody["rules_equal"].status is GateStatus.FAIL
+    nobody = gates(side("baseline", stub("a1")), side("candidate", stub("b2", **odd)))
+    assert nobody["hardware_equal"].status is nobody["rules_equal"].status is GateStatus.FAIL
+
+
+def test_conditions_are_told_in_the_catalogues_order_and_strange_ones_last() -> None:
+    conditions = [
+        Condition(id=name, label=f"the {name}", explanation=f"because {name}", makes_incomparable=metrics)
+        for name, metrics in (("z", ["x_s", "y_s"]), ("same", ["w_s"]), ("m", ["y_s"]))
+    ]
+    metrics = [metric(id=name) for name in ("w_s", "x_s", "y_s")]
+    catalogue = Catalogue(
+        system="x",
+        title="X",
+        populations=[Population(id="block", label="blocks", keys=["height"])],
+        tables=[Table(id="all", title="All")],
+        metrics=metrics,
+        conditions=conditions,
+    )
+    left = side("baseline", stub("a", conditions={"z": "1", "same": "s", "m": "1", "b": "1"}))
+    right = side("candidate", stub("b", conditions={"z": "2", "same": "s", "m": "3", "a": "2"}))
+    found = condition_differences(catalogue, left, right)
+    assert [(one.id, one.label, one.baseline, one.candidate, one.explanation) for one in found] == [
+        ("z", "the z", "1", "2", "because z"),
+        ("m", "the m", "1", "3", "because m"),
+        ("a", "a", NOT_STATED, "2", ""),
+        ("b", "b", "1", NOT_STATED, ""),
+    ]
+    assert incomparable(catalogue, found) == {
+        "x_s": "the z differs (1 against 2)",
+        "y_s": "the z differs (1 against 2) and the m differs (1 against 3)",
+    }
+
+
+def test_a_setting_differs_by_its_value_and_true_is_not_one() -> None:
+    left = Configuration(
+        effective={"b.toml": {"on": True, "same": 1, "list": [1, 2]}, "a.toml": {"k": 1}},
+        changed={"b.toml": {"on": Change(default=False, used=True)}},
+    )
+    right = Configuration(effective={"b.toml": {"on": 1, "same": 1, "list": [1, 2]}, "c.toml": {"k": 2}})
+    found = configuration_differences(left, right)
+    assert [(one.file, one.key, one.baseline, one.candidate) for one in found] == [
+        ("a.toml", "k", 1, None),
+        ("b.toml", "on", True, 1),
+        ("c.toml", "k", None, 2),
+    ]
+    assert [one.only_in for one in found] == ["baseline", None, "candidate"]
+    # What either side set by hand is no change of a default.
+    assert [one.is_default_change for one in found] == [True, False, True]
+    mirrored = configuration_differences(right, left)
+    assert [one.is_default_change for one in mirrored] == [True, False, True]
