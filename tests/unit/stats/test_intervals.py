@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from scipy import stats
 from chainmark.stats.intervals import (
     Contrast,
     Working,
+    difference_of,
     from_standard_error,
+    mean_and_variance,
     newcombe,
+    not_below_zero,
     poisson_difference,
     poisson_limits,
     poisson_p_different,
@@ -58,6 +62,162 @@ def test_rounding_is_not_a_spread() -> None:
     values = [0.1 + 0.2, 0.3, 0.3]
     found = welch(values, [0.3, 0.3, 0.3], Working.DIFFERENCE)
     assert (found.change, found.width) == (0.0, 0.0)
+
+
+def test_welch_ratio_by_hand() -> None:
+    """Means 2 and 6, variances 2 and 8, 2 + 4 runs: the baseline's error counts as the ratio's square.
+
+    SE² = (2/2 · 3² + 8/4) / 2² = 2.75, ν = 2.75² / (2.25² / 1 + 0.5² / 3).
+    """
+    found = welch_ratio([1.0, 3.0], [6.0 - math.sqrt(12.0), 6.0, 6.0, 6.0 + math.sqrt(12.0)])
+    freedom = 2.75**2 / (2.25**2 + 0.5**2 / 3.0)
+    assert (found.working, found.change) == (Working.RATIO, pytest.approx(2.0))
+    assert found.standard_error == pytest.approx(math.sqrt(2.75))
+    assert found.degrees_of_freedom == pytest.approx(freedom)
+    half = stats.t.ppf(0.95, freedom) * math.sqrt(2.75)
+    assert (found.low, found.high) == (-1.0, pytest.approx(2.0 + half))
+    assert found.p_above(0.1) == pytest.approx(stats.t.sf(1.9 / math.sqrt(2.75), freedom))
+    assert found.p_different == pytest.approx(2.0 * stats.t.sf(2.0 / math.sqrt(2.75), freedom))
+
+
+@given(several, several, st.floats(0.01, 100.0))
+def test_a_ratio_does_not_depend_on_the_unit(baseline: list[float], candidate: list[float], unit: float) -> None:
+    one = welch_ratio(baseline, candidate)
+    other = welch_ratio([unit * value for value in baseline], [unit * value for value in candidate])
+    for name in ("change", "low", "high", "standard_error", "degrees_of_freedom"):
+        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-6, abs=1e-9)
+
+
+def test_welch_ratio_is_wrong_about_the_truth_one_time_in_ten() -> None:
+    """A rate that triples, 8 % between runs, 6 + 6 of them. Without the square one in three would miss it."""
+    rng = np.random.default_rng(8)
+    left, right = 5.0 + 0.8 * rng.normal(size=(2000, 6)), 15.0 + 0.2 * rng.normal(size=(2000, 6))
+    found = [welch_ratio(a.tolist(), b.tolist()) for a, b in zip(left, right, strict=True)]
+    missed = sum(not one.low <= 2.0 <= one.high for one in found) / len(found)
+    assert 0.08 <= missed <= 0.13
+
+
+def test_equal_runs_have_the_freedom_of_all_runs() -> None:
+    """No spread says nothing about its own error: the pooled number of both sides is as good as any."""
+    assert welch([2.0] * 3, [2.0] * 4, Working.DIFFERENCE).degrees_of_freedom == 5.0
+    assert welch_ratio([2.0] * 2, [3.0] * 5).degrees_of_freedom == 5.0
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+def test_a_spread_or_a_change_at_the_level_of_rounding_is_none(sign: float, scale: float) -> None:
+    """Of the larger of the values, whatever their size and sign."""
+    value = sign * scale
+    assert mean_and_variance([value, value * (1.0 + 5e-13)]) == (value, 0.0)
+    assert mean_and_variance([value * (1.0 + 5e-13), value]) == (value * (1.0 + 5e-13), 0.0)
+    assert mean_and_variance([value, value * (1.0 + 4e-12)])[1] > 0.0
+    assert difference_of(value, value * (1.0 + 5e-13)) == 0.0
+    assert difference_of(value * (1.0 + 5e-13), value) == 0.0
+    assert difference_of(value, value * (1.0 + 4e-12)) * sign > 0.0
+    assert difference_of(value, 2.0 * value) == value
+    assert mean_and_variance([value, 0.0, 2.0 * value]) == pytest.approx((value, value * value))
+    assert difference_of(value, 0.0) == -value
+
+
+def test_mean_and_variance_by_hand() -> None:
+    assert mean_and_variance([1.0, 2.0, 6.0]) == (3.0, 7.0)
+    assert mean_and_variance([-3.0]) == (-3.0, 0.0)
+    assert mean_and_variance([-1.0, 1.0]) == (0.0, 2.0)
+
+
+def test_a_ratio_is_cut_where_everything_is_gone() -> None:
+    cut = not_below_zero(from_standard_error(-0.9, 0.2, None, Working.RATIO))
+    assert (cut.low, cut.change) == (-1.0, -0.9)
+    assert cut.high == pytest.approx(-0.9 + 0.2 * 1.6448536)
+    beyond = not_below_zero(from_standard_error(-3.0, 0.2, None, Working.RATIO))
+    assert (beyond.low, beyond.high) == (-1.0, -1.0)
+    inside = from_standard_error(-0.5, 0.1, None, Working.RATIO)
+    assert not_below_zero(inside) == inside
+
+
+def test_the_standard_error_of_an_exact_interval_is_that_of_its_width() -> None:
+    """From it the runs that would be needed are told."""
+    for found in (poisson_ratio(20, 1000, 31, 900), poisson_difference(6, 1000, 4, 800), newcombe(3, 1000, 12, 900)):
+        assert found.standard_error == pytest.approx((found.high - found.low) / (2.0 * 1.6448536269514722))
+        assert found.degrees_of_freedom is None
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 0), (1, 0), (0, 1), (83, 117), (101, 100), (151, 49), (1, 250)])
+def test_counts_are_compared_by_the_e_test_up_to_two_hundred(a: int, b: int) -> None:
+    """Above that by the conditional test, which is a little more careful."""
+    found = poisson_p_different(a, 100.0, b, 120.0)
+    if a + b == 0:
+        assert found == 1.0
+    elif a + b <= 200:
+        assert found == pytest.approx(stats.poisson_means_test(a, 100.0, b, 120.0).pvalue, rel=1e-6, abs=3e-10)
+    else:
+        share = 120.0 / 220.0
+        tails = stats.binom.cdf(b, a + b, share), stats.binom.sf(b - 1, a + b, share)
+        assert found == pytest.approx(min(1.0, 2.0 * min(tails)), rel=1e-9)
+
+
+def test_equal_rates_of_many_counts_do_not_differ() -> None:
+    assert poisson_p_different(5000, 1e3, 5000, 1e3) == 1.0
+
+
+@pytest.mark.parametrize(("a", "b"), [(20, 0), (1, 0), (20, 20)])
+def test_a_poisson_ratio_of_nothing_starts_at_nothing(a: int, b: int) -> None:
+    """No event of the candidate: nothing speaks for a rise, and a fall of all cannot be excluded."""
+    found = poisson_ratio(a, 1000, b, 500)
+    if b == 0:
+        assert (found.change, found.low) == (-1.0, -1.0)
+        assert found.p_above(0.1) == 1.0
+        assert found.p_below(-1.0) == found.p_below(-2.0) == 1.0
+    else:
+        assert (found.p_above(-1.0), found.p_below(-1.0)) == (0.0, 1.0)
+        assert found.change == pytest.approx(1.0)
+
+
+def test_differences_of_poisson_rates_and_shares_by_hand() -> None:
+    """Garwood's and Wilson's limits, combined by Zou and Donner's rule."""
+    z = 1.6448536269514722
+    (la, ua), (lb, ub) = poisson_limits(6, 1000, z), poisson_limits(14, 800, z)
+    found = poisson_difference(6, 1000, 14, 800)
+    change = 14 / 800 - 6 / 1000
+    assert (found.working, found.change) == (Working.DIFFERENCE, pytest.approx(change))
+    assert found.low == pytest.approx(change - math.hypot(14 / 800 - lb, ua - 6 / 1000))
+    assert found.high == pytest.approx(change + math.hypot(ub - 14 / 800, 6 / 1000 - la))
+    assert found.p_different == poisson_p_different(6, 1000, 14, 800)
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "z"),
+    [(0, 20, 1.6448536), (20, 20, 1.6448536), (3, 20, 0.5), (1, 7, 2.5758293), (5, 9, 0.0)],
+)
+def test_wilson_limits_are_those_of_scipy(successes: int, trials: int, z: float) -> None:
+    level = 1.0 - 2.0 * stats.norm.sf(z)
+    exact = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
+    assert wilson_limits(successes, trials, z) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(("count", "exposure", "z"), [(0, 3.0, 1.6448536), (4, 2.0, 0.3), (250, 10.0, 1.9599640)])
+def test_garwood_limits_are_chi_squared_quantiles(count: int, exposure: float, z: float) -> None:
+    tail = stats.norm.sf(z)
+    low = stats.chi2.ppf(tail, 2 * count) / 2 if count else 0.0
+    high = stats.chi2.isf(tail, 2 * count + 2) / 2
+    assert poisson_limits(count, exposure, z) == pytest.approx((low / exposure, high / exposure), rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [newcombe, poisson_difference])
+def test_p_values_far_beyond_any_doubt_are_nothing_and_all(make: Callable[..., Contrast]) -> None:
+    found = make(500, 1000, 600, 1000)
+    assert (found.p_above(0.9), found.p_below(-0.9)) == (1.0, 1.0)
+    assert found.p_above(-0.9) < 1e-100
+    assert found.p_below(0.9) < 1e-100
+    # At the estimate itself either side is as likely as the other.
+    assert found.p_above(found.change) == pytest.approx(0.5, abs=1e-3)
+    assert found.p_below(found.change) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_a_difference_of_shares_is_different_by_its_own_interval() -> None:
+    found = newcombe(3, 1000, 12, 900)
+    assert found.p_different == pytest.approx(2.0 * min(found.p_above(0.0), found.p_below(0.0)))
+    assert newcombe(10, 1000, 10, 1000).p_different == pytest.approx(1.0, abs=1e-6)
 
 
 def test_wilson_limits_are_those_of_the_published_example() -> None:
@@ -179,6 +339,7 @@ def test_holm_by_hand() -> None:
     # Sorted 0.01, 0.02, 0.03, 0.04: times 4, 3, 2, 1 gives 0.04, 0.06, 0.06, 0.04, then made monotone.
     assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
     assert holm([]) == []
 
 
