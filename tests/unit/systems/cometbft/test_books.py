@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from chainmark.core.progress import Silent
 from chainmark.network.sampling import SCRAPE_MARK
-from chainmark.systems.cometbft.ingest import ANSWERS, Books, Events, balance, collect, read_scrapes
+from chainmark.systems.cometbft.ingest import ANSWERS, Books, Events, balance, collect, read_page, read_scrapes
 from chainmark.systems.cometbft.rpc import METAS_PER_CALL, RpcClient
 
 from tests.unit.systems.cometbft.chains import (
@@ -91,6 +92,46 @@ def test_a_transaction_is_found_at_its_first_place_and_keeps_its_times(monkeypat
     assert table["sent_ns"].to_list() == [millisecond, 3 * millisecond, None, 2 * millisecond, 4 * millisecond]
     assert table["answered_ns"].to_list() == [2 * millisecond, None, None, 3 * millisecond, None]
     assert (events.duplicates, events.foreign_transactions, events.undecodable) == (1, 1, 1)
+
+
+def test_what_an_answer_told_is_kept_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = records([(MINE[0], ACCEPTED), (MINE[1], CHECK_CODE), (None, UNSENT)])
+    table = read(monkeypatch, Chain(BLOCKS, COMMITS), load).transactions.sort("due_ns")
+    assert table["check_code"].to_list() == [0, 33, 0]
+    assert table["size_bytes"].to_list() == [256, 256, 256]
+    assert table["hash"].to_list() == [*(sha256(payload).digest() for payload in MINE[:2]), bytes(32)]
+
+
+def test_everything_that_is_not_ours_is_counted_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = [transaction(number, THEIRS) for number in range(3)]
+    chain = Chain({7: [MINE[0], *foreign], 8: [MINE[0], MINE[0], b"x=y", b"y=z"]}, {})
+    events = read(monkeypatch, chain, last=8)
+    assert (events.foreign_transactions, events.duplicates, events.undecodable) == (3, 2, 2)
+
+
+class Listener:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def stage(self, name: str) -> None:
+        """Keep the stage."""
+        self.told.append(name)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Keep the update."""
+        self.told.append((fraction, detail))
+
+
+def test_reading_a_chain_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long run has thousands of blocks: the bar must not stand still, pass its end or go back."""
+    chain = Chain(BLOCKS, COMMITS)
+    monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
+    listener = Listener()
+    collect(measurement(LOAD, last=10), OURS, listener)
+    blocks = [(0.25, "block 7"), (0.5, "block 8"), (0.75, "block 9"), (1.0, "block 10")]
+    assert listener.told == ["reading the chain", *blocks, "decoding the scrapes"]
 
 
 def test_moments_at_zero_are_moments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +299,19 @@ def test_the_lines_of_every_page_are_counted(tmp_path: Path) -> None:
         (9, "node0", peers, 3.0),
         (9, "node0", routines, 20.0),
     ]
+
+
+def test_every_family_that_the_analysis_and_the_gates_read_is_kept() -> None:
+    """Without its start time a node that crashed and came back would pass for a steady one."""
+    names = [
+        *("cometbft_mempool_size", "cometbft_p2p_peers", "cometbft_p2p_message_send_bytes"),
+        *("cometbft_p2p_message_receive_bytes", "cometbft_consensus_height", "cometbft_consensus_rounds"),
+        *("process_start_time_seconds", "go_goroutines", "go_memstats_heap_alloc_bytes"),
+    ]
+    page = "".join(f"# TYPE {name} gauge\n{name} {place}\n" for place, name in enumerate(names))
+    values, lines, kept = read_page(page + "go_threads 4\n\n")
+    assert values == {name: float(place) for place, name in enumerate(names)}
+    assert (lines, kept) == (10, 9)
 
 
 def test_a_node_that_was_never_scraped_has_no_rows() -> None:
