@@ -215,3 +215,99 @@ def test_a_step_that_passes_though_some_requests_found_no_room_has_passed() -> N
     """They count as not answered in time, and it is good enough even so."""
     assert step(without_room(ok=9990, no_room=10)).outcome is Outcome.PASS
     assert step(without_room(ok=0, no_room=400)).outcome is Outcome.GENERATOR_LIMITED
+
+
+def test_the_default_agreement_is_the_published_one() -> None:
+    sla = Sla()
+    assert (sla.p95_s, sla.p99_s, sla.error_share, sla.achieved_share, sla.min_requests) == (None, 1.0, 0.01, 0.99, 300)
+    assert (sla.strictest_latency_s, Sla(p95_s=0.3).strictest_latency_s) == (1.0, 0.3)
+
+
+@pytest.mark.parametrize("values", [{"p99_s": 120.0}, {"p99_s": 1e-5}, {"error_share": 0.5}, {"achieved_share": 1.0}])
+def test_the_widest_limits_are_possible(values: dict[str, Any]) -> None:
+    assert Sla.of(values) == Sla(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"p95_s": 2.0}, "`p95_s` is 2, which never decides beside a `p99_s` of 1: it must be below"),
+        ({"p98_s": 1.0}, "`p98_s` is not a limit of an SLA"),
+        ({"min_requests": 0}, "the SLA's `min_requests` is 0, but it should be greater than or equal to 1"),
+        ({"p99_s": 120.5}, "the SLA's `p99_s` is 120.5, but it should be less than or equal to 120"),
+        ({"p99_s": 0.9e-5}, "the SLA's `p99_s` is 9e-06, but it should be greater than or equal to 0.00001"),
+    ],
+)
+def test_what_is_wrong_with_an_agreement_is_said_in_a_sentence(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Sla.of(values)
+    assert refused.value.message == message
+
+
+@pytest.mark.parametrize(("due", "outcome"), [(299, Outcome.INCONCLUSIVE), (300, Outcome.PASS)])
+def test_three_hundred_requests_are_enough(due: int, outcome: Outcome) -> None:
+    judged = step(finished([0.1] * due))
+    samples = limit(judged, Condition.SAMPLES)
+    assert (samples.outcome, samples.measured, samples.limit, judged.outcome) == (outcome, due, 300.0, outcome)
+
+
+@pytest.mark.parametrize(("slow", "met"), [(10, True), (11, False)])
+def test_exactly_one_in_a_hundred_may_be_slow(slow: int, met: bool) -> None:
+    p99 = limit(step(finished(mixed(1000 - slow, slow))), Condition.P99)
+    assert (p99.met, p99.count, p99.n, p99.limit) == (met, slow, 1000, 1.0)
+    assert (p99.low, p99.high) == pytest.approx(share_interval(slow, 1000))
+
+
+def test_a_request_that_takes_exactly_the_limit_is_in_time() -> None:
+    assert limit(step(finished([1.0] * 500)), Condition.P99).count == 0
+
+
+@pytest.mark.parametrize(("failed", "met"), [(10, True), (11, False)])
+def test_exactly_one_in_a_hundred_may_fail(failed: int, met: bool) -> None:
+    """Of those that were sent: what was never begun is no error."""
+    judged = step(finished([0.1] * (1000 - failed), failed=failed, unsent=200))
+    errors = limit(judged, Condition.ERRORS)
+    assert (errors.met, errors.count, errors.n, errors.measured) == (met, failed, 1000, failed / 1000)
+    assert (errors.low, errors.high) == pytest.approx(share_interval(failed, 1000))
+
+
+def test_errors_are_shown_by_their_interval() -> None:
+    for failed, outcome in ((2, Outcome.PASS), (12, Outcome.INCONCLUSIVE), (40, Outcome.FAIL)):
+        assert limit(step(finished([0.1] * (1000 - failed), failed=failed)), Condition.ERRORS).outcome is outcome
+
+
+def test_a_share_that_was_answered_has_the_noise_of_its_queue() -> None:
+    """100 a second of 0.15 s: 15 under way and none waiting, so the share of 1,000 is sure to 1.96 √30 / 1,000."""
+    judged = step(finished([0.15] * 1000, answered=[100] * 10 + [99]), level=RATE)
+    achieved = limit(judged, Condition.ACHIEVED)
+    assert achieved.measured is not None
+    half = 1.959964 * np.sqrt(30.0) / 1000.0
+    assert achieved.low == pytest.approx(achieved.measured - half)
+    assert achieved.high == pytest.approx(achieved.measured + half)
+    # Where requests wait, their number itself walks: 0.35 s of which 0.3 s are waiting are 35 under way, 25 waiting.
+    queued = limit(step(finished([0.1] * 500 + [0.6] * 500, answered=[100] * 11), level=RATE), Condition.ACHIEVED)
+    assert queued.measured is not None
+    assert queued.high == pytest.approx(queued.measured + 1.959964 * np.sqrt(2.0 * (35.0 + 25.0**2)) / 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "lag_s", "p95_s", "measured", "allowed"),
+    [
+        (8.5, 0.0, None, 0.85, 0.85),
+        (8.6, 0.0, None, 0.86, 0.85),
+        (0.1, 0.05, None, 0.05, 0.05),  # 5 % of the limit of 1 s
+        (0.1, 0.051, None, 0.051, 0.05),
+        (0.1, 0.016, 0.3, 0.016, 0.015),  # of the strictest limit
+        (0.1, 0.001, 0.01, 0.001, 0.001),  # but a millisecond at least
+        (8.0, 0.06, None, 0.06, 0.05),  # the worse of both
+        (9.0, 0.05, None, 0.90, 0.85),
+    ],
+)
+def test_when_the_generator_is_to_blame(
+    cpu_s: float, lag_s: float, p95_s: float | None, measured: float, allowed: float
+) -> None:
+    told = finished([0.005] * 1000, answered=[100] * 11, cpu_s=cpu_s, lag_s=[lag_s] * 1000)
+    found = limit(step(told, Sla(p95_s=p95_s), level=RATE), Condition.GENERATOR)
+    met = measured <= allowed
+    assert (found.met, found.outcome) == (met, Outcome.PASS if met else Outcome.FAIL)
+    assert (found.measured, found.limit) == (pytest.approx(measured), pytest.approx(allowed))

@@ -266,6 +266,42 @@ def test_samples_lie_in_order_whatever_the_order_of_the_events() -> None:
     assert committed_per_second(BLOCKS[::-1], edges).tolist() == committed_per_second(BLOCKS, edges).tolist()
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_was_sampled_may_lie_in_any_order(seed: int) -> None:
+    def shuffled(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.sample(fraction=1.0, shuffle=True, seed=seed)
+
+    window, events = Window(NS, 5 * NS), _whole([NS, NS], [NS, NS])
+    other = replace(events, scrapes=shuffled(events.scrapes), blocks=shuffled(events.blocks))
+    found = samples(events, Sampled(PROCESSES, PRESSURE), window, {})
+    again = samples(other, Sampled(shuffled(PROCESSES), shuffled(PRESSURE)), window, {})
+    for name, frame in found.items():
+        assert again[name].equals(frame), name
+
+
+def test_every_value_is_a_float_and_every_key_keeps_its_kind() -> None:
+    """Samples of one population are put beside each other: a column of whole numbers would not fit the other run's."""
+    joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
+    heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
+    kills = [(place, "kill", "a", "", NS, 2 * NS, 3 * NS, 20, 24) for place in (1, 2)]
+    perturbations = pl.DataFrame(kills, schema=PERTURBATION_SCHEMA, orient="row")
+    sampled = Sampled(PROCESSES, PRESSURE, perturbations=perturbations, joiners=joiners, heights=heights)
+    found = samples(_whole([NS, NS], [NS, NS]), sampled, Window(NS, 4 * NS), {"a": 1.0})
+    keys = {"connection", "sequence", "height", "host", "perturbation"}
+    for name, frame in found.items():
+        values = {column: kind for column, kind in frame.schema.items() if column not in keys}
+        assert set(values.values()) == {pl.Float64()}, (name, values)
+    assert [name for name in found["perturbation"].columns if name.startswith("recovery")] == ["recovery_kill_s"]
+
+
+def test_joining_nodes_whose_heights_nobody_kept_have_no_samples() -> None:
+    joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
+    events, window = _whole([NS], [NS]), Window(NS, 4 * NS)
+    assert "joiner" not in samples(events, Sampled(PROCESSES, PRESSURE, joiners=joiners), window, {})
+    heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
+    assert "joiner" not in samples(events, Sampled(PROCESSES, PRESSURE, heights=heights), window, {})
+
+
 def test_a_block_whose_commit_was_not_seen_stands_at_its_headers_time() -> None:
     unseen = BLOCKS.with_columns(observed_ns=pl.Series([NS, None, 3 * NS, 5 * NS]))
     found = block_samples(unseen, Window(0, 10 * NS))
