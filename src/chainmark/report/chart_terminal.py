@@ -17,7 +17,7 @@ from chainmark.report.lines import Printer, shorten, wrapped
 
 MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
 LIMIT = "│"
-_MOST_ROWS = 64  # of marks: more are a cloud
+_MOST_ROWS = 24  # of marks where an axis has figures: more are a cloud
 _PLOT_ROWS = 12
 _WIDEST = 76
 _WIDEST_NAME = 0.42  # of the terminal
@@ -102,8 +102,7 @@ def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
 
 def _marks(chart: Chart) -> list[_Marks]:
     """The points, by the series that tells them apart; the lines where there are no points."""
-    layers = [layer for layer in chart.layers if layer.mark == "points" and _is_placed(layer)]
-    layers = layers or [layer for layer in chart.layers if layer.mark == "line" and _is_placed(layer)]
+    layers = _drawn(chart)
     found: list[_Marks] = []
     for layer in layers:
         columns = chart.data[layer.data]
@@ -119,8 +118,11 @@ def _marks(chart: Chart) -> list[_Marks]:
     return found
 
 
-def _is_placed(layer: Layer) -> bool:
-    return isinstance(layer.x, str) and isinstance(layer.y, str)
+def _drawn(chart: Chart) -> list[Layer]:
+    placed = [layer for layer in chart.layers if isinstance(layer.x, str) and isinstance(layer.y, str)]
+    layers = [layer for layer in placed if layer.mark in {"points", "line"}]
+    layers = [layer for layer in layers if layer.colour in chart.series] or layers
+    return [layer for layer in layers if layer.mark == "points"] or layers
 
 
 def _labels(chart: Chart) -> Sequence[str]:
@@ -133,7 +135,7 @@ def _rows_along(chart: Chart, marks: Sequence[_Marks]) -> Along | None:
     if chart.y.names:
         return "y"
     if chart.x.names or (
-        any(layer.mark == "points" for layer in chart.layers)
+        any(layer.mark == "points" for layer in _drawn(chart))
         and len({value for one in marks for value in one.x}) <= _MOST_ROWS
     ):
         return "x"

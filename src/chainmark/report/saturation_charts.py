@@ -173,7 +173,7 @@ def _error_note(report: SaturationReport) -> str:
 
 
 def _axis(title: str) -> Axis:
-    return Axis(title, log_beyond=_WIDE_RATIO, zero=True, nice=True)
+    return Axis(title, log_beyond=_WIDE_RATIO, zero=True, nice=True, padding=12)
 
 
 def _chart(

@@ -151,7 +151,7 @@ class _Drawing:
             level = {"axis": {"grid": True, "labelLimit": _LONGEST_NAME, "ticks": False, "labelOverlap": False}}
             return {**at, **kind, "title": axis.title or None, **(upright if along == "x" else level)}
         scale, ticks = self._scale(axis, along)
-        look: Spec = {"labelOverlap": "greedy", **_AXES[axis.numbers]}
+        look: Spec = {"grid": True, "labelOverlap": "greedy", **_AXES[axis.numbers]}
         if ticks:
             look["values"] = ticks
         elif along == "y" or self.chart.y.names:
@@ -172,7 +172,9 @@ class _Drawing:
         if values and low == high and not axis.zero:
             room = abs(low) * 0.1 or 1.0
             return {"domain": [low - room, high + room], "zero": False, "nice": False}, list(axis.ticks)
-        return {"zero": axis.zero, **rest}, list(axis.ticks)
+        if axis.zero:
+            return {"zero": True, "nice": axis.nice}, list(axis.ticks)
+        return {"zero": False, **rest}, list(axis.ticks)
 
     # ---- layers -----------------------------------------------------------------------------------------------------
     def _layer(self, layer: Layer) -> Spec:
@@ -278,8 +280,8 @@ class _Drawing:
         if column not in self.told or (series.told is not None and not series.told):
             return None
         by_shape = any(layer.style == column and layer.mark == "points" for layer in self.chart.layers)
-        if channel == "strokeDash" and by_shape:
-            return None  # the shapes say it
+        if channel == "strokeDash" and by_shape and self._coloured(column):
+            return None  # the shapes in their colours say it
         legend: Spec = {
             "title": None, "orient": "top", "labelLimit": _LONGEST_LABEL, "columns": 4 if self.interactive else 3,
             "symbolOpacity": 1,
