@@ -89,7 +89,6 @@ def curve_chart(lines: Sequence[CurveLine], measured: Sequence[tuple[float, floa
         note=note,
         wide=True,
         paper=(620, 260),
-        on_terminal=True,
     )
 
 
