@@ -215,7 +215,8 @@ class Chart:
         pages: on paper the choices that are shown, a drawing each; ``page_rows``: names in one drawing.
         thinning: by data set.
         origins: by data set and column, stretches that the page's document holds, so that they are not in it twice.
-        on_terminal: whether characters say it, too; ``beside`` what stands there beside a name.
+        on_terminal: whether characters say it, too; ``beside`` what stands there beside a name
+            or a value.
     """
 
     id: str
@@ -241,7 +242,7 @@ class Chart:
     thinning: Mapping[str, Thinning] = field(default_factory=dict)
     origins: Mapping[str, Mapping[str, Sequence[Origin]]] = field(default_factory=dict)
     on_terminal: bool = False
-    beside: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[Any, str] = field(default_factory=dict)
 
     @property
     def dots(self) -> int:

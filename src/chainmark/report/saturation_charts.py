@@ -121,7 +121,15 @@ def _share(report: SaturationReport) -> Chart | None:
         limits=[Limit(least, f"kept up from {100.0 * least:.4g} % on", colour=QUIET, at_end=True)],
         note=_error_note(report),
         on_terminal=True,
+        beside={load: _shares(report, load) for load in {row["x"] for row in rows}},
     )
+
+
+def _shares(report: SaturationReport, load: float) -> str:
+    """What each version processed of a load: "100.0, 98.2 / 97.1 %" where the first one bore it in two ways."""
+    cells = [[cell.efficiency for cell in one.cells if cell.load_per_s == load] for one in report.versions]
+    told = [", ".join(f"{100.0 * share.value:.1f}" for share in one if share) for one in cells]
+    return f"{' / '.join(text or units.UNSET for text in told)} %"
 
 
 def _latency(report: SaturationReport) -> Chart | None:
