@@ -231,6 +231,46 @@ def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:
     return Gate(id=name, label=f"label {name}", status=status, measured=f"measured {name}", limit="limit")
 
 
+def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None:
+    """Of four runs of the candidate two are left: the advice is about three more, not one."""
+    excluded = {"v-0": "x: 1", "v-3": "y: 2"}
+    result = found([item("a", Outcome.INCONCLUSIVE, runs_needed=5)], runs=(4, 4), excluded=excluded)
+    assert result.advice[0] == "to decide metric a, run 3 more runs a side"
+    assert result.reasons[1:] == [
+        "the candidate's run v-0 is not judged: x: 1",
+        "the candidate's run v-3 is not judged: y: 2",
+    ]
+    entries, catalogue = [item("a", Outcome.INCONCLUSIVE, runs_needed=5)], described(["a"])
+    pair = (SelectedRuns("baseline", selected("baseline", 4).runs, excluded), selected("candidate", 4))
+    assert find(entries, [], pair, ("A", "B"), catalogue).advice[0] == result.advice[0]
+
+
+def test_a_failure_alone_asks_for_no_confirmation() -> None:
+    result = found([item("a", WORSE), item("b", EQUAL)])
+    assert result.advice == [FIRST, f"{GOAL}: 3 runs a side suffice (the noisiest is metric a)"]
+    both = found([item("a", WORSE), item("b", WORSE)])
+    assert both.sentence == f"B is worse than A: metric a {CHANGE}, metric b {CHANGE}"
+
+
+def test_what_is_merely_undecided_does_not_look_worse() -> None:
+    result = found([item("a", Outcome.INCONCLUSIVE, runs_needed=5), item("b", EQUAL)])
+    assert result.advice == [
+        "to decide metric a, run 2 more runs a side",
+        f"{GOAL}: 3 runs a side suffice (the noisiest is metric a)",
+    ]
+
+
+def test_two_gating_metrics_are_all_of_them() -> None:
+    result = found([item("a", EQUAL), item("b", EQUAL)])
+    assert result.sentence == "All 2 gating metrics of B are shown to be within 10 % of A or better"
+
+
+def test_nothing_that_gates_is_no_pass() -> None:
+    result = found([item("a", EQUAL, gating=False)])
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.sentence == "B against A is not decided: the catalogue has no gating metric"
+
+
 @pytest.mark.parametrize(
     ("name", "problem", "remedy"),
     [
@@ -309,6 +349,8 @@ def _moved(base: float | None, other: float | None, *, floor: float = 0.0, p: fl
         (100.0, 103.0, 0.0, True),
         (100.0, 97.0, 0.0, True),  # a fall is a move as well
         (-100.0, -103.0, 0.0, True),
+        (100.0, 97.99, 0.0, True),  # 2 % are of the baseline
+        (100.0, 102.03, 0.0, True),
         (100.0, 102.0, 0.0, False),  # 2 % are not worth a reader's time
         (-100.0, -101.0, 0.0, False),
         (100.0, 110.0, 10.0, True),
