@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from chainmark.core import units
 from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.metric import Metric
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Series, Tip, columns_of
-from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
+from chainmark.report.sheet import Block, Column, Details, Medium, Table, TableCell, TableRow, words
 
 _ROW_PX = 14
+_ON_SCREEN: frozenset[Medium] = frozenset({"html"})
+_STANDING_OUT = (
+    "One stands out where its robust z-score is above 3 and it lies further from the median than the metric's margin "
+    "and three standard errors."
+)
 
 
-@dataclass(frozen=True)
-class BreakdownPart:
-    """One metric by one key, as a folded part of the HTML report."""
-
-    id: str
-    title: str
-    standing_out: str
-    table: Table
-    note: str
-
-
-@dataclass(frozen=True)
-class BreakdownGroup:
-    """All breakdowns of the metrics of one table."""
-
-    title: str
-    parts: list[BreakdownPart]
-
-
-def breakdown_groups(comparison: Comparison) -> dict[str, BreakdownGroup]:
-    """Per table of the catalogue, its metrics' breakdowns."""
-    groups: dict[str, list[BreakdownPart]] = {}
-    keys: dict[str, list[str]] = {}
+def breakdowns(comparison: Comparison) -> dict[str, Details]:
+    """Per table of the catalogue, its metrics' breakdowns, folded."""
+    parts: dict[str, list[Details]] = {}
+    keys: dict[str, dict[str, None]] = {}
     for item in comparison.breakdowns:
         metric = comparison.catalogue.metric(item.metric_id)
-        groups.setdefault(metric.table, []).append(_part(comparison, item, metric))
-        keys.setdefault(metric.table, []).append(item.key)
+        parts.setdefault(metric.table, []).append(_part(comparison, item, metric))
+        keys.setdefault(metric.table, {})[item.key] = None
     return {
-        table: BreakdownGroup(
-            " and ".join(f"{key.capitalize()} by {key}" for key in dict.fromkeys(keys[table])), parts
+        table: Details(
+            f"breakdowns-{table}",
+            " and ".join(f"{key.capitalize()} by {key}" for key in keys[table]),
+            found,
+            media=_ON_SCREEN,
         )
-        for table, parts in groups.items()
-    }  # fmt: skip
+        for table, found in parts.items()
+    }
 
 
 def _id(item: Breakdown) -> str:
@@ -57,20 +46,20 @@ def _unit(item: Breakdown, metric: Metric) -> units.DisplayUnit:
     return units.display_unit(metric.unit, [*item.baseline, *item.candidate])
 
 
-def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> BreakdownPart:
+def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
     out = sum(bool(where) for where in item.stands_out)
+    standing_out = f"{out} stand{'s' if out == 1 else ''} out" if out else "none stands out"
     left_out = (
         f"; {units.count(item.left_out)} more, nearer to the median and less changed, are not listed"
         if item.left_out
         else ""
     )
-    return BreakdownPart(
-        id=_id(item),
-        title=f"{metric.label}, {item.key} by {item.key}",
-        standing_out=f"{out} stand{'s' if out == 1 else ''} out" if out else "none stands out",
-        table=breakdown_table(comparison, item, metric),
-        note=f"Means of {units.plural(len(item.values), item.key)}{left_out}.",
-    )
+    notes = [f"Means of {units.plural(len(item.values), item.key)}{left_out}.", _STANDING_OUT]
+    blocks: list[Block] = [
+        replace(breakdown_table(comparison, item, metric), notes=notes),
+        replace(_chart(comparison, item, metric), title=""),
+    ]
+    return Details(_id(item), f"{metric.label}, {item.key} by {item.key}: {standing_out}", blocks)
 
 
 def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> Table:
@@ -114,14 +103,6 @@ def _change(item: Breakdown, index: int, unit: units.DisplayUnit, decimals: int)
     if item.scale is Scale.RELATIVE:
         return units.percent(change, decimals=1)
     return f"{units.number(unit.of(change), decimals, signed=True)} {units.symbol_of_change(unit)}".rstrip()
-
-
-def breakdown_charts(comparison: Comparison) -> list[Chart]:
-    """How each breakdown's means are drawn: a dot a side, joined where both have one."""
-    return [
-        _chart(comparison, item, comparison.catalogue.metric(item.metric_id))
-        for item in comparison.breakdowns
-    ]  # fmt: skip
 
 
 def _chart(comparison: Comparison, item: Breakdown, metric: Metric) -> Chart:

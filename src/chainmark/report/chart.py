@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from chainmark.report.sheet import Phrases
 
 Columns = Mapping[str, Sequence[Any]]  # of one length; None is a gap
 Place = str | float | None  # a column's name, or one place for all
@@ -215,8 +218,8 @@ class Chart:
         pages: on paper the choices that are shown, a drawing each; ``page_rows``: names in one drawing.
         thinning: by data set.
         origins: by data set and column, stretches that the page's document holds, so that they are not in it twice.
-        on_terminal: whether characters say it, too; ``beside`` what stands there beside a name
-            or a value.
+        on_terminal: whether characters say it, too; ``beside`` what stands there beside a name or a value.
+        leads: notes that lead somewhere, on a screen.
     """
 
     id: str
@@ -243,6 +246,7 @@ class Chart:
     origins: Mapping[str, Mapping[str, Sequence[Origin]]] = field(default_factory=dict)
     on_terminal: bool = False
     beside: Mapping[Any, str] = field(default_factory=dict)
+    leads: Sequence[Phrases] = ()
 
     @property
     def dots(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.manifest import GateStatus
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.content import Row, RowMaker
+from chainmark.report.judged_rows import Row, RowMaker
 
 _OF_OUTCOME = {
     Outcome.WORSE: Verdict.FAIL,

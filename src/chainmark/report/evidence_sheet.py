@@ -8,12 +8,11 @@ from chainmark.core import units
 from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
-from chainmark.report.content import Emphasis
-from chainmark.report.document import prose
 from chainmark.report.model_charts import method_chart, strip_chart
 from chainmark.report.sheet import (
     Block,
     Column,
+    Emphasis,
     Section,
     Sheet,
     Table,
@@ -23,6 +22,7 @@ from chainmark.report.sheet import (
     short_labels,
     words,
 )
+from chainmark.report.wording import prose
 
 _ERRORS_ARE = "Errors are modelled / measured − 1, in percent."
 

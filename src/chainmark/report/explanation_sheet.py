@@ -18,13 +18,12 @@ from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
 from chainmark.report.bars import bar_between
 from chainmark.report.chart import Chart
-from chainmark.report.content import Emphasis
-from chainmark.report.document import prose
 from chainmark.report.model_blocks import curve_charts, matrix_table, measured_points, parts_chart
 from chainmark.report.model_charts import ErrorPoint, error_chart, link_chart
 from chainmark.report.sheet import (
     Block,
     Column,
+    Emphasis,
     Section,
     Sheet,
     Table,
@@ -33,6 +32,7 @@ from chainmark.report.sheet import (
     one_line,
     words,
 )
+from chainmark.report.wording import prose
 
 EXPLAINED, NOT_EXPLAINED = "✓", "✗"
 
@@ -76,7 +76,7 @@ def _whole(explanation: Explanation) -> list[Block]:
         return []
     formula = any(row.formula is not None for row in explanation.whole)
     columns = [*words("metric"), Column("measured"), Column("modelled"), Column("error"), Column("limit"), *words("")]
-    columns += [Column("−limit 0 +limit", kind="bar"), *([Column("by formula")] if formula else [])]
+    columns += [Column("limit", kind="bar"), *([Column("by formula")] if formula else [])]
     beside = [value for row in explanation.whole for value in (row.measured, row.modelled.value)]
     rows = [_whole_row(explanation.catalogue.metric(row.metric_id), row, beside) for row in explanation.whole]
     notes = [

@@ -7,10 +7,25 @@ from dataclasses import dataclass, replace
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Tail, TailSample
 from chainmark.core.trail import Story, short_key
-from chainmark.report.chart import Chart
-from chainmark.report.sheet import Table
+from chainmark.report.sheet import (
+    Block,
+    Column,
+    Details,
+    Medium,
+    Phrase,
+    Phrases,
+    Remarks,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    phrased,
+    words,
+)
 from chainmark.report.timeline import timeline_chart
 from chainmark.report.trail_sheet import missing, places_table, sentence
+
+ON_SCREEN: frozenset[Medium] = frozenset({"html"})
 
 
 @dataclass(frozen=True)
@@ -70,38 +85,44 @@ def story_anchor(index: int) -> str:
     return f"life-{index}"
 
 
-@dataclass(frozen=True)
-class LifePart:
-    """The life of one block as a folded part of the HTML report."""
-
-    anchor: str
-    title: str
-    sentence: str
-    facts: list[tuple[str, str]]
-    table: Table
-    notes: list[str]
+def told_in(tail: TailRow) -> Phrases:
+    """A tail as a sentence that leads to the stories: "slowest in 10.6.2: block 1234 (1.31 s), …"."""
+    return (Phrase(f"{tail.lead}: "), *_samples(tail))
 
 
-def life_parts(comparison: Comparison) -> list[LifePart]:
-    """All stories, as the HTML report shows them."""
-    return [_life_part(story, story_anchor(index)) for index, story in enumerate(comparison.stories)]
+def _samples(tail: TailRow) -> Phrases:
+    parts = [(Phrase(", "), Phrase(item.text, item.anchor)) for item in tail.items]
+    return tuple(phrase for pair in parts for phrase in pair)[1:]
 
 
-def _life_part(story: Story, anchor: str) -> LifePart:
-    facts = [(story.label, story.key), *((fact.label, fact.value) for fact in story.facts), ("run", story.run_id)]
-    return LifePart(
-        anchor=anchor,
-        title=f"Life of {story.name}, {story.subject}",
-        sentence=sentence(story),
-        facts=facts,
-        table=places_table(story, f"{anchor}-places"),
-        notes=missing(story),
-    )
-
-
-def life_charts(comparison: Comparison) -> list[Chart]:
-    """How each story's timeline is drawn."""
-    return [
-        replace(timeline_chart(story), id=story_anchor(index))
-        for index, story in enumerate(comparison.stories)
+def tails_table(comparison: Comparison, media: frozenset[Medium]) -> Table:
+    """The most extreme samples of every metric, and the command that shows the first."""
+    rows = [
+        TableRow([
+            TableCell(tail.metric),
+            TableCell(tail.lead),
+            phrased(*_samples(tail)),
+            TableCell(tail.items[0].command),
+        ])
+        for tail in tail_rows(comparison)
     ]  # fmt: skip
+    columns = [*words("metric", "tail", "samples"), Column("to see the first", kind="code")]
+    return Table("tails", "", columns, rows, media=media)
+
+
+def lives(comparison: Comparison) -> list[Details]:
+    """The lives of some blocks of the tails, each folded."""
+    return [_life(story, story_anchor(index)) for index, story in enumerate(comparison.stories)]
+
+
+def _life(story: Story, anchor: str) -> Details:
+    known = [(story.label, story.key), *((fact.label, fact.value) for fact in story.facts), ("run", story.run_id)]
+    facts = one_line(f"{label} {value}" for label, value in known)
+    figure = replace(timeline_chart(story), id=anchor, title="")
+    blocks: list[Block] = [
+        Remarks(f"{anchor}-told", "", [sentence(story), facts]),
+        figure,
+        places_table(story, f"{anchor}-places"),
+        Remarks(f"{anchor}-notes", "", missing(story)),
+    ]
+    return Details(anchor, f"Life of {story.name}, {story.subject}", blocks, media=ON_SCREEN)

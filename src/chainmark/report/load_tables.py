@@ -20,8 +20,7 @@ from chainmark.core.load_report import (
 from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
 from chainmark.report import load_text as text
-from chainmark.report.content import Emphasis
-from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
+from chainmark.report.sheet import EVERYWHERE, ON_PAGES, Column, Emphasis, Table, TableCell, TableRow, words
 
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: what is longer is told below the table
@@ -283,7 +282,7 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
         [TableRow([row.cells[place] for place in kept]) for row in rows],
         [_GENERATOR, *text.centile_notes(rows)],
         sortable=True,
-        only_on_pages=steps_in_all > _MOST_STEPS_ON_TERMINAL,
+        media=ON_PAGES if steps_in_all > _MOST_STEPS_ON_TERMINAL else EVERYWHERE,
     )
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from chainmark.core import units
 from chainmark.core.metric import Kind, Metric
 from chainmark.core.prediction import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled
-from chainmark.report.content import NOT_COMPARED, Emphasis
-from chainmark.report.sheet import TableCell
+from chainmark.report.sheet import Emphasis, TableCell
+from chainmark.report.wording import NOT_COMPARED
 
 NO_DIFFERENCE = "≈ 0"
 _MOST_DECIMALS = 9

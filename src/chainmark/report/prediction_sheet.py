@@ -11,9 +11,9 @@ from chainmark.core.metric import Table as MetricGroup
 from chainmark.core.prediction import Cell, Contribution, Prediction, Row, ScenarioEntry
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
-from chainmark.report.document import prose
 from chainmark.report.model_blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
 from chainmark.report.sheet import Block, Column, Section, Sheet, Table, TableCell, TableRow, one_line, words
+from chainmark.report.wording import prose
 
 SECOND_OPINION = "by formula"
 FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same from a closed formula, another method, as a second opinion."

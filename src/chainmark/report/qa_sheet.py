@@ -9,8 +9,6 @@ from chainmark.core import units
 from chainmark.core.manifest import Fact
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.content import BETTER_WORDS
-from chainmark.report.document import prose
 from chainmark.report.qa_charts import distribution_charts, plot_charts
 from chainmark.report.qa_tables import (
     QUIET,
@@ -38,6 +36,7 @@ from chainmark.report.sheet import (
     Sheet,
     one_line,
 )
+from chainmark.report.wording import BETTER_WORDS, prose
 
 
 def _suite(report: QaReport) -> Suite:

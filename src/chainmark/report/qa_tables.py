@@ -17,9 +17,9 @@ from chainmark.core.qa_report import (
 )
 from chainmark.core.verdict import Verdict
 from chainmark.report.breakdown_parts import breakdown_table
-from chainmark.report.content import Emphasis, Row, RowMaker, aligned, row_label
-from chainmark.report.document import GATE_MARKS
-from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
+from chainmark.report.judged_rows import Row, RowMaker, row_label
+from chainmark.report.sheet import ON_PAGES, Column, Emphasis, Table, TableCell, TableRow, words
+from chainmark.report.wording import GATE_MARKS
 
 RESULT_WORDS = {
     Verdict.PASS: "Pass",
@@ -108,7 +108,7 @@ def configuration_table(report: QaReport) -> Table:
         words("key", report.baseline.version, report.candidate.version),
         rows,
         ["“All defaults” is not the same configuration in both versions; a difference here may act on any figure."],
-        only_on_pages=True,
+        media=ON_PAGES,
     )
 
 
@@ -155,12 +155,12 @@ def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Row],
         Column(comparison.candidate.label),
         Column("change"),
         Column("interval", kind="words"),
-        Column("interval in the margin", kind="bar"),
+        Column("margin", kind="bar"),
         Column("margin", kind="words"),
         Column("outcome", kind="words"),
     ]
     made = []
-    for row in aligned(rows):
+    for row in rows:
         excused = row.metric_id in held
         cells = [
             TableCell(row.label_with_unit),
@@ -310,7 +310,7 @@ def runs_table(scenario: QaScenario) -> Table:
             )
         )
     columns = words("place", "side", "repetition", "begun", "state", "run")
-    return Table(f"{scenario.id}-runs", "Runs", columns, rows, only_on_pages=True)
+    return Table(f"{scenario.id}-runs", "Runs", columns, rows, media=ON_PAGES)
 
 
 def gates_table(scenario: QaScenario) -> Table:
@@ -324,7 +324,7 @@ def gates_table(scenario: QaScenario) -> Table:
         for (label, limit), measured in limits.items()
     ]
     columns = words("gate", "required", "measured, run by run")
-    return Table(f"{scenario.id}-gates", "What the runs had to meet", columns, rows, only_on_pages=True)
+    return Table(f"{scenario.id}-gates", "What the runs had to meet", columns, rows, media=ON_PAGES)
 
 
 def gating_metrics(report: QaReport) -> list[Metric]:

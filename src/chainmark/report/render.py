@@ -16,8 +16,7 @@ from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
-from chainmark.report import html, markdown, pdf, terminal
-from chainmark.report.comparison_suite import comparison_suite
+from chainmark.report.comparison_sheet import comparison_sheet
 from chainmark.report.evidence_sheet import evidence_sheet
 from chainmark.report.explanation_sheet import explanation_sheet
 from chainmark.report.junit import junit_xml
@@ -34,8 +33,9 @@ from chainmark.report.sheet_terminal import render_sheet_terminal
 from chainmark.report.side_by_side_sheet import side_by_side_sheet
 from chainmark.report.trail_sheet import trail_sheet
 
-ModelDocument = (
-    Prediction
+Document = (
+    Comparison
+    | Prediction
     | Explanation
     | Evidence
     | Story
@@ -45,10 +45,9 @@ ModelDocument = (
     | SaturationReport
     | QaReport
 )
-Document = Comparison | ModelDocument
-
 
 _SHEETS: dict[type[BaseModel], Callable[[Any], Sheet]] = {
+    Comparison: comparison_sheet,
     Prediction: prediction_sheet,
     Explanation: explanation_sheet,
     Evidence: evidence_sheet,
@@ -61,36 +60,29 @@ _SHEETS: dict[type[BaseModel], Callable[[Any], Sheet]] = {
 }
 
 
-def sheet_of(document: ModelDocument) -> Sheet:
+def sheet_of(document: Document) -> Sheet:
     """The document laid out as a sheet."""
     return _SHEETS[type(document)](document)
 
 
 def render_junit(document: Document) -> str:
     """A document as JUnit XML for a pipeline; the same document gives the same text."""
-    if isinstance(document, Comparison):
-        return junit_xml([comparison_suite(document)], "comparison")
     sheet = sheet_of(document)
     return junit_xml(sheet.suites, sheet.kind)
 
 
 def render_terminal(document: Document, console: Console) -> None:
     """Print a document. Colour only underlines what the words say, so nothing is lost without it."""
-    if isinstance(document, Comparison):
-        terminal.render_terminal(document, console)
-    else:
-        render_sheet_terminal(sheet_of(document), console)
+    render_sheet_terminal(sheet_of(document), console)
 
 
 def render_html(document: Document) -> str:
     """A document as a single self-contained page; the same document gives the same text."""
-    return html.render_html(document) if isinstance(document, Comparison) else render_sheet_html(sheet_of(document))
+    return render_sheet_html(sheet_of(document))
 
 
 def render_markdown(document: Document) -> str:
     """A document as GitHub-flavoured Markdown; the same document gives the same text."""
-    if isinstance(document, Comparison):
-        return markdown.render_markdown(document)
     return render_sheet_markdown(sheet_of(document))
 
 
@@ -101,4 +93,4 @@ def render_page(document: QaReport, folder: str) -> tuple[str, dict[str, str]]:
 
 def render_pdf(document: Document) -> bytes:
     """A document as PDF. Fonts, template and data come from the package alone, never from the machine."""
-    return pdf.render_pdf(document) if isinstance(document, Comparison) else render_sheet_pdf(sheet_of(document))
+    return render_sheet_pdf(sheet_of(document))

@@ -8,8 +8,7 @@ from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.saturation import Cell, CellRun, SaturationReport, SaturationVersion, VersionComparison
 from chainmark.report import saturation_text as text
-from chainmark.report.content import Emphasis
-from chainmark.report.sheet import Column, Table, TableCell, TableRow, words
+from chainmark.report.sheet import ON_PAGES, Column, Emphasis, Table, TableCell, TableRow, words
 
 _OUTCOMES: dict[Outcome, Emphasis] = {
     Outcome.WORSE: "worse",
@@ -199,7 +198,7 @@ def run_table(report: SaturationReport) -> Table | None:
     columns = [Column("place", kind="words"), *words("version", "load"), Column("offered"), Column("committed"),
                Column("share, %"), *words("counts", "what to know", "run")]  # fmt: skip
     rows = [TableRow(_run_cells(run, label)) for run, label in runs]
-    return Table("runs", "Every run", columns, rows, only_on_pages=True)
+    return Table("runs", "Every run", columns, rows, media=ON_PAGES)
 
 
 def _run_cells(run: CellRun, label: str) -> list[TableCell]:

@@ -15,8 +15,7 @@ from chainmark.core.saturation import (
     Standing,
     State,
 )
-from chainmark.report.content import Emphasis
-from chainmark.report.sheet import TableCell
+from chainmark.report.sheet import Emphasis, TableCell
 
 WORDS: dict[State, str] = {
     "found": "FOUND",

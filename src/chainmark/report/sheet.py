@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -11,7 +11,6 @@ from chainmark.core import units
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.bars import IntervalBar
 from chainmark.report.chart import Chart
-from chainmark.report.content import Emphasis
 
 Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
 _TONES: dict[Verdict, Tone] = {
@@ -21,6 +20,29 @@ _TONES: dict[Verdict, Tone] = {
     Verdict.GENERATOR_LIMITED: "invalid",
     Verdict.INFORMATIONAL: "neutral",
 }
+Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
+Medium = Literal["terminal", "html", "pdf", "markdown"]
+EVERYWHERE: frozenset[Medium] = frozenset({"terminal", "html", "pdf", "markdown"})
+ON_PAGES: frozenset[Medium] = EVERYWHERE - {"terminal"}
+IN_FULL: frozenset[Medium] = frozenset({"html", "pdf"})
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A part of a text. ``target`` is an anchor of the sheet that it leads to, ``literal`` a key or a command."""
+
+    text: str
+    target: str = ""
+    emphasis: Emphasis = "plain"
+    literal: bool = False
+
+
+Phrases = tuple[Phrase, ...]
+
+
+def unphrased(phrases: Phrases) -> str:
+    """The phrases as one text."""
+    return "".join(phrase.text for phrase in phrases)
 
 
 @dataclass(frozen=True)
@@ -28,41 +50,78 @@ class Column:
     """One column of a table.
 
     Attributes:
-        heading: what stands above it.
+        heading: what stands above it; over bars, what the band's edges are called: "margin", "10 %".
         group: columns that follow each other with the same group stand under its name, and are never parted.
-        kind: figures align on their decimal point.
+        kind: figures align on their decimal point, intervals on both; a code is a key or a value to the letter; a
+            badge is the row's outcome.
         spare_tail: what follows the figures is left out first where there is not enough width.
         follows: the column is never parted from the one before it.
+        below: where a terminal has no room for the table, the column goes to a second line of every row.
+        media: where the column is shown.
     """
 
     heading: str = ""
     group: str = ""
-    kind: Literal["words", "figures", "bar"] = "figures"
+    kind: Literal["words", "figures", "intervals", "bar", "code", "badge"] = "figures"
     spare_tail: bool = False
     follows: bool = False
+    below: bool = False
+    media: frozenset[Medium] = EVERYWHERE
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A figure or words, and what follows the figure: its standard error and its unit."""
+    """A figure or words, and what follows the figure: its standard error and its unit.
+
+    ``phrases`` say the words in parts, where some of them lead somewhere or speak louder; ``notes`` stand below them.
+    """
 
     text: str = ""
     tail: str = ""
     emphasis: Emphasis = "plain"
     bar: IntervalBar | None = None
+    phrases: Phrases = ()
+    notes: Sequence[str] = ()
 
     @property
     def whole(self) -> str:
         """The cell as one text."""
         return f"{self.text} {self.tail}".strip()
 
+    @property
+    def parts(self) -> Phrases:
+        """The words in parts, of which there may be one."""
+        return self.phrases or (Phrase(self.text),)
+
+
+def phrased(*phrases: Phrase, notes: Sequence[str] = (), emphasis: Emphasis = "plain") -> TableCell:
+    """A cell of several parts."""
+    return TableCell(unphrased(phrases), emphasis=emphasis, phrases=phrases, notes=notes)
+
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row. A second row says the same of the row above it in another way."""
+    """One row. A second row says the same of the row above it in another way.
+
+    Attributes:
+        emphasis: of the whole row, where something is wrong with it.
+        anchor: under which links find the row.
+        links: where its name leads; the first of them, on paper.
+        tag: one word that marks it.
+        more: blocks that it unfolds to on a screen.
+        found_by: further words by which a filter finds it.
+        kept: a filter for what matters keeps it.
+    """
 
     cells: list[TableCell]
     second: bool = False
+    emphasis: Emphasis = "plain"
+    anchor: str = ""
+    links: Phrases = ()
+    tag: str = ""
+    more: Sequence[Block] = ()
+    found_by: str = ""
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,8 +137,8 @@ class StackedBar:
 class Table:
     """A table whose first column names its rows. ``bars`` say the same in characters, its rows numbered from 1.
 
-    ``tails`` is what the tails of its cells are called, where some are left out. A terminal leaves out a table that is
-    ``only_on_pages``, and says so.
+    ``tails`` is what the tails of its cells are called, where some are left out. A terminal that leaves a table out
+    says so. A ``dense`` one is set in small type.
     """
 
     id: str
@@ -90,7 +149,8 @@ class Table:
     sortable: bool = False
     bars: list[StackedBar] = field(default_factory=list)
     tails: str = "standard errors"
-    only_on_pages: bool = False
+    dense: bool = False
+    media: frozenset[Medium] = EVERYWHERE
 
     def column(self, index: int) -> list[TableCell]:
         """One column's cells."""
@@ -104,15 +164,20 @@ class Listing:
     id: str
     title: str
     entries: list[tuple[str, str]]
+    media: frozenset[Medium] = EVERYWHERE
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a name means; ``id`` is the other name under which it is known."""
+    """What a name means; ``id`` is the other name under which it is known, ``facts`` is what else is known of it."""
 
     term: str
     id: str
     text: str
+    anchor: str = ""
+    known_as: str = ""
+    tag: str = ""
+    facts: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,27 +187,82 @@ class Definitions:
     id: str
     title: str
     entries: list[Definition]
+    media: frozenset[Medium] = EVERYWHERE
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence with a mark before it."""
+
+    text: str
+    mark: str = ""
+    emphasis: Emphasis = "plain"
+    phrases: Phrases = ()
+
+    @property
+    def marked(self) -> str:
+        """The sentence behind its mark."""
+        return f"{self.mark} {self.text}".lstrip()
+
+    @property
+    def parts(self) -> Phrases:
+        """The marked sentence in parts, of which there may be one."""
+        return self.phrases or (Phrase(self.marked),)
 
 
 @dataclass(frozen=True)
 class Remarks:
-    """Sentences below each other."""
+    """Sentences below each other. On a screen those that follow each other ``abreast`` stand side by side."""
 
     id: str
     title: str
-    items: list[str]
+    items: Sequence[str | Remark]
+    abreast: bool = False
+    media: frozenset[Medium] = EVERYWHERE
+
+    def remarks(self) -> list[Remark]:
+        """The sentences, those without a mark as well."""
+        return [Remark(item) if isinstance(item, str) else item for item in self.items]
 
 
-Block = Table | Chart | Listing | Definitions | Remarks
+@dataclass(frozen=True)
+class Details:
+    """Blocks that are folded behind a summary where that can be done."""
+
+    id: str
+    summary: str
+    blocks: Sequence[Block]
+    media: frozenset[Medium] = EVERYWHERE
+
+
+Block = Table | Chart | Listing | Definitions | Remarks | Details
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter over the tables of a section: what to type for instance, and what is left of all rows otherwise."""
+
+    example: str
+    kept: str
 
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks that belong together."""
+    """Blocks that belong together.
+
+    Attributes:
+        folded: in Markdown, where only the first section and those that are not folded stand open.
+        filter: over the rows of its tables, on a screen.
+        hint: how to use it, on a screen.
+    """
 
     id: str
     title: str
     blocks: Sequence[Block]
+    folded: bool = True
+    filter: Filter | None = None
+    hint: str = ""
+    media: frozenset[Medium] = EVERYWHERE
 
 
 @dataclass(frozen=True)
@@ -150,7 +270,7 @@ class Sheet:
     """A whole report. ``source_json`` is the document that it was made from, ``kind`` what that is called.
 
     Without a ``word`` there is no band for the verdict, and the sentence is set as any other. ``contents`` asks for a
-    table of contents on paper.
+    table of contents on paper. ``date`` is when the document says that it was made, and ``tool_version`` by what.
     """
 
     kind: str
@@ -164,6 +284,18 @@ class Sheet:
     notes: list[str]
     source_json: str
     contents: bool = False
+    date: str = ""
+    tool_version: str = ""
+
+    @property
+    def author(self) -> str:
+        """What made it."""
+        return f"chainmark {self.tool_version}".strip()
+
+    @property
+    def page_title(self) -> str:
+        """The title, with the verdict before it where there is one."""
+        return self.title if self.tone == "neutral" else f"{self.word}: {self.title}"
 
     @property
     def tone(self) -> Tone:
@@ -199,6 +331,56 @@ class Sheet:
     def blocks(self) -> list[Block]:
         """All blocks in their order."""
         return [block for section in self.sections for block in section.blocks]
+
+    def charts(self) -> list[Chart]:
+        """All charts, also those that are folded away."""
+        return [block for block in _unfolded(self.blocks()) if isinstance(block, Chart)]
+
+    def seen_on(self, medium: Medium) -> Sheet:
+        """What one medium shows of it."""
+        shown = (section for section in self.sections if medium in section.media)
+        sections = (replace(section, blocks=_seen(section.blocks, medium)) for section in shown)
+        return replace(self, sections=[section for section in sections if section.blocks])
+
+
+def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, Details):
+            yield from _unfolded(block.blocks)
+        elif isinstance(block, Table):
+            for row in block.rows:
+                yield from _unfolded(row.more)
+
+
+def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
+    """The blocks that a medium shows, and of each what it shows."""
+    seen: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Chart):
+            seen.append(block)
+        elif medium not in block.media:
+            continue
+        elif isinstance(block, Details):
+            seen.append(replace(block, blocks=_seen(block.blocks, medium)))
+        elif isinstance(block, Table):
+            seen.append(_columns_seen(block, medium))
+        else:
+            seen.append(block)
+    return seen
+
+
+def _columns_seen(table: Table, medium: Medium) -> Table:
+    kept = [place for place, column in enumerate(table.columns) if medium in column.media]
+    if len(kept) == len(table.columns):
+        return table
+    rows = [replace(row, cells=[row.cells[place] for place in kept]) for row in table.rows]
+    return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
+
+
+def chart_anchor(chart_id: str) -> str:
+    """Where a chart stands."""
+    return f"chart-{chart_id}"
 
 
 def in_groups(columns: Sequence[Column]) -> list[list[int]]:
@@ -243,6 +425,25 @@ def one_line(parts: Iterable[str]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def padded(cells: Sequence[TableCell]) -> list[str]:
-    """A column's figures as they align in a proportional font when set flush right."""
-    return units.pad_after_point([cell.text for cell in cells])
+def are_units(tails: Iterable[str]) -> bool:
+    """Whether what follows the figures of a column is their units, and not a figure or a mark of its own."""
+    told = {tail for tail in tails if tail}
+    return bool(told) and all(
+        (tail == "%" or any(map(str.isalpha, tail))) and not any(map(str.isdigit, tail)) for tail in told
+    )
+
+
+def padded(cells: Sequence[TableCell]) -> list[tuple[str, str]]:
+    """A column's figures as they align in a proportional font when set flush right, and what follows each.
+
+    Figures of several units align among those of the same one, and each is followed at once by its unit.
+    """
+    if not are_units(cell.tail for cell in cells):
+        texts = units.pad_after_point([cell.text for cell in cells])
+        return [(text, cell.tail) for text, cell in zip(texts, cells, strict=True)]
+    made = [cell.text for cell in cells]
+    for unit in dict.fromkeys(cell.tail for cell in cells):
+        places = [place for place, cell in enumerate(cells) if cell.tail == unit]
+        for place, text in zip(places, units.pad_after_point([made[place] for place in places]), strict=True):
+            made[place] = f"{text} {unit}".rstrip(" ")
+    return [(text, "") for text in made]

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from markupsafe import Markup
 
-from chainmark.report.chart import Chart
 from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
-from chainmark.report.sheet import Column, Definitions, Listing, Remarks, Sheet, Table, padded
-
-STYLES = ("report.css", "table.css", "sheet.css")
+from chainmark.report.sheet import Block, Column, Remarks, Sheet, Table, padded
 
 
 def render_sheet_html(sheet: Sheet) -> str:
     """The sheet as a single self-contained page; the same document gives the same text."""
+    sheet = sheet.seen_on("html")
     return environment().get_template("sheet.html.j2").render(
         sheet=sheet,
-        is_table=lambda block: isinstance(block, Table),
-        is_listing=lambda block: isinstance(block, Listing),
-        is_definitions=lambda block: isinstance(block, Definitions),
-        is_remarks=lambda block: isinstance(block, Remarks),
-        tables=TABLE_HELPERS,
-        css=Markup("".join(map(template_text, STYLES))),  # noqa: S704 - our own files
-        script=Markup(template_text("common.js")),  # noqa: S704 - our own file
+        **{"with": _HELPERS},
+        css=Markup(template_text("sheet.css")),  # noqa: S704 - our own file
+        script=Markup(template_text("sheet.js")),  # noqa: S704 - our own file
         vega=vega_bundle(),
         source=packed(sheet.source_json),
-        charts=charts_payload([block for block in sheet.blocks() if isinstance(block, Chart)]),
+        charts=charts_payload(sheet.charts()),
     )  # fmt: skip
 
 
-def _padded_column(table: Table, index: int) -> list[str]:
+def _padded_column(table: Table, index: int) -> list[tuple[str, str]]:
     cells = table.column(index)
-    return padded(cells) if table.columns[index].kind == "figures" else [cell.text for cell in cells]
-
-
-def _tail_width(table: Table, index: int) -> int:
-    """The room for what follows the figures of a column, in widths of a digit."""
-    return max((len(cell.tail) for cell in table.column(index)), default=0)
+    return padded(cells) if table.columns[index].kind == "figures" else [(cell.text, cell.tail) for cell in cells]
 
 
 def _heads(table: Table) -> list[tuple[str, Column, int]]:
@@ -52,5 +42,26 @@ def _heads(table: Table) -> list[tuple[str, Column, int]]:
     return heads
 
 
-# What the template of a table needs, on every page that has one.
-TABLE_HELPERS = {"padded_column": _padded_column, "heads": _heads, "tail_width": _tail_width}
+def _has_heads(table: Table) -> bool:
+    return any(column.heading for column in table.columns)
+
+
+def _has_badge(table: Table) -> bool:
+    return any(column.kind == "badge" for column in table.columns)
+
+
+def _abreast(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
+    """Blocks in runs of those that stand side by side and those that do not."""
+    runs = groupby(blocks, key=lambda block: isinstance(block, Remarks) and block.abreast)
+    return [(abreast, list(group)) for abreast, group in runs]
+
+
+# What the templates ask of blocks.
+_HELPERS = {
+    "kind": lambda block: type(block).__name__,
+    "padded_column": _padded_column,
+    "heads": _heads,
+    "has_heads": _has_heads,
+    "has_badge": _has_badge,
+    "abreast": _abreast,
+}

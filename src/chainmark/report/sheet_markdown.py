@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from chainmark.report.chart import Chart
 from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
-from chainmark.report.sheet import Definitions, Listing, Remarks, Section, Sheet, Table, TableCell
+from chainmark.report.sheet import (
+    Block,
+    Column,
+    Definition,
+    Definitions,
+    Details,
+    Listing,
+    Remarks,
+    Sheet,
+    Table,
+    TableCell,
+)
 from chainmark.report.vega import on_paper
 
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
@@ -14,6 +25,7 @@ _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": 
 
 def render_sheet_markdown(sheet: Sheet) -> str:
     """The sheet as GitHub-flavoured Markdown; the same document gives the same text."""
+    sheet = sheet.seen_on("markdown")
     lines = [
         f"## {plain(sheet.title)}",
         "",
@@ -23,10 +35,15 @@ def render_sheet_markdown(sheet: Sheet) -> str:
         "",
     ]
     for index, section in enumerate(sheet.sections):
-        content = _section(section)
-        lines += content if index == 0 else folded(escaped(section.title), content)
+        content = _blocks(section.blocks)
+        if index == 0:
+            lines += content
+        elif section.folded:
+            lines += folded(escaped(section.title), content)
+        else:
+            lines += [f"**{plain(section.title)}**", "", *content]
     lines += bullets("Notes", sheet.notes)
-    lines.append(f"<sub>{sheet.kind} SHA-256 <code>{sheet.digest}</code></sub>")
+    lines.append(_origin(sheet))
     return "\n".join(lines) + "\n"
 
 
@@ -40,6 +57,7 @@ def render_sheet_page(sheet: Sheet, folder: str) -> tuple[str, dict[str, str]]:
     Returns:
         The page, and the figures as SVG by their files' names in that folder.
     """
+    sheet = sheet.seen_on("markdown")
     files: dict[str, str] = {}
     lines = [
         f"# {plain(sheet.title)}",
@@ -57,9 +75,9 @@ def render_sheet_page(sheet: Sheet, folder: str) -> tuple[str, dict[str, str]]:
             if isinstance(block, Chart):
                 lines += _pictures(block, folder, files)
             else:
-                lines += _section(replace(section, blocks=[block]))
+                lines += _blocks([block])
     lines += bullets("Notes", sheet.notes)
-    lines.append(f"<sub>{sheet.kind} SHA-256 <code>{sheet.digest}</code></sub>")
+    lines.append(_origin(sheet))
     return "\n".join(lines) + "\n", files
 
 
@@ -80,32 +98,53 @@ def _anchor(title: str) -> str:
     return kept.replace(" ", "-")
 
 
-def _section(section: Section) -> list[str]:
+def _origin(sheet: Sheet) -> str:
+    made = f"{plain(sheet.author)} · " if sheet.tool_version else ""
+    return f"<sub>{made}{sheet.kind} SHA-256 <code>{sheet.digest}</code></sub>"
+
+
+def _headed(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"**{plain(title)}**", "", *lines] if title else list(lines)
+
+
+def _blocks(blocks: Sequence[Block]) -> list[str]:
     lines: list[str] = []
-    for block in section.blocks:
+    for block in blocks:
         if isinstance(block, Table):
-            lines += [f"**{plain(block.title)}**", "", *_table(block)]
+            lines += _headed(block.title, _table(block))
             lines += [plain(" ".join(block.notes)), ""] if block.notes else []
         elif isinstance(block, Listing):
             lines += [line for caption, text in block.entries for line in (plain(caption), "", *fenced(text))]
         elif isinstance(block, Definitions):
-            named = [f"- **{plain(one.term)}** ({code(one.id)}) – {plain(one.text)}" for one in block.entries]
-            lines += [f"**{plain(block.title)}**", "", *named, ""]
+            lines += _headed(block.title, [*map(_definition, block.entries), ""])
         elif isinstance(block, Remarks):
-            lines += bullets(plain(block.title), block.items)
+            lines += _headed(block.title, [*(f"- {plain(item.marked)}" for item in block.remarks()), ""])
+        elif isinstance(block, Details):
+            lines += folded(escaped(block.summary), _blocks(block.blocks))
     return lines
+
+
+def _definition(entry: Definition) -> str:
+    facts = f" {plain(entry.facts)}" if entry.facts else ""
+    return f"- **{plain(entry.term)}** ({code(entry.id)}) – {plain(entry.text)}{facts}"
 
 
 def _table(block: Table) -> list[str]:
     kept = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
     headings = [plain(block.columns[index].heading) for index in kept]
-    align = "".join("r" if block.columns[index].kind == "figures" else "l" for index in kept)
-    rows = [[_cell(row.cells[index], second=row.second and index == 0) for index in kept] for row in block.rows]
+    align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in kept)
+    rows = [
+        [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in kept]
+        for row in block.rows
+    ]
     return table(headings, align, rows)
 
 
-def _cell(cell: TableCell, *, second: bool) -> str:
-    text = plain(cell.whole)
+def _cell(cell: TableCell, column: Column, *, second: bool) -> str:
+    if column.kind == "code":
+        return " ".join([code(cell.text), *map(plain, cell.notes)])
+    text = plain("; ".join([cell.whole, *cell.notes]))
     if second and text:
         return f"*{text}*"
-    return f"**{text}**" if cell.emphasis == "worse" and text else text
+    loud = cell.emphasis == "worse" or (column.kind == "badge" and cell.emphasis == "caution")
+    return f"**{text}**" if loud and text else text

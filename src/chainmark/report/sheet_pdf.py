@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from chainmark.report.chart import Chart
-from chainmark.report.sheet import Block, Definitions, Listing, Remarks, Sheet, Table, in_groups, padded
+from chainmark.report.sheet import (
+    Block,
+    Definitions,
+    Details,
+    Listing,
+    Remarks,
+    Sheet,
+    Table,
+    TableCell,
+    chart_anchor,
+    in_groups,
+    padded,
+)
 from chainmark.report.typeset import typeset
 from chainmark.report.vega import on_paper
 
@@ -15,27 +30,57 @@ _LONGEST_CONTENTS = 40
 
 
 def render_sheet_pdf(sheet: Sheet) -> bytes:
-    """The sheet on paper. A prediction has no date, so the file has none."""
+    """The sheet on paper. A document without a date gives a file without one."""
+    sheet = sheet.seen_on("pdf")
     data: dict[str, Any] = {
         "kind": sheet.kind,
         "title": sheet.title,
+        "page-title": sheet.page_title,
         "subtitle": sheet.subtitle,
         "tone": sheet.tone,
         "word": sheet.word,
         "sentence": sheet.sentence,
         "notes": sheet.notes,
         "digest": sheet.digest,
+        "author": sheet.author,
+        "dated": sheet.date != "",
         "contents": sheet.contents,
         "contents-depth": 1 if sum(len(one.blocks) for one in sheet.sections) > _LONGEST_CONTENTS else 2,
-        "sections": [
-            {
-                "title": section.title,
-                "blocks": [_block(block) for block in section.blocks],
-            }
-            for section in sheet.sections
-        ],
+        "anchors": sorted(_anchors(sheet.blocks())),
+        "sections": [{"title": section.title, "blocks": _blocks(section.blocks)} for section in sheet.sections],
     }
-    return typeset("sheet.typ", data)
+    return typeset("sheet.typ", data, _timestamp(sheet.date) if sheet.date else None)
+
+
+def _timestamp(date: str) -> datetime.datetime:
+    """The document's date as a time: the clock of the machine must not enter the file."""
+    try:
+        parsed = datetime.datetime.fromisoformat(date.replace("Z", "+00:00"))
+    except ValueError:
+        return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return parsed.replace(tzinfo=datetime.UTC) if parsed.tzinfo is None else parsed.astimezone(datetime.UTC)
+
+
+def _anchors(blocks: Iterable[Block]) -> Iterator[str]:
+    """Where links on paper can lead; a link to anything else is set as plain words."""
+    for block in blocks:
+        if isinstance(block, Table):
+            yield from (row.anchor for row in block.rows if row.anchor)
+        elif isinstance(block, Definitions):
+            yield from (entry.anchor for entry in block.entries if entry.anchor)
+        elif isinstance(block, Chart):
+            yield chart_anchor(block.id)
+        elif isinstance(block, Details):
+            yield from _anchors(block.blocks)
+
+
+def _blocks(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """The blocks; halves that follow each other stand beside each other."""
+    made: list[dict[str, Any]] = []
+    for are_halves, group in groupby(blocks, key=lambda block: isinstance(block, Chart) and block.half):
+        entries = [_block(block) for block in group]
+        made += [{"kind": "halves", "title": "", "note": "", "entries": entries}] if are_halves else entries
+    return made
 
 
 def _block(block: Block) -> dict[str, Any]:
@@ -47,13 +92,17 @@ def _block(block: Block) -> dict[str, Any]:
         entries = [dataclasses.asdict(entry) for entry in block.entries]
         return {"kind": "definitions", "title": block.title, "entries": entries, "note": ""}
     if isinstance(block, Remarks):
-        return {"kind": "remarks", "title": block.title, "items": block.items, "note": ""}
+        items = [[dataclasses.asdict(part) for part in item.parts] for item in block.remarks()]
+        return {"kind": "remarks", "title": block.title, "items": items, "note": ""}
+    if isinstance(block, Details):
+        return {"kind": "details", "title": block.summary, "blocks": _blocks(block.blocks), "note": ""}
     return {"kind": "figure", **_figure(block)}
 
 
 def _figure(chart: Chart) -> dict[str, Any]:
+    # What stands beside a chart on a screen leads to what paper does not have.
     svgs, note = on_paper(chart)
-    return {"title": chart.title, "svgs": svgs, "note": note}
+    return {"title": chart.title, "svgs": svgs, "note": note, "anchor": chart_anchor(chart.id)}
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -61,24 +110,42 @@ def _table(table: Table) -> dict[str, Any]:
     columns: list[dict[str, Any]] = []
     for index, column in enumerate(table.columns):
         cells = table.column(index)
-        texts = padded(cells) if column.kind == "figures" else [cell.text for cell in cells]
+        texts = padded(cells) if column.kind == "figures" else [(cell.text, cell.tail) for cell in cells]
         columns.append(
             {
                 "heading": column.heading,
                 "group": column.group,
                 "kind": column.kind,
-                "cells": [
-                    {"text": text, "tail": cell.tail, "emphasis": cell.emphasis,
-                     "bar": None if cell.bar is None else dataclasses.asdict(cell.bar)}
-                    for text, cell in zip(texts, cells, strict=True)
-                ],
+                "cells": [_cell(text, tail, cell) for (text, tail), cell in zip(texts, cells, strict=True)],
             }
-        )  # fmt: skip
+        )
     groups = [[columns[place] for place in places] for places in in_groups(table.columns)]
+    rows = [
+        {
+            "second": row.second,
+            "emphasis": row.emphasis,
+            "anchor": row.anchor,
+            "leads-to": row.links[0].target if row.links else "",
+            "tag": row.tag,
+        }
+        for row in table.rows
+    ]
     return {
         "title": table.title,
         "names": columns[0],
         "groups": groups,
-        "seconds": [row.second for row in table.rows],
+        "rows": rows,
+        "dense": table.dense,
         "note": " ".join(table.notes),
+    }
+
+
+def _cell(text: str, tail: str, cell: TableCell) -> dict[str, Any]:
+    return {
+        "text": text,
+        "tail": tail,
+        "emphasis": cell.emphasis,
+        "bar": None if cell.bar is None else dataclasses.asdict(cell.bar),
+        "phrases": [dataclasses.asdict(part) for part in cell.phrases],
+        "notes": list(cell.notes),
     }

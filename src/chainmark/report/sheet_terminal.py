@@ -1,4 +1,4 @@
-"""A sheet on the terminal. A table that is too wide is laid out in parts below each other, never broken."""
+"""A sheet on the terminal. A table that is too wide goes on below, in second lines or in parts; it is never broken."""
 
 from __future__ import annotations
 
@@ -16,22 +16,32 @@ from chainmark.report.chart import PART_COLOURS
 from chainmark.report.chart_terminal import print_chart
 from chainmark.report.lines import Printer, shorten, wrapped
 from chainmark.report.sheet import (
+    ON_PAGES,
     Block,
     Definitions,
+    Details,
     Listing,
     Remarks,
     Sheet,
     StackedBar,
     Table,
+    TableCell,
+    are_units,
     in_groups,
 )
-from chainmark.report.terminal import EMPHASIS_STYLES, VERDICT_STYLES
 
-_STYLES = {**VERDICT_STYLES, "neutral": "bold white on blue"}
+_STYLES = {
+    "pass": "bold white on green",
+    "fail": "bold white on red",
+    "inconclusive": "bold black on yellow",
+    "invalid": "bold white on magenta",
+    "neutral": "bold white on blue",
+}
+_EMPHASIS_STYLES = {"worse": "red", "better": "green", "caution": "yellow", "plain": "", "quiet": "bright_black"}
 _GAP = "  "
 _GROUP_GAP = "   "
 _INDENT = "  "
-_BAR_WIDTH = 21
+_NARROWEST_BAR, _USUAL_BAR, _WIDEST_BAR = 17, 21, 31  # odd: no change stands in the middle
 _NARROWEST_NAME = 16
 _NARROWEST_PROSE = 36
 _SHAVED = 8
@@ -55,9 +65,15 @@ def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
         first = (badge, _STYLES[sheet.tone]) if index == 0 else " " * len(badge)
         out.line(Text.assemble(first, gap, (line, "bold")))
     out.blank()
-    for block in sheet.blocks():
+    for block in sheet.seen_on("terminal").blocks():
         _print(block, out)
-    left_out = [block for block in sheet.blocks() if isinstance(block, Table) and block.only_on_pages]
+    left_out = [
+        block
+        for section in sheet.sections
+        if "terminal" in section.media
+        for block in section.blocks
+        if isinstance(block, Table) and block.media == ON_PAGES
+    ]
     notes = [*sheet.notes, *_left_out(left_out)]
     for note in notes:
         out.item(note)
@@ -67,16 +83,24 @@ def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
 
 def _print(block: Block, out: Printer) -> None:
     if isinstance(block, Table):
-        if not block.only_on_pages:
-            _print_table(block, out)
+        _print_table(block, out)
     elif isinstance(block, Listing):
         _print_listing(block, out)
     elif isinstance(block, Definitions):
         _print_definitions(block, out)
     elif isinstance(block, Remarks):
         _print_remarks(block, out)
+    elif isinstance(block, Details):
+        _print_title(block.summary, out)
+        for part in block.blocks:
+            _print(part, out)
     elif block.on_terminal:
         print_chart(block, out)
+
+
+def _print_title(title: str, out: Printer) -> None:
+    if title:
+        out.line(Text(shorten(title, out.width), style="bold"))
 
 
 def _left_out(tables: Sequence[Table]) -> list[str]:
@@ -106,7 +130,10 @@ _Group = list[_Printed]
 
 
 def _print_table(table: Table, out: Printer) -> None:
-    out.line(Text(shorten(table.title, out.width), style="bold"))
+    _print_title(table.title, out)
+    if not _fits(table, out.width) and (folded := _in_two_lines(table, out.width)):
+        _print_in_two_lines(table, folded, out)
+        return
     # As few blocks as the width allows, and every standard error if leaving some out saves none.
     full, lean = (_layout(table, out.width, tails=tails) for tails in (True, False))
     names, blocks = full if len(full[1]) <= len(lean[1]) else lean
@@ -125,15 +152,34 @@ def _print_table(table: Table, out: Printer) -> None:
     out.blank()
 
 
+def _fits(table: Table, width: int) -> bool:
+    """Whether a table without second lines, or all of one with them, stands beside its names."""
+    if not any(column.below for column in table.columns):
+        return True
+    names, blocks = _layout(table, width, tails=True)
+    return len(blocks) == 1 and all(name.rstrip() == row.cells[0].text.rstrip() for name, row in
+                                    zip(names.cells, table.rows, strict=True))  # fmt: skip
+
+
 def _layout(table: Table, width: int, *, tails: bool) -> tuple[_Printed, list[list[_Group]]]:
-    """The names of the rows, and the other columns in blocks that go below each other.
+    """The names of the rows, and the other columns in blocks that go below each other; bars as wide as there is room.
 
     Args:
         table: what to lay out.
         width: of the terminal.
         tails: keeps what could be left out for want of width.
     """
-    groups = _groups(table, tails=tails)
+    if not any(column.kind == "bar" for column in table.columns):
+        return _parted(table, width, _USUAL_BAR, tails=tails)
+    for bar in range(_WIDEST_BAR, _NARROWEST_BAR - 1, -2):
+        names, blocks = _parted(table, width, bar, tails=tails)
+        if len(blocks) == 1:
+            return names, blocks
+    return _parted(table, width, _USUAL_BAR, tails=tails)
+
+
+def _parted(table: Table, width: int, bar: int, *, tails: bool) -> tuple[_Printed, list[list[_Group]]]:
+    groups = _groups(table, bar, tails=tails)
     room = width - len(_INDENT)
     # Names are shortened before any figure is, unless there is room for all; and a little if that saves a block.
     spare = room - sum(map(_least, groups))
@@ -158,7 +204,7 @@ def _names(table: Table, widest: int) -> _Printed:
     texts = [shorten(text, widest) for text in indented]
     heading = shorten(table.columns[0].heading, widest)
     across = max(map(cell_len, [heading, *texts]))
-    styles = [_QUIET if row.second else EMPHASIS_STYLES[row.cells[0].emphasis] for row in table.rows]
+    styles = [_QUIET if row.second else _EMPHASIS_STYLES[row.cells[0].emphasis] for row in table.rows]
     return _Printed("", _left(heading, across), [_left(text, across) for text in texts], styles)
 
 
@@ -188,9 +234,9 @@ def _is_prose(group: _Group) -> bool:
     return len(group) == 1 and group[0].words
 
 
-def _groups(table: Table, *, tails: bool) -> list[_Group]:
+def _groups(table: Table, bar: int, *, tails: bool) -> list[_Group]:
     """The columns after the first in groups that are never parted."""
-    printed = [_printed(table, index, tails=tails) for index in range(1, len(table.columns))]
+    printed = [_printed(table, index, bar, tails=tails) for index in range(1, len(table.columns))]
     groups: list[_Group] = []
     for places in in_groups(table.columns):
         members = [printed[place - 1] for place in places]
@@ -206,27 +252,63 @@ def _under(name: str, members: _Group) -> _Group:
     return [replace(first, heading=pad + first.heading, cells=[pad + cell for cell in first.cells]), *members[1:]]
 
 
-def _printed(table: Table, index: int, *, tails: bool) -> _Printed:
+def _printed(table: Table, index: int, bar: int, *, tails: bool) -> _Printed:
     column, cells = table.columns[index], table.column(index)
     heading = "" if column.group else column.heading
     if column.kind == "bar":
-        heading = text_scale(f"{units.MINUS}limit", "+limit", _BAR_WIDTH)
-        texts = [text_bar(cell.bar, _BAR_WIDTH) for cell in cells]
-    elif column.kind == "words":
-        texts = [cell.whole for cell in cells]
+        heading = _scale(column.heading, bar)
+        texts = [text_bar(cell.bar, bar) for cell in cells]
+    elif column.kind == "intervals":
+        texts = _intervals(cells)
+    elif column.kind != "figures":
+        texts = ["; ".join([cell.whole, *cell.notes]) for cell in cells]
     else:
         keep = tails or not column.spare_tail
         texts = _figures([(cell.text, cell.tail if keep else "") for cell in cells])
     heading = shorten(heading, max([_WIDEST_HEADING, *map(cell_len, texts)]))
     across = max(map(cell_len, [heading, *texts]))
-    pad = _left if column.kind == "words" else _right
-    styles = [EMPHASIS_STYLES[cell.emphasis] for cell in cells]
+    pad = _right if column.kind in ("figures", "intervals") else _left
+    styles = [_EMPHASIS_STYLES[cell.emphasis] for cell in cells]
     padded = [pad(text, across) for text in texts]
-    return _Printed(column.group, pad(heading, across), padded, styles, words=column.kind == "words")
+    return _Printed(column.group, pad(heading, across), padded, styles, words=column.kind in ("words", "code"))
+
+
+def _scale(edge: str, width: int) -> str:
+    """The heading over bars: what the band's edges are called, or its first letter where there is no room."""
+    name = edge if len(edge) <= width // 4 else edge[:1]
+    return text_scale(f"{units.MINUS}{name}", f"+{name}", width)
+
+
+def _intervals(cells: Sequence[TableCell]) -> list[str]:
+    """Intervals whose ends are aligned among those of the same unit."""
+    split = [cell.text.split(" … ") for cell in cells]
+    places = [index for index, ends in enumerate(split) if len(ends) == 2]
+    lows = [low.rstrip() for low in _in_units([(split[index][0], cells[index].tail) for index in places], show=False)]
+    highs = _in_units([(split[index][1], cells[index].tail) for index in places])
+    texts = [cell.whole for cell in cells]
+    for low, high, index in zip(lows, highs, places, strict=True):
+        texts[index] = f"{low} … {high}"
+    return texts
+
+
+def _in_units(cells: Sequence[tuple[str, str]], *, show: bool = True) -> list[str]:
+    """Figures aligned on their decimal point among those of the same unit, each followed at once by it."""
+    texts = [""] * len(cells)
+    for unit in dict.fromkeys(unit for _, unit in cells):
+        places = [index for index, (_, other) in enumerate(cells) if other == unit]
+        for index, text in zip(places, units.align_on_point([cells[index][0] for index in places]), strict=True):
+            texts[index] = f"{text.rstrip()} {unit}" if unit and show else text.rstrip()
+        across = max(map(cell_len, (texts[index] for index in places)))
+        for index in places:
+            texts[index] = _left(texts[index], across)
+    width = max(map(cell_len, texts), default=0)
+    return [_right(text, width) for text in texts]
 
 
 def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
     """Figures aligned on their decimal point with their tails below each other; words flush right over both."""
+    if are_units(tail for _, tail in cells):
+        return _in_units(cells)
     is_figure = [units.is_figure(text) for text, _ in cells]
     aligned = units.align_on_point([text if figure else "" for (text, _), figure in zip(cells, is_figure, strict=True)])
     tails = max((cell_len(tail) for _, tail in cells), default=0)
@@ -282,6 +364,46 @@ def _heading(group: _Group) -> str:
     return _right(shorten(group[0].group, across), across)
 
 
+_Folded = tuple[_Printed, list[_Printed], list[_Printed]]
+
+
+def _in_two_lines(table: Table, width: int) -> _Folded | None:
+    """The names, and the columns of the first and of the second line; None where two lines are no help."""
+    places = range(1, len(table.columns))
+    below = [place for place in places if table.columns[place].below]
+    first = [_printed(table, place, _USUAL_BAR, tails=True) for place in places if place not in below]
+    taken = len(_INDENT) + sum(one.width + len(_GAP) for one in first)
+    if width - taken < _NARROWEST_NAME:
+        return None
+    fixed = [_printed(table, place, _NARROWEST_BAR, tails=True) for place in below]
+    bars = sum(table.columns[place].kind == "bar" for place in below)
+    spare = width - 2 * len(_INDENT) - sum(one.width for one in fixed) - len(_GAP) * (len(fixed) - 1)
+    if spare < 0:
+        return None
+    bar = min(_WIDEST_BAR, _NARROWEST_BAR + 2 * (spare // (2 * max(bars, 1))))
+    second = [_printed(table, place, bar, tails=True) for place in below]
+    return _names(table, width - taken), first, second
+
+
+def _print_in_two_lines(table: Table, folded: _Folded, out: Printer) -> None:
+    """Two lines a row, the second one only where it has figures."""
+    names, first, second = folded
+    places = [place for place, column in enumerate(table.columns) if column.below]
+    out.line(Text(_INDENT + _GAP.join([names.heading, *(one.heading for one in first)]), style=_QUIET))
+    has_figures = [any(row.cells[place].tail or row.cells[place].bar for place in places) for row in table.rows]
+    if any(has_figures):
+        out.line(Text(2 * _INDENT + _GAP.join(one.heading for one in second), style=_QUIET))
+    for index, filled in enumerate(has_figures):
+        for start, columns in ((_INDENT, [names, *first]), (2 * _INDENT, second if filled else [])):
+            line = Text(start if columns else "")
+            for position, one in enumerate(columns):
+                line.append(_GAP if position else "")
+                line.append(one.cells[index], style=one.styles[index])
+            if columns:
+                out.line(line)
+    out.blank()
+
+
 def _print_bars(bars: Sequence[StackedBar], out: Printer) -> None:
     widest = max(_NARROWEST_NAME, int(out.width * _WIDEST_BAR_NAME))
     labels = [shorten(bar.label, widest) for bar in bars]
@@ -312,7 +434,7 @@ def _append_parts(line: Text, parts: Sequence[float], longest: float, width: int
 
 def _print_listing(listing: Listing, out: Printer) -> None:
     """Texts are folded at the terminal's edge, never cut: they are what somebody came for."""
-    out.line(Text(shorten(listing.title, out.width), style="bold"))
+    _print_title(listing.title, out)
     room = max(20, out.width - 2 * len(_INDENT))
     for caption, text in listing.entries:
         for row in wrapped(caption, out.width - len(_INDENT)):
@@ -323,14 +445,14 @@ def _print_listing(listing: Listing, out: Printer) -> None:
 
 
 def _print_definitions(block: Definitions, out: Printer) -> None:
-    out.line(Text(shorten(block.title, out.width), style="bold"))
+    _print_title(block.title, out)
     for entry in block.entries:
         out.item(f"{entry.term} ({entry.id}) – {entry.text}")
     out.blank()
 
 
 def _print_remarks(block: Remarks, out: Printer) -> None:
-    out.line(Text(shorten(block.title, out.width), style="bold"))
-    for item in block.items:
-        out.item(item)
+    _print_title(block.title, out)
+    for item in block.remarks():
+        out.item(item.text, item.mark or "·", _EMPHASIS_STYLES[item.emphasis])
     out.blank()

@@ -9,15 +9,16 @@ from chainmark.core import units
 from chainmark.core.comparison import ChartData, Comparison, Outcome
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict
+from chainmark.report import validity
 from chainmark.report.chart import Axis, Chart, Thinning
 from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
 from chainmark.report.comparison_suite import comparison_suite
-from chainmark.report.content import VERDICT_WORDS, Emphasis, Row, RowMaker
-from chainmark.report.document import GATE_MARKS, Document, document, prose
+from chainmark.report.judged_rows import Row, RowMaker
 from chainmark.report.published_sheet import facts_table
 from chainmark.report.sheet import (
     Block,
     Column,
+    Emphasis,
     Remarks,
     Section,
     Sheet,
@@ -26,6 +27,7 @@ from chainmark.report.sheet import (
     TableRow,
     words,
 )
+from chainmark.report.wording import GATE_MARKS, VERDICT_WORDS, prose
 
 _PAPER = (560, 230)
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
@@ -39,7 +41,6 @@ class _Candidate:
 
     label: str
     comparison: Comparison
-    report: Document
     rows: Mapping[str, Row]
 
 
@@ -48,7 +49,7 @@ def side_by_side_sheet(document_: SideBySide) -> Sheet:
     candidates = []
     for label, comparison in zip(document_.labels[1:], document_.comparisons, strict=True):
         rows = {row.anchor: row for row in RowMaker(comparison, document_.comparisons).rows()}
-        candidates.append(_Candidate(label, comparison, document(comparison), rows))
+        candidates.append(_Candidate(label, comparison, rows))
     gating = _metric_table("gating", "Gating metrics", document_.labels[0], candidates, _anchors(candidates, None))
     sections = [
         Section("verdicts", "Verdicts", [_verdicts(candidates), gating, *map(_reasons, candidates)]),
@@ -82,7 +83,7 @@ def _verdicts(candidates: Sequence[_Candidate]) -> Table:
         counts = [TableCell(units.count(judged.count(outcome))) for outcome in outcomes]
         verdict = one.comparison.verdict
         emphasis: Emphasis = "worse" if verdict is Verdict.FAIL else "better" if verdict is Verdict.PASS else "caution"
-        moved = TableCell(units.count(len(one.report.moved)))
+        moved = TableCell(units.count(sum(row.moved and not row.gating for row in one.rows.values())))
         rows.append(
             TableRow([TableCell(one.label), TableCell(VERDICT_WORDS[verdict.value], emphasis=emphasis), *counts, moved])
         )
@@ -92,10 +93,11 @@ def _verdicts(candidates: Sequence[_Candidate]) -> Table:
 
 
 def _reasons(one: _Candidate) -> Remarks:
+    found = one.comparison
     return Remarks(
         f"reasons-{one.label}",
         f"{one.label} against {one.comparison.baseline.label}",
-        [one.report.sentence, *one.report.reasons, *(f"→ {advice}" for advice in one.report.advice)],
+        [prose(text) for text in (found.sentence, *found.reasons)] + [f"→ {prose(text)}" for text in found.advice],
     )
 
 
@@ -170,25 +172,10 @@ def _validity(candidates: Sequence[_Candidate]) -> list[Block]:
     columns = words("gate of the pair", *(one.label for one in candidates))
     blocks: list[Block] = [Table("gates", "Each version with the baseline", columns, rows)] if rows else []
     for one in candidates:
-        items = _remarks(one.report)
+        items = validity.concerns(one.comparison, warnings=True)
         if items:
             blocks.append(Remarks(f"validity-{one.label}", f"{one.label}: what to know before believing it", items))
     return blocks
-
-
-def _remarks(report: Document) -> list[str]:
-    items = [
-        f"{gate.mark} {gate.label}: {'; '.join([*gate.baseline_shown, *gate.candidate_shown])}; required: {gate.limit}"
-        for gate in [*report.pair_gates, *report.run_gates]
-        if gate.status != "pass"
-    ]
-    for run in report.runs:
-        if run.excluded_because:
-            items.append(f"✗ run {run.run_id} is excluded: {run.excluded_because}")
-        items += [f"! {run.run_id}: {text}" for text in [*run.incidents, *run.warnings]]
-    items += [f"! {pair.label}: {pair.baseline} against {pair.candidate}. {pair.detail}" for pair in report.conditions]
-    items += [f"✗ workload {p.label}: {p.baseline} against {p.candidate}" for p in report.workload_differences]
-    return items
 
 
 def _figure(chart: ChartData, document_: SideBySide) -> Chart:

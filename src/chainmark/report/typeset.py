@@ -14,8 +14,8 @@ from chainmark.report.page import template_text
 
 @functools.cache
 def _template(name: str) -> bytes:
-    """A template behind what all of them share."""
-    return f"{template_text('common.typ')}\n{template_text(name)}".encode()
+    """A template of this package."""
+    return template_text(name).encode()
 
 
 def typeset(template: str, data: Mapping[str, object], time: datetime.datetime | None = None) -> bytes:

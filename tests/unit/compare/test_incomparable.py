@@ -7,7 +7,7 @@ import pytest
 from chainmark.compare import compare
 from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.verdict import Verdict
-from chainmark.report.markdown import render_markdown
+from chainmark.report.render import render_markdown
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
 

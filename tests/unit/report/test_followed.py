@@ -14,9 +14,10 @@ from rich.console import Console
 from chainmark.core.comparison import Breakdown, Comparison, Scale, Tail, TailSample
 from chainmark.core.trail import Story
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.breakdown_parts import breakdown_charts, breakdown_groups, capped, outlier_sentences
-from chainmark.report.document import comparison_json
+from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
+from chainmark.report.chart import Chart
 from chainmark.report.followed import tail_rows
+from chainmark.report.sheet import Details, Table
 from chainmark.report.timeline import MARKS_DATA, timeline_chart
 from chainmark.store.runs import Store
 from chainmark.store.stories import Follower
@@ -140,11 +141,15 @@ def test_a_host_that_is_odd_on_one_side_is_told_so(comparison: Comparison) -> No
 
 
 def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comparison: Comparison) -> None:
-    part = breakdown_groups(comparison)["resources"].parts[0]
-    assert [row.cells[0].text for row in part.table.rows] == ["odd", "a", "b", "c", "d"]
-    assert part.standing_out == "1 stands out"
-    assert "3 more" in part.note
-    order = breakdown_charts(comparison)[0].y.names
+    part = breakdowns(comparison)["resources"].blocks[0]
+    assert isinstance(part, Details)
+    table, chart = part.blocks
+    assert isinstance(table, Table)
+    assert isinstance(chart, Chart)
+    assert [row.cells[0].text for row in table.rows] == ["odd", "a", "b", "c", "d"]
+    assert part.summary.endswith(": 1 stands out")
+    assert "3 more" in " ".join(table.notes)
+    order = chart.y.names
     assert order == ["odd", "d", "c", "b", "a"]
 
 
@@ -160,9 +165,9 @@ def test_hostile_names_stay_text(comparison: Comparison) -> None:
 
 
 def test_a_comparison_with_its_tails_reads_back(comparison: Comparison) -> None:
-    assert Comparison.model_validate_json(comparison_json(comparison)) == comparison
+    assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison
     assert [row.lead for row in tail_rows(comparison)] == ["slowest in v1.0", "highest in v0.9"]
-    plain = json.loads(comparison_json(sample()))
+    plain = json.loads(sample().model_dump_json())
     for name in ("tails", "stories", "breakdowns"):
         del plain[name]
     assert Comparison.model_validate(plain) == sample()  # documents of before have none of them

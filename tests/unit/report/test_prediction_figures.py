@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from chainmark.core.metric import Kind
 from chainmark.core.prediction import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled, Prediction
 from chainmark.report import render_html, render_markdown
-from chainmark.report.content import NOT_COMPARED
 from chainmark.report.modelled import (
     NO_DIFFERENCE,
     change_cell,
@@ -21,6 +20,7 @@ from chainmark.report.modelled import (
 )
 from chainmark.report.render import sheet_of
 from chainmark.report.sheet import Table, TableCell, short_labels
+from chainmark.report.wording import NOT_COMPARED
 
 from tests.unit.report.prediction_samples import catalogue, prediction
 from tests.unit.report.test_prediction import squeezed, terminal

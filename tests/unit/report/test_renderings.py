@@ -27,9 +27,10 @@ from chainmark.core.verdict import Verdict
 from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.report.chart import paper_charts
 from chainmark.report.charts import chart_context, comparison_charts, sample_chart
-from chainmark.report.content import RowMaker
-from chainmark.report.document import comparison_json, digest, document, prose
+from chainmark.report.comparison_sheet import comparison_sheet
+from chainmark.report.judged_rows import RowMaker
 from chainmark.report.vega import on_paper
+from chainmark.report.wording import prose
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import unpacked
@@ -95,7 +96,7 @@ def test_page_one_of_the_pdf_has_the_verdict_and_every_gating_figure(verdict: Ve
     page = pdf_text(render_pdf(comparison), tmp_path).split("\f")[0].replace("\u200b", "").replace("\u00a0", " ")
     assert verdict.value.upper() in page
     assert "Validity" in page
-    assert digest(comparison)[:32] in page
+    assert comparison_sheet(comparison).digest[:32] in page
     assert prose(comparison.sentence).split()[0] in page
     for row in RowMaker(comparison).rows():
         if row.gating:
@@ -136,7 +137,7 @@ def test_the_html_has_every_chart_metric_and_run() -> None:
 def test_the_embedded_comparison_is_the_comparison() -> None:
     comparison = sample()
     page = render_html(comparison)
-    assert unpacked(page, "source-data") == comparison_json(comparison)
+    assert unpacked(page, "source-data") == comparison.model_dump_json()
     assert Comparison.model_validate_json(unpacked(page, "source-data")) == comparison
 
 
@@ -224,10 +225,11 @@ def test_what_the_profile_asked_for_is_no_incident(render: Callable[[Comparison]
 
 
 def test_a_change_that_means_nothing_is_quiet() -> None:
-    rows = {row.label: row for row in document(sample()).gating}
+    made = RowMaker(sample()).rows()
+    rows = {row.label: row for row in made if row.gating}
     assert rows["committed"].emphasis == "quiet"
     assert rows["tx latency p50"].emphasis == "better"
-    assert [row.emphasis for row in document(sample()).moved] == ["plain", "better"]
+    assert [row.emphasis for row in made if row.moved and not row.gating] == ["plain", "better"]
 
 
 def emptied() -> Comparison:

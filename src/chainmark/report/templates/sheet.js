@@ -109,6 +109,7 @@
 
   // Every row, with what belongs to it, is a body of its own.
   document.querySelectorAll("table.sortable").forEach((table) => {
+    if (!table.tHead) return;
     const original = [...table.tBodies];
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
@@ -148,4 +149,75 @@
   });
 
   drawWhenSeen();
+
+  // ---- rows: unfold, filter ------------------------------------------------------------------------------------
+  function open(button, wanted) {
+    button.setAttribute("aria-expanded", String(wanted));
+    document.getElementById(button.getAttribute("aria-controls")).classList.toggle("open", wanted);
+  }
+  document.querySelectorAll("button.expand").forEach((button) => {
+    button.addEventListener("click", () => open(button, button.getAttribute("aria-expanded") !== "true"));
+  });
+
+  // A filter's state stands in the address: a link can be sent to a colleague.
+  const filters = [...document.querySelectorAll("form[data-filters]")].map((form) => {
+    const name = form.dataset.filters;
+    const rows = [...document.querySelectorAll(`#${name} tbody[data-text]`)];
+    const text = form.querySelector('input[type="search"]');
+    const kept = form.querySelector('input[type="checkbox"]');
+    function apply() {
+      const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const fits = words.every((word) => row.dataset.text.includes(word)) && (!kept.checked || "kept" in row.dataset);
+        row.hidden = !fits;
+        shown += fits ? 1 : 0;
+      }
+      form.querySelector(".matches").textContent = shown === rows.length ? "" : `${shown} of ${rows.length} rows`;
+    }
+    [[text, "input"], [kept, "change"]].forEach(([field, event]) => field.addEventListener(event, () => {
+      apply();
+      remember();
+    }));
+    return {
+      read(state) {
+        text.value = state.get(name) ?? "";
+        kept.checked = state.get(`${name}-kept`) === "1";
+        apply();
+      },
+      write(state) {
+        if (text.value) state.set(name, text.value);
+        if (kept.checked) state.set(`${name}-kept`, "1");
+      },
+    };
+  });
+  function remember() {
+    const state = new URLSearchParams();
+    filters.forEach((filter) => filter.write(state));
+    const text = state.toString();
+    try {
+      history.replaceState(null, "", text ? `#?${text}` : location.pathname + location.search);
+    } catch { /* some browsers forbid it for local files; the filter works all the same */ }
+  }
+
+  // What an address leads to is unfolded, however deep it is folded away.
+  function follow() {
+    const id = decodeURIComponent(location.hash.slice(1));
+    if (id.startsWith("?")) {
+      const state = new URLSearchParams(id.slice(1));
+      filters.forEach((filter) => filter.read(state));
+      return;
+    }
+    const target = id && document.getElementById(id);
+    if (!target) return;
+    for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+    const button = target.querySelector(":scope > th > button.expand");
+    if (button) {
+      target.parentElement.hidden = false;
+      open(button, true);
+    }
+    target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", follow);
+  follow();
 })();

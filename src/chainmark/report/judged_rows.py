@@ -1,15 +1,10 @@
-"""What a report says, in words and formatted figures, once for all renderings.
-
-A renderer lays this out. It never formats a figure, so that a figure reads the same on the terminal, in a pull
-request, in a browser and on paper.
-"""
+"""What a comparison says of each metric, in words and formatted figures, once for every document that tells of it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.core.comparison import (
@@ -25,18 +20,11 @@ from chainmark.core.comparison import (
 from chainmark.core.metric import Better, Metric
 from chainmark.core.verdict import Verdict
 from chainmark.report.bars import IntervalBar, interval_bar
+from chainmark.report.sheet import Emphasis
+from chainmark.report.wording import BETTER_WORDS, NOT_COMPARED, NOT_JUDGED
 
 # Outcomes that say by themselves why there is no change.
 _WITHOUT_CHANGE = (Outcome.NO_DATA, Outcome.NOT_COMPARABLE)
-VERDICT_WORDS = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "invalid": "INVALID"}
-BETTER_WORDS = {
-    Better.LOWER: "lower is better",
-    Better.HIGHER: "higher is better",
-    Better.NEITHER: "neither direction is better",
-}
-NOT_COMPARED = "not compared"
-NOT_JUDGED = "not judged"
-Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
 
 
 @dataclass(frozen=True)
@@ -76,10 +64,6 @@ class Row:
     facts: list[tuple[str, str]]
     centiles: list[CentileRow]
     chart_ids: list[str]
-    # As they stand in a column of a proportional font, where padding puts the decimal points in one line.
-    baseline_aligned: str = ""
-    candidate_aligned: str = ""
-    change_aligned: str = ""
 
     @property
     def change_with_unit(self) -> str:
@@ -90,15 +74,6 @@ class Row:
     def label_with_unit(self) -> str:
         """The label as a table prints it: "tx latency p50, s"."""
         return f"{self.label}, {self.unit}" if self.unit else self.label
-
-
-@dataclass(frozen=True)
-class MetricTable:
-    """The rows of one of the catalogue's tables."""
-
-    id: str
-    title: str
-    rows: list[Row] = field(default_factory=list)
 
 
 class RowMaker:
@@ -354,29 +329,6 @@ def _samples(row: DistributionRow | None) -> str:
     if row is None:
         return units.NO_DATA
     return units.count(row.n)
-
-
-def aligned(rows: Sequence[Row]) -> list[Row]:
-    """The rows of one table with their figures padded for it. Changes align among those of the same unit."""
-    baselines = units.pad_after_point([row.baseline for row in rows])
-    candidates = units.pad_after_point([row.candidate for row in rows])
-    changes = [row.change_with_unit for row in rows]
-    relative = [index for index, row in enumerate(rows) if row.change_unit == "%"]
-    for index, text in zip(relative, units.pad_after_point([rows[i].change for i in relative]), strict=True):
-        changes[index] = f"{text} %"
-    return [
-        dataclasses.replace(row, baseline_aligned=baseline, candidate_aligned=candidate, change_aligned=change)
-        for row, baseline, candidate, change in zip(rows, baselines, candidates, changes, strict=True)
-    ]
-
-
-def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> list[MetricTable]:
-    """All rows grouped by the catalogue's tables, in its order; tables without a row are left out."""
-    tables = {table.id: MetricTable(table.id, table.title) for table in comparison.catalogue.tables}
-    table_of = {metric.id: metric.table for metric in comparison.catalogue.metrics}
-    for row in rows:
-        tables[table_of[row.metric_id]].rows.append(row)
-    return [MetricTable(table.id, table.title, aligned(table.rows)) for table in tables.values() if table.rows]
 
 
 def moved_text(row: Row) -> str:

@@ -1,0 +1,319 @@
+"""A comparison as a sheet: the verdict and what it rests on, what to do next, whether to believe it, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chainmark.core import units
+from chainmark.core.comparison import ChartData, ChartKind, Comparison
+from chainmark.core.verdict import Verdict
+from chainmark.report import side_facts, validity
+from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
+from chainmark.report.chart import Chart
+from chainmark.report.charts import comparison_charts
+from chainmark.report.comparison_suite import comparison_suite
+from chainmark.report.followed import lives, tail_rows, tails_table, told_in
+from chainmark.report.judged_rows import Row, RowMaker, moved_text
+from chainmark.report.metric_tables import (
+    dictionary,
+    distributions,
+    gating_table,
+    how_judged,
+    metric_tables,
+    moved_table,
+    run_by_run,
+)
+from chainmark.report.sheet import (
+    EVERYWHERE,
+    IN_FULL,
+    ON_PAGES,
+    Block,
+    Details,
+    Filter,
+    Medium,
+    Phrase,
+    Remark,
+    Remarks,
+    Section,
+    Sheet,
+    Table,
+)
+from chainmark.report.wording import VERDICT_WORDS, prose
+
+_TERMINAL: frozenset[Medium] = frozenset({"terminal"})
+_MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
+_HTML: frozenset[Medium] = frozenset({"html"})
+_PDF: frozenset[Medium] = frozenset({"pdf"})
+_OUTLIERS = 12  # told in sentences
+_OUTLIERS_ON_TERMINAL = 4
+_MOVED_ON_TERMINAL = 12  # the report lists them all
+_TAILS_ON_TERMINAL = 3
+_HOW_TO_USE_CHARTS = (
+    "Select a side in a legend to see it alone, select it again to see both. Ctrl and scroll, or pinch, to zoom; drag "
+    "to move; double-click to go back."
+)
+
+
+def comparison_sheet(comparison: Comparison) -> Sheet:
+    """Lay out a comparison."""
+    rows = RowMaker(comparison).rows()
+    sections = [
+        Section("verdict", "Verdict", _verdict(comparison, rows)),
+        Section("validity", "Validity", _validity(comparison), folded=False),
+        *_open_parts(comparison, rows),
+        Section("closing", "Besides", _closing(comparison, rows), media=_TERMINAL),
+        *_facts(comparison),
+        *_metrics(comparison, rows),
+        _charts(comparison),
+        *_tails(comparison),
+        Section("run-by-run", "Run by run", [run_by_run(comparison, rows)], media=_PDF),
+        Section("how-judged", "How each metric was judged", [how_judged(rows)], media=_PDF),
+        Section("distributions", "Distributions", [distributions(comparison, rows)], media=_PDF),
+        *_configuration(comparison),
+        *_subjects(comparison),
+        Section("dictionary", "Data dictionary", [dictionary(comparison)], media=IN_FULL),
+    ]
+    return Sheet(
+        kind="comparison",
+        title=comparison.title,
+        subtitle=comparison.subtitle,
+        verdict=comparison.verdict,
+        word=VERDICT_WORDS[comparison.verdict.value],
+        sentence=prose(comparison.sentence),
+        suites=[comparison_suite(comparison)],
+        sections=[section for section in sections if section.blocks],
+        notes=[],
+        source_json=comparison.model_dump_json(),
+        date=comparison.date,
+        tool_version=comparison.tool_version,
+    )
+
+
+def _verdict(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
+    """What decides, why it is so, and what to do next."""
+    gating = gating_table(comparison, rows)
+    blocks: list[Block] = [Remarks("nothing-gates", "", ["No gating metric was compared."])]
+    if gating.rows:
+        legend = (
+            f"The bar is the {units.plain_percent(comparison.confidence)} interval of the change; the shaded band is "
+            "the margin within which a change does not matter; the axis spans twice the margin."
+        )
+        blocks = [gating, Remarks("gating-legend", "", [legend], media=IN_FULL)]
+    if comparison.reasons:
+        # On a terminal the reasons of a pass are the table itself.
+        media = ON_PAGES if comparison.verdict is Verdict.PASS else EVERYWHERE
+        blocks.append(Remarks("why", "Why", [prose(text) for text in comparison.reasons], abreast=True, media=media))
+    return [*blocks, *_next(comparison, IN_FULL), *_moved_list(comparison, rows)]
+
+
+def _next(comparison: Comparison, media: frozenset[Medium]) -> list[Block]:
+    advice = [prose(text) for text in comparison.advice]
+    title = "" if media == _MARKDOWN else "What to do next"
+    return [Remarks("next", title, advice, abreast=True, media=media)] if advice else []
+
+
+def _diagnostics(comparison: Comparison, rows: Sequence[Row]) -> int:
+    """How many were compared: none where nothing may be."""
+    return 0 if comparison.verdict is Verdict.INVALID else sum(not row.gating for row in rows)
+
+
+def _moved(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.moved and not row.gating]
+
+
+def _moved_list(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
+    """What else changed, each with a link to its row."""
+    diagnostics, moved = _diagnostics(comparison, rows), _moved(rows)
+    if not diagnostics:
+        return []
+    title = "Diagnostics that moved"
+    if not moved:
+        none = [f"None of {diagnostics} (q = 0.05)."]
+        return [Remarks("moved", title, none, abreast=True, media=_HTML)]
+    items = [
+        Remark(
+            moved_text(row),
+            phrases=(Phrase(row.label, row.anchor), Phrase(f" {row.change_with_unit}, interval {row.interval}")),
+        )
+        for row in moved
+    ]
+    title = f"{title}: {len(moved)} of {diagnostics} (q = 0.05)"
+    return [Remarks("moved", title, items, abreast=True, media=_HTML)]
+
+
+def _moved_sentence(comparison: Comparison, rows: Sequence[Row], most: int | None = None) -> str:
+    moved = _moved(rows)
+    total = units.plural(_diagnostics(comparison, rows), "diagnostic metric")
+    if not moved:
+        return f"none of {total} moved (q = 0.05)"
+    shown = ", ".join(moved_text(row) for row in moved[:most])
+    more = f", and {len(moved) - most} more" if most is not None and len(moved) > most else ""
+    return f"{len(moved)} of {total} moved (q = 0.05): {shown}{more}"
+
+
+def _validity(comparison: Comparison) -> list[Block]:
+    blocks: list[Block] = [Remarks("validity-summary", "", validity.summary(comparison), media=ON_PAGES)]
+    for media in (_TERMINAL, _MARKDOWN):
+        if found := validity.concerns(comparison, warnings=media == _MARKDOWN):
+            blocks.append(Remarks(f"concerns-{min(media)}", "", found, media=media))
+    return [*blocks, *validity.validity_blocks(comparison)]
+
+
+def _closing(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
+    """What a terminal says of the rest of the report, and what to do next."""
+    items: list[Remark] = []
+    if _diagnostics(comparison, rows):
+        items.append(Remark(_moved_sentence(comparison, rows, _MOVED_ON_TERMINAL), " "))
+    differences = comparison.configuration_differences
+    if differences:
+        own = sum(item.is_default_change for item in differences)
+        told = "all" if own == len(differences) else f"{own}"
+        place = units.plural(len(differences), "place")
+        text = f"configuration differs in {place}, {told} of them between the versions' own defaults: see the report"
+        items.append(Remark(text, " "))
+    items += [Remark(text) for text in capped(outlier_sentences(comparison), _OUTLIERS_ON_TERMINAL)]
+    for tail in [tail for tail in tail_rows(comparison) if tail.gating and tail.is_candidate][:_TAILS_ON_TERMINAL]:
+        first = tail.items[0]
+        items.append(Remark(f"{tail.metric}, {tail.lead}: {first.text}: {first.command}"))
+    items += [Remark(prose(text), "→") for text in comparison.advice]
+    return [Remarks("closing", "", items)] if items else []
+
+
+def _open_parts(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
+    """What stands open in a pull request besides the verdict and its validity."""
+    sections = []
+    if _diagnostics(comparison, rows):
+        sentence = _moved_sentence(comparison, rows)
+        moved = moved_table(comparison, rows, _MARKDOWN)
+        title = sentence.partition(":")[0] if moved.rows else "Diagnostics that moved"
+        blocks: list[Block] = [moved if moved.rows else Remarks("moved", "", [f"{sentence.capitalize()}."])]
+        sections.append(Section("moved", title, blocks, folded=False, media=_MARKDOWN))
+    outliers = _outliers(comparison, "")
+    sections.append(Section("outliers", "Stands out from its like", outliers, folded=False, media=_MARKDOWN))
+    sections.append(Section("next", "Next", _next(comparison, _MARKDOWN), folded=False, media=_MARKDOWN))
+    return sections
+
+
+def _outliers(comparison: Comparison, title: str) -> list[Block]:
+    found = capped(outlier_sentences(comparison), _OUTLIERS)
+    return [Remarks("outliers", title, found)] if found else []
+
+
+def _metrics(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
+    """All rows: as one section with what stands out, and in a pull request each table folded away."""
+    tables = metric_tables(comparison, rows)
+    folded = breakdowns(comparison)
+    blocks: list[Block] = []
+    if _diagnostics(comparison, rows):
+        sentence = _moved_sentence(comparison, rows)
+        blocks.append(Remarks("moved-in-all", "", [sentence], media=_PDF))
+    blocks += _outliers(comparison, "What stands out from its like")
+    for id_, table in tables.items():
+        blocks += [table, *([folded[id_]] if id_ in folded else [])]
+    whole = Section(
+        "metrics",
+        "Metrics",
+        blocks,
+        filter=Filter("latency, worse, moved …", "only what moved or decides"),
+        hint="Select a row for its runs and centiles; select a heading to sort.",
+        media=IN_FULL,
+    )
+    return [
+        whole,
+        *(
+            Section(
+                f"folded-{id_}",
+                f"{table.title}: all {len(table.rows)} rows",
+                [replace(table, title="")],
+                media=_MARKDOWN,
+            )
+            for id_, table in tables.items()
+        ),
+    ]
+
+
+def _charts(comparison: Comparison) -> Section:
+    blocks: list[Block] = [
+        _led(comparison, chart, data)
+        for chart, data in zip(comparison_charts(comparison), comparison.charts, strict=True)
+    ]
+    none: list[Block] = [Remarks("no-chart", "", ["No chart."])]
+    hint = _HOW_TO_USE_CHARTS if blocks else ""
+    return Section("charts", "Charts", blocks or none, hint=hint, media=IN_FULL)
+
+
+def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
+    """A chart that says what was pooled, and where the samples stand: every figure can be followed."""
+    population = comparison.catalogue.metric(data.metric_id).population
+    samples = f"samples: column {data.metric_id} of samples/{population}.parquet in each run"
+    tails = [tail for tail in tail_rows(comparison) if tail.metric_id == data.metric_id]
+    return replace(
+        chart,
+        note=f"{chart.note}; {samples}" if chart.note else samples,
+        half=True,
+        leads=[told_in(tail) for tail in tails] if data.kind is ChartKind.CDF else [],
+    )
+
+
+def _tails(comparison: Comparison) -> list[Section]:
+    if not comparison.tails:
+        return []
+    title = "From the tails to what happened"
+    table = tails_table(comparison, IN_FULL)
+    whole = Details("tails-details", "The most extreme samples of every metric", [table])
+    brief = f"Tails ({len(comparison.tails)})"
+    return [
+        Section("lives", title, [whole, *lives(comparison)], media=_HTML),
+        Section("tails-on-paper", title, [table], media=_PDF),
+        Section("tails-in-brief", brief, [tails_table(comparison, _MARKDOWN)], media=_MARKDOWN),
+    ]
+
+
+def _labels(comparison: Comparison) -> tuple[str, str]:
+    return comparison.baseline.label, comparison.candidate.label
+
+
+def _facts(comparison: Comparison) -> list[Section]:
+    table = side_facts.pairs_table("facts-of-sides", "", _labels(comparison), comparison.facts, ON_PAGES)
+    return [Section("facts", "Manifest", [table], media=ON_PAGES)] if comparison.facts else []
+
+
+def _configuration(comparison: Comparison) -> list[Section]:
+    brief = side_facts.configuration_table(comparison, "configuration-differences", "")
+    runs = validity.runs_of(comparison)
+    listed = validity.brief_runs_table(comparison, _MARKDOWN)
+    sections = [
+        Section("configuration", "Configuration", side_facts.configuration_blocks(comparison), media=IN_FULL),
+        Section("runs-in-brief-section", f"Runs ({len(runs)})", [listed] if runs else [], media=_MARKDOWN),
+    ]
+    title = f"Configuration differences ({len(brief.rows)})"
+    return [*sections, Section("differences", title, [brief] if brief.rows else [], media=_MARKDOWN)]
+
+
+def _subjects(comparison: Comparison) -> list[Section]:
+    labels = _labels(comparison)
+    workload = side_facts.workload(comparison)
+    subjects, machine = side_facts.subjects(comparison), side_facts.machine(comparison)
+    made = (
+        f"Made by chainmark {comparison.tool_version} from a comparison of schema {comparison.schema_version}, date "
+        f"{comparison.date}."
+    )
+    blocks: list[Block] = [
+        side_facts.pairs_table("subjects", "", labels, subjects),
+        *_listed("workload", "Workload, the same on both sides", workload, IN_FULL),
+        *_listed("profile", f"Profile {comparison.profile_name}, resolved", side_facts.profile(comparison), IN_FULL),
+        Remarks("made", "", [made]),
+    ]
+    brief: list[Block] = [
+        side_facts.pairs_table("subjects-in-brief", "", labels, [*subjects, *machine], _MARKDOWN),
+        *_listed("workload-in-brief", "Workload", workload, _MARKDOWN),
+    ]
+    return [
+        Section("manifest", "Subject, workload and profile", blocks, media=IN_FULL),
+        Section("subjects-section", "Subject, machine and workload", brief, media=_MARKDOWN),
+    ]
+
+
+def _listed(id_: str, title: str, facts: Sequence[tuple[str, str]], media: frozenset[Medium]) -> list[Table]:
+    return [side_facts.facts_table(id_, title, facts, media)] if facts else []

@@ -1,0 +1,218 @@
+"""The tables of a comparison's metrics: what decides, all of them, and what stands behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chainmark.core import units
+from chainmark.core.comparison import Comparison
+from chainmark.core.metric import Metric
+from chainmark.report.judged_rows import Row
+from chainmark.report.sheet import (
+    IN_FULL,
+    ON_PAGES,
+    Block,
+    Column,
+    Definition,
+    Definitions,
+    Emphasis,
+    Medium,
+    Phrase,
+    Table,
+    TableCell,
+    TableRow,
+    chart_anchor,
+    phrased,
+    words,
+)
+from chainmark.report.wording import BETTER_WORDS
+
+_ON_PAPER: frozenset[Medium] = frozenset({"pdf"})
+# Of a distribution, what a page is wide enough for.
+_PAPER_CENTILES = ("mean", "sd", "min", "p1", "p10", "p50", "p90", "p95", "p99", "p99.9", "max")
+_SHORT = {units.NOT_ESTIMABLE: "n/e"}
+
+
+def definition_anchor(metric_id: str) -> str:
+    """Where the data dictionary explains a metric."""
+    return f"metric-{metric_id}"
+
+
+def gating_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
+    """What the verdict rests on; each row leads to its place among all metrics."""
+    decisive = [row for row in rows if row.gating]
+    made = [TableRow([phrased(Phrase(row.label_with_unit, target=row.anchor)), *_cells(row)]) for row in decisive]
+    return Table("gating", "Gating metrics", _columns(comparison, decisive), made)
+
+
+def moved_table(comparison: Comparison, rows: Sequence[Row], media: frozenset[Medium]) -> Table:
+    """The diagnostics that moved, with everything that is known of the change."""
+    moved = [row for row in rows if row.moved and not row.gating]
+    made = [TableRow([TableCell(row.label_with_unit), *_cells(row)]) for row in moved]
+    return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
+
+
+def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> dict[str, Table]:
+    """All rows by the catalogue's tables, in its order; tables without a row are left out."""
+    table_of = {metric.id: metric.table for metric in comparison.catalogue.metrics}
+    grouped: dict[str, list[Row]] = {table.id: [] for table in comparison.catalogue.tables}
+    for row in rows:
+        grouped[table_of[row.metric_id]].append(row)
+    titles = {table.id: table.title for table in comparison.catalogue.tables}
+    return {
+        id_: Table(
+            f"table-{id_}",
+            titles[id_],
+            _columns(comparison, found),
+            [_unfolding(comparison, row) for row in found],
+            sortable=True,
+            media=ON_PAGES,
+        )
+        for id_, found in grouped.items()
+        if found
+    }
+
+
+def _columns(comparison: Comparison, rows: Sequence[Row]) -> list[Column]:
+    margins = {row.margin for row in rows if row.margin}
+    shared = next(iter(margins)) if len(margins) == 1 else ""
+    return [
+        *words("metric"),
+        Column(comparison.baseline.label),
+        Column(comparison.candidate.label),
+        Column("change"),
+        Column(f"{units.plain_percent(comparison.confidence)} interval", kind="intervals", below=True),
+        Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
+        Column("margin", kind="words", media=ON_PAGES),
+        Column("outcome", kind="badge"),
+    ]
+
+
+def _cells(row: Row) -> list[TableCell]:
+    """Both values are facts; a change that means nothing is quiet, and so is its interval."""
+    change: Emphasis = "quiet" if row.emphasis == "quiet" else "plain"
+    interval = TableCell(f"{row.low} … {row.high}", row.change_unit, change) if row.low else TableCell(row.interval)
+    return [
+        TableCell(row.baseline),
+        TableCell(row.candidate),
+        TableCell(row.change, row.change_unit, change),
+        interval,
+        TableCell(bar=row.bar, emphasis=row.emphasis),
+        TableCell(row.margin, emphasis="quiet"),
+        TableCell(row.outcome, emphasis=row.emphasis),
+    ]
+
+
+def _unfolding(comparison: Comparison, row: Row) -> TableRow:
+    marks = [row.metric_id, row.outcome, *(["moved"] if row.moved else []), *(["gating"] if row.gating else [])]
+    return TableRow(
+        [TableCell(row.label_with_unit), *_cells(row)],
+        anchor=row.anchor,
+        links=(Phrase("chart", chart_anchor(row.chart_ids[0])),) if row.chart_ids else (),
+        tag="gating" if row.gating else "",
+        more=_behind(comparison, row),
+        found_by=" ".join(marks),
+        kept=row.gating or row.moved,
+    )
+
+
+def _behind(comparison: Comparison, row: Row) -> list[Block]:
+    """The runs' own values, the judgement's figures and the pooled samples."""
+    labels = (comparison.baseline.label, comparison.candidate.label)
+    unit = f", {row.unit}" if row.unit else ""
+    sides = list(zip(labels, (row.per_run_baseline, row.per_run_candidate), strict=True))
+    width = max((len(values) for _, values in sides), default=0)
+    runs = [
+        TableRow([TableCell(label), *map(TableCell, values), *[TableCell()] * (width - len(values))])
+        for label, values in sides
+    ]
+    facts = [TableRow([TableCell(name), TableCell(value)]) for name, value in row.facts]
+    facts.append(TableRow([TableCell("definition"), _links([(row.metric_id, definition_anchor(row.metric_id))])]))
+    if row.chart_ids:
+        charts = _links([(id_, chart_anchor(id_)) for id_ in row.chart_ids])
+        facts.append(TableRow([TableCell("charts"), charts]))
+    blocks: list[Block] = [
+        Table(f"{row.anchor}-runs", f"Run by run{unit}", [*words(""), *[Column()] * width], runs),
+        Table(f"{row.anchor}-facts", "How it was judged", words("", ""), facts),
+    ]
+    if row.centiles:
+        pooled = [TableRow([TableCell(one.name), TableCell(one.baseline), TableCell(one.candidate)])
+                  for one in row.centiles]  # fmt: skip
+        columns = [*words(""), *map(Column, labels)]
+        blocks.append(Table(f"{row.anchor}-centiles", f"All samples pooled{unit}", columns, pooled))
+    return blocks
+
+
+def _links(places: Sequence[tuple[str, str]]) -> TableCell:
+    parts = [[Phrase(", "), Phrase(text, target)] for text, target in places]
+    return phrased(*[phrase for pair in parts for phrase in pair][1:])
+
+
+def run_by_run(comparison: Comparison, rows: Sequence[Row]) -> Table:
+    """What each run measured, on paper, where no row unfolds."""
+    made = [
+        TableRow([
+            TableCell(row.label_with_unit),
+            TableCell(" · ".join(row.per_run_baseline)),
+            TableCell(" · ".join(row.per_run_candidate)),
+        ])
+        for row in rows
+    ]  # fmt: skip
+    columns = words("metric", comparison.baseline.label, comparison.candidate.label)
+    return Table("run-by-run", "", columns, made, media=_ON_PAPER)
+
+
+def how_judged(rows: Sequence[Row]) -> Table:
+    """What stands behind every outcome, on paper."""
+    made = [
+        TableRow([
+            TableCell(f"{row.label} · gating" if row.gating else row.label),
+            TableCell("; ".join(f"{name}: {value}" for name, value in row.facts)),
+        ])
+        for row in rows
+    ]  # fmt: skip
+    return Table("how-judged", "", words("metric", ""), made, media=_ON_PAPER, dense=True)
+
+
+def distributions(comparison: Comparison, rows: Sequence[Row]) -> Table:
+    """The pooled samples of every metric, on paper."""
+    made, told = [], set()
+    for row in rows:
+        if not row.centiles or row.metric_id in told:
+            continue
+        told.add(row.metric_id)
+        found = {one.name: (one.baseline, one.candidate) for one in row.centiles}
+        samples = row.centiles[0]
+        label = f"{row.metric_label}, {row.unit}" if row.unit else row.metric_label
+        for place, side in enumerate((comparison.baseline, comparison.candidate)):
+            name = label if place == 0 else f"n = {samples.baseline}; {samples.candidate}"
+            figures = [found[one][place] if one in found else "" for one in _PAPER_CENTILES]
+            cells = [TableCell(name), TableCell(side.label), *(TableCell(_SHORT.get(one, one)) for one in figures)]
+            made.append(TableRow(cells, second=place == 1))
+    columns = [*words("metric", "side"), *map(Column, _PAPER_CENTILES)]
+    note = "All samples of a side pooled; n/e: not estimable from that many samples."
+    return Table("distributions", "", columns, made, [note], dense=True, media=_ON_PAPER)
+
+
+def dictionary(comparison: Comparison) -> Definitions:
+    """What every metric is."""
+    entries = [_definition(comparison, metric) for metric in comparison.catalogue.ordered()]
+    return Definitions("metrics-defined", "", entries, media=IN_FULL)
+
+
+def _definition(comparison: Comparison, metric: Metric) -> Definition:
+    catalogue = comparison.catalogue
+    floor = units.tidy_quantity(metric.floor, metric.unit) if metric.floor else "none"
+    table = next(table.title for table in catalogue.tables if table.id == metric.table)
+    return Definition(
+        term=f"{metric.label}, {metric.unit}" if metric.unit else metric.label,
+        id=metric.id,
+        text=metric.description,
+        anchor=definition_anchor(metric.id),
+        known_as=f"published as {metric.published_id}" if metric.published_id else "",
+        tag="gating" if metric.gating else "",
+        facts=f"Population: {catalogue.population(metric.population).label}. "
+        f"Judged by: {', '.join(metric.judged_by)}; {BETTER_WORDS[metric.better]}. "
+        f"Margin: {units.plain_percent(metric.margin)}; floor: {floor}. Table: {table}. "
+        f"Source: {', '.join(metric.source) or '—'}.",
+    )

@@ -1,0 +1,187 @@
+"""What the two sides of a comparison are and how they are configured: facts beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chainmark.core import units
+from chainmark.core.comparison import Comparison
+from chainmark.core.manifest import Change
+from chainmark.report.sheet import (
+    IN_FULL,
+    ON_PAGES,
+    Block,
+    Column,
+    Details,
+    Emphasis,
+    Medium,
+    Remarks,
+    Table,
+    TableCell,
+    TableRow,
+    words,
+)
+from chainmark.report.wording import flatten
+
+Facts = Sequence[tuple[str, str, str]]  # label, baseline, candidate
+
+
+def differs(facts: Facts) -> bool:
+    """Whether the sides differ in any of them."""
+    return any(left != right for _, left, right in facts)
+
+
+def machine(comparison: Comparison) -> Facts:
+    """What the runs ran on."""
+    left, right = comparison.baseline.host, comparison.candidate.host
+    return [
+        _fact("CPU", left.cpu_model, right.cpu_model),
+        _fact("cores", str(left.cores), str(right.cores)),
+        _fact("memory", units.byte_size(left.memory_bytes), units.byte_size(right.memory_bytes)),
+        _fact("operating system", left.operating_system, right.operating_system),
+        _fact("kernel", left.kernel, right.kernel),
+    ]
+
+
+def subjects(comparison: Comparison) -> Facts:
+    """What was judged."""
+    left, right = comparison.baseline.subject, comparison.candidate.subject
+    return [
+        _fact("subject", left.name, right.name),
+        _fact("version", left.version, right.version),
+        _fact("revision", left.revision, right.revision),
+        _fact("build", left.build, right.build),
+        _fact("binary, SHA-256", left.binary_sha256, right.binary_sha256),
+    ]
+
+
+def _fact(label: str, left: str | None, right: str | None) -> tuple[str, str, str]:
+    return label, left or units.UNSET, right or units.UNSET
+
+
+def workload_differences(comparison: Comparison) -> Facts:
+    """Where the sides had different work."""
+    return [(key, _at(values, 0), _at(values, 1)) for key, values in sorted(comparison.workload_differences.items())]
+
+
+def _at(values: Sequence[object], place: int) -> str:
+    return units.scalar(values[place] if place < len(values) else None)
+
+
+def pairs_table(
+    id_: str, title: str, labels: tuple[str, str], facts: Facts, media: frozenset[Medium] = IN_FULL
+) -> Table:
+    """Facts of both sides; those that differ stand out."""
+    rows = [
+        TableRow([TableCell(label), *(TableCell(text, emphasis=_look(left, right)) for text in (left, right))])
+        for label, left, right in facts
+    ]
+    return Table(id_, title, words("", *labels), rows, media=media)
+
+
+def facts_table(id_: str, title: str, facts: Sequence[tuple[str, str]], media: frozenset[Medium] = IN_FULL) -> Table:
+    """Keys and values below each other."""
+    rows = [TableRow([TableCell(key), TableCell(value)]) for key, value in facts]
+    return Table(id_, title, [Column(kind="code"), Column(kind="code")], rows, media=media)
+
+
+def workload(comparison: Comparison) -> list[tuple[str, str]]:
+    """The workload of both sides."""
+    return [(key, units.scalar(value)) for key, value in sorted(comparison.workload.items())]
+
+
+def profile(comparison: Comparison) -> list[tuple[str, str]]:
+    """The profile, resolved."""
+    return flatten(comparison.profile)
+
+
+def configuration_blocks(comparison: Comparison) -> list[Block]:
+    """Where the sides' configurations differ, and what each changed from its version's defaults."""
+    blocks: list[Block] = []
+    for id_, title, none, defaults in (
+        ("default-differences", "Between the versions' own defaults", "No difference.", True),
+        ("made-differences", "Made by the profile or on the command line", "No difference between the sides.", False),
+    ):
+        table = configuration_table(comparison, id_, title, defaults=defaults)
+        blocks.append(table if table.rows else Remarks(id_, title, [none], media=IN_FULL))
+    changed = _changed(comparison)
+    if changed.rows:
+        summary = f"What differs from each version's defaults ({len(changed.rows)})"
+        blocks.append(Details("changed-details", summary, [changed], media=IN_FULL))
+    per_node = _changed_per_node(comparison)
+    if per_node.rows:
+        summary = f"What differs from node to node ({len(per_node.rows)})"
+        blocks.append(Details("changed-per-node-details", summary, [per_node], media=IN_FULL))
+    return blocks
+
+
+def configuration_table(comparison: Comparison, id_: str, title: str, *, defaults: bool | None = None) -> Table:
+    """Keys whose effective values differ.
+
+    Args:
+        comparison: of which sides.
+        id_: the table's.
+        title: above it.
+        defaults: True: where the versions' own defaults differ; False: where a profile or the command line made the
+            difference; None: all.
+    """
+    found = [item for item in comparison.configuration_differences if defaults in (None, item.is_default_change)]
+    # Those that a profile made come last.
+    found.sort(key=lambda item: not item.is_default_change)
+    rows = [
+        TableRow(
+            [
+                TableCell(item.key),
+                TableCell(item.file),
+                TableCell(_configured(item.baseline, absent=item.only_in == "candidate")),
+                TableCell(_configured(item.candidate, absent=item.only_in == "baseline")),
+            ]
+        )
+        for item in found
+    ]
+    return Table(id_, title, _keys(comparison.baseline.label, comparison.candidate.label), rows, media=ON_PAGES)
+
+
+def _keys(*values: str) -> list[Column]:
+    return [Column("key", kind="code"), *words("file"), *(Column(value, kind="code") for value in values)]
+
+
+def _configured(value: object, *, absent: bool) -> str:
+    return "absent" if absent else units.scalar(value)
+
+
+def _changed(comparison: Comparison) -> Table:
+    rows = [
+        row
+        for side, files in sorted(comparison.changed_from_default.items())
+        for row in _changes([_label(comparison, side)], files)
+    ]
+    columns = [Column("key", kind="code"), *words("side", "file"), Column("default", kind="code")]
+    return Table("changed", "", [*columns, Column("used", kind="code")], rows)
+
+
+def _changed_per_node(comparison: Comparison) -> Table:
+    rows = [
+        row
+        for side, nodes in sorted(comparison.changed_per_node.items())
+        for node, files in sorted(nodes.items())
+        for row in _changes([_label(comparison, side), node], files)
+    ]
+    columns = [Column("key", kind="code"), *words("side", "node", "file"), Column("default", kind="code")]
+    return Table("changed-per-node", "", [*columns, Column("used", kind="code")], rows)
+
+
+def _changes(where: Sequence[str], files: Mapping[str, Mapping[str, Change]]) -> list[TableRow]:
+    return [
+        TableRow(list(map(TableCell, [key, *where, file, units.scalar(change.default), units.scalar(change.used)])))
+        for file, changes in sorted(files.items())
+        for key, change in sorted(changes.items())
+    ]
+
+
+def _label(comparison: Comparison, side: str) -> str:
+    return {"baseline": comparison.baseline.label, "candidate": comparison.candidate.label}.get(side, side)
+
+
+def _look(left: str, right: str) -> Emphasis:
+    return "caution" if left != right else "plain"

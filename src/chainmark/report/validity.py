@@ -1,0 +1,336 @@
+"""Whether the result of a comparison may be trusted: its gates, runs, accounts and conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainmark.core import units
+from chainmark.core.comparison import Comparison, RunEntry, Side
+from chainmark.core.manifest import Gate, GateStatus, Incident
+from chainmark.report.sheet import (
+    IN_FULL,
+    Block,
+    Column,
+    Details,
+    Emphasis,
+    Medium,
+    Phrase,
+    Remark,
+    Table,
+    TableCell,
+    TableRow,
+    phrased,
+    words,
+)
+from chainmark.report.side_facts import differs, machine, pairs_table, workload_differences
+from chainmark.report.wording import GATE_MARKS
+
+_WORST_FIRST = (GateStatus.FAIL, GateStatus.WARN, GateStatus.PASS)
+_LOOKS: dict[GateStatus, Emphasis] = {
+    GateStatus.FAIL: "worse",
+    GateStatus.WARN: "caution",
+    GateStatus.PASS: "plain",
+}
+_ACCOUNTS = "The books: what became of everything offered and read"
+
+
+@dataclass(frozen=True)
+class RunGate:
+    """One gate over all runs, with what it found in those of each side."""
+
+    label: str
+    limit: str
+    baseline: list[Gate]
+    candidate: list[Gate]
+
+    @property
+    def every(self) -> list[Gate]:
+        """What it found in all of them."""
+        return [*self.baseline, *self.candidate]
+
+    @property
+    def status(self) -> GateStatus:
+        """The worst of what it found."""
+        found = [gate.status for gate in self.every]
+        return next((status for status in _WORST_FIRST if status in found), GateStatus.PASS)
+
+    @property
+    def details(self) -> list[str]:
+        """What is told of it, each once."""
+        return list(dict.fromkeys(gate.detail for gate in self.every if gate.detail))
+
+
+def run_gates(comparison: Comparison) -> list[RunGate]:
+    """Every gate of the runs, once; failed ones first."""
+    found: dict[tuple[str, str], RunGate] = {}
+    for side in (comparison.baseline, comparison.candidate):
+        for gate in (gate for run in side.runs for gate in run.gates):
+            entry = found.setdefault((gate.id, gate.limit), RunGate(gate.label, gate.limit, [], []))
+            (entry.baseline if side is comparison.baseline else entry.candidate).append(gate)
+    return sorted(found.values(), key=lambda entry: _WORST_FIRST.index(entry.status))
+
+
+def runs_of(comparison: Comparison) -> list[tuple[Side, RunEntry]]:
+    """All runs of both sides."""
+    return [(side, run) for side in (comparison.baseline, comparison.candidate) for run in side.runs]
+
+
+def summary(comparison: Comparison) -> list[str]:
+    """Whether the result may be trusted, in a few sentences; what is wrong comes first."""
+    runs = [run for _, run in runs_of(comparison)]
+    gates = [gate for run in runs for gate in run.gates] + comparison.gates
+    failed = sum(gate.status is GateStatus.FAIL for gate in gates)
+    warned = sum(gate.status is GateStatus.WARN for gate in gates)
+    excluded = sum(run.excluded_because is not None for run in runs)
+    lines = []
+    if failed or warned:
+        found = " and ".join(f"{many} {what}" for many, what in ((failed, "failed"), (warned, "warned")) if many)
+        lines.append(f"Of {units.plural(len(gates), 'gate')} checked, {found}.")
+    elif gates:
+        lines.append(f"All {len(gates)} gates were met, by every run and by the pair.")
+    else:
+        lines.append("No gate was checked.")
+    if excluded:
+        lines.append(f"{excluded} of {units.plural(len(runs), 'run')} excluded, by a gate; the reasons are below.")
+    elif runs:
+        lines.append(f"None of {units.plural(len(runs), 'run')} was excluded.")
+    lines += _incident_lines([incident for run in runs for incident in run.incidents])
+    lines += _difference_lines(comparison)
+    return lines
+
+
+def _incident_lines(incidents: Sequence[Incident]) -> list[str]:
+    """What happened, and, apart from that, what was made to happen."""
+    planned = sum(incident.planned for incident in incidents)
+    surprises = len(incidents) - planned
+    lines = [f"{units.plural(surprises, 'incident')} during the runs." if surprises else "No incident was recorded."]
+    if planned:
+        lines.append(f"{units.plural(planned, 'planned event')}, as the profile asks; the runs' manifests list them.")
+    return lines
+
+
+def _difference_lines(comparison: Comparison) -> list[str]:
+    lines = []
+    if comparison.workload_differences:
+        lines.append(f"The workload differs in {units.plural(len(comparison.workload_differences), 'place')}.")
+    for item in comparison.condition_differences:
+        lines.append(f"{item.label} differs: {item.baseline} against {item.candidate}.")
+    if differs(machine(comparison)):
+        lines.append("The machines differ.")
+    count = len(comparison.configuration_differences)
+    if count:
+        lines.append(f"The effective configurations differ in {units.plural(count, 'place')}.")
+    return lines
+
+
+def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
+    """What a reader must know before believing the result: what failed, what was left out, what differs.
+
+    Args:
+        comparison: whose runs and conditions.
+        warnings: with those of the runs that are no gate and no incident.
+    """
+    pair = [RunGate(gate.label, gate.limit, [gate], []) for gate in comparison.gates]
+    gates = [gate for gate in [*pair, *run_gates(comparison)] if gate.status is not GateStatus.PASS]
+    gates.sort(key=lambda gate: _WORST_FIRST.index(gate.status))
+    items = [
+        Remark(_missed(gate, comparison, of_the_pair=gate in pair), GATE_MARKS[gate.status], _LOOKS[gate.status])
+        for gate in gates
+    ]
+    for _, run in runs_of(comparison):
+        if run.excluded_because:
+            items.append(Remark(f"run {run.run_id} is excluded: {run.excluded_because}", "✗", "worse"))
+        told = [*incidents(run), *(run.warnings if warnings else [])]
+        items += [Remark(f"{run.run_id}: {text}", "!", "caution") for text in told]
+    for item in comparison.condition_differences:
+        text = f"{item.label}: {item.baseline} against {item.candidate}. {item.explanation}"
+        items.append(Remark(text, "!", "caution"))
+    for label, left, right in workload_differences(comparison):
+        items.append(Remark(f"workload {label}: {left} against {right}", "✗", "worse"))
+    return items
+
+
+def incidents(run: RunEntry) -> list[str]:
+    """What happened that nobody asked for."""
+    return [f"{units.utc_of_nanoseconds(item.time_ns)}: {item.what}" for item in run.incidents if not item.planned]
+
+
+def _missed(gate: RunGate, comparison: Comparison, *, of_the_pair: bool) -> str:
+    """A gate that was not plainly met: what was required, and the runs in which it was not."""
+    sides = ((comparison.baseline.label, gate.baseline), (comparison.candidate.label, gate.candidate))
+    if of_the_pair:
+        found = gate.baseline[0].measured
+    else:
+        found = "; ".join(_not_met(name, gates) for name, gates in sides if any(map(_is_missed, gates)))
+    detail = f" ({'; '.join(gate.details)})" if gate.details else ""
+    return f"{gate.label}: {found}; required: {gate.limit}{detail}"
+
+
+def _is_missed(gate: Gate) -> bool:
+    return gate.status is not GateStatus.PASS
+
+
+def _not_met(name: str, gates: Sequence[Gate]) -> str:
+    missed = [gate.measured for gate in gates if _is_missed(gate)]
+    return f"{', '.join(dict.fromkeys(missed))} in {len(missed)} of {units.plural(len(gates), 'run')} of {name}"
+
+
+def validity_blocks(comparison: Comparison) -> list[Block]:
+    """The gates, the runs, their accounts and what held on both sides."""
+    labels = (comparison.baseline.label, comparison.candidate.label)
+    explained = [TableCell(item.explanation) for item in comparison.condition_differences]
+    conditions = [(item.label, item.baseline, item.candidate) for item in comparison.condition_differences]
+    blocks: list[Block] = []
+    if conditions:
+        table = pairs_table("conditions", "Conditions that differ", labels, conditions)
+        rows = [
+            TableRow([*row.cells, cell]) for row, cell in zip(table.rows, explained, strict=True)
+        ]  # fmt: skip
+        blocks.append(
+            Table(table.id, table.title, [*table.columns, *words("what that does")], rows, media=IN_FULL)
+        )  # fmt: skip
+    if comparison.workload_differences:
+        found = workload_differences(comparison)
+        blocks.append(pairs_table("workload-differences", "Workload differences", labels, found))
+    gates = _gates_table(comparison)
+    blocks += [gates] if gates.rows else []
+    blocks += [_runs_table(comparison), *_accounts(comparison)] if runs_of(comparison) else []
+    blocks.append(pairs_table("machine", "Machine", labels, machine(comparison)))
+    if held := _all_conditions(comparison):
+        table = pairs_table("all-conditions", "", labels, held)
+        blocks.append(Details("all-conditions-details", "All conditions", [table], media=IN_FULL))
+    return blocks
+
+
+def _all_conditions(comparison: Comparison) -> list[tuple[str, str, str]]:
+    labels = {condition.id: condition.label for condition in comparison.catalogue.conditions}
+    left, right = comparison.baseline.conditions, comparison.candidate.conditions
+    return [
+        (labels.get(key, key), left.get(key) or units.UNSET, right.get(key) or units.UNSET)
+        for key in sorted({*left, *right})
+    ]
+
+
+def _gates_table(comparison: Comparison) -> Table:
+    rows = [
+        TableRow(
+            [
+                TableCell(f"{GATE_MARKS[gate.status]} {gate.label}"),
+                TableCell(gate.limit),
+                phrased(*_measured([gate]), notes=[*([gate.detail] if gate.detail else []), "of the pair"]),
+                TableCell(),
+            ],
+            emphasis=_LOOKS[gate.status],
+        )
+        for gate in comparison.gates
+    ]
+    rows += [
+        TableRow(
+            [
+                TableCell(f"{GATE_MARKS[gate.status]} {gate.label}", notes=gate.details),
+                TableCell(gate.limit),
+                phrased(*_measured(gate.baseline)),
+                phrased(*_measured(gate.candidate)),
+            ],
+            emphasis=_LOOKS[gate.status],
+        )
+        for gate in run_gates(comparison)
+    ]
+    sides = (f"{side.label}, run by run" for side in (comparison.baseline, comparison.candidate))
+    return Table("gates", "Gates", words("gate", "required", *sides), rows, media=IN_FULL)
+
+
+def _measured(gates: Sequence[Gate]) -> list[Phrase]:
+    """What was found, run by run; runs that measured the same once, with their number."""
+    phrases: list[Phrase] = []
+    for (status, measured), times in Counter((gate.status, gate.measured) for gate in gates).items():
+        if phrases:
+            phrases.append(Phrase(" · "))
+        many = f" ({times} runs)" if times > 1 else ""
+        phrases.append(Phrase(f"{GATE_MARKS[status]} {measured}{many}", emphasis=_LOOKS[status]))
+    return phrases
+
+
+def _runs_table(comparison: Comparison) -> Table:
+    rows = []
+    for side, run in runs_of(comparison):
+        notes = [f"incident, {text}" for text in incidents(run)] + [f"warning: {text}" for text in run.warnings]
+        rows.append(
+            TableRow(
+                [
+                    TableCell(side.label),
+                    TableCell(run.run_id, notes=notes),
+                    TableCell(units.utc(run.started_at)),
+                    TableCell(_place(run)),
+                    TableCell(f"no: {run.excluded_because}" if run.excluded_because else "yes"),
+                ],
+                emphasis="worse" if run.excluded_because else "plain",
+            )
+        )
+    columns = [*words("side"), Column("run", kind="code"), *words("started", "in the experiment", "included")]
+    return Table("runs", "Runs", columns, rows, media=IN_FULL)
+
+
+def brief_runs_table(comparison: Comparison, media: frozenset[Medium]) -> Table:
+    """The runs with how many gates each met, and which it did not."""
+    rows = [
+        TableRow(
+            [
+                TableCell(run.run_id),
+                TableCell(side.label),
+                TableCell(units.utc(run.started_at)),
+                TableCell(_met(run)),
+                TableCell("no" if run.excluded_because else "yes"),
+            ]
+        )
+        for side, run in runs_of(comparison)
+    ]
+    columns = [Column("run", kind="code"), *words("side", "started", "gates", "included")]
+    return Table("runs-in-brief", "", columns, rows, media=media)
+
+
+def _met(run: RunEntry) -> str:
+    met = sum(gate.status is GateStatus.PASS for gate in run.gates)
+    others = [
+        f"{GATE_MARKS[gate.status]} {gate.label}: {gate.measured} ({gate.limit})"
+        for gate in run.gates
+        if gate.status is not GateStatus.PASS
+    ]
+    return "; ".join([f"{met} of {len(run.gates)} met", *others])
+
+
+def _place(run: RunEntry) -> str:
+    parts = []
+    if run.repetition is not None:
+        parts.append(f"repetition {run.repetition}")
+    if run.position is not None:
+        parts.append(f"position {run.position}")
+    return ", ".join(parts)
+
+
+def _accounts(comparison: Comparison) -> list[Block]:
+    """Every class of every account with its count in each run; accounts and classes in the order of the runs'."""
+    runs = [run for _, run in runs_of(comparison)]
+    classes: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for account, counts in run.counts.items():
+            classes.setdefault(account, {}).update(dict.fromkeys(counts))
+    rows = [
+        TableRow([TableCell(name), TableCell(account), *(_count(run, account, name) for run in runs)])
+        for account, names in classes.items()
+        for name in names
+    ]
+    heads = [
+        f"{side.label} #{run.repetition if run.repetition is not None else place + 1}"
+        for side in (comparison.baseline, comparison.candidate)
+        for place, run in enumerate(side.runs)
+    ]
+    table = Table("books", "", [*words("class", "account"), *map(Column, heads)], rows)
+    return [Details("books-details", _ACCOUNTS, [table], media=IN_FULL)] if rows else []
+
+
+def _count(run: RunEntry, account: str, name: str) -> TableCell:
+    found = run.counts.get(account, {}).get(name)
+    return TableCell(units.UNSET if found is None else units.count(found))

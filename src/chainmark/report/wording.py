@@ -1,0 +1,36 @@
+"""The words that several documents share: of verdicts, gates and directions, and how a sentence is set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from chainmark.core import units
+from chainmark.core.manifest import GateStatus
+from chainmark.core.metric import Better
+
+VERDICT_WORDS = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "invalid": "INVALID"}
+BETTER_WORDS = {
+    Better.LOWER: "lower is better",
+    Better.HIGHER: "higher is better",
+    Better.NEITHER: "neither direction is better",
+}
+GATE_MARKS = {GateStatus.PASS: "✓", GateStatus.WARN: "!", GateStatus.FAIL: "✗"}
+NOT_COMPARED = "not compared"
+NOT_JUDGED = "not judged"
+
+
+def prose(text: str) -> str:
+    """A sentence with true minus signs before its figures, as the tables have them."""
+    return re.sub(r"(?<![\w.\-])-(?=\d)", units.MINUS, text)
+
+
+def flatten(tree: Mapping[str, object], prefix: str = "") -> list[tuple[str, str]]:
+    """A nested mapping as dotted keys and printed values, sorted by key."""
+    flat: list[tuple[str, str]] = []
+    for key, value in sorted(tree.items()):
+        if isinstance(value, Mapping) and value:
+            flat += flatten(value, f"{prefix}{key}.")
+        else:
+            flat.append((f"{prefix}{key}", units.scalar(value)))
+    return flat
