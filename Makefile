@@ -85,19 +85,22 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 check-truth: setup ## imports of 52 generated hosts against what truly happened, fault by fault (some minutes)
 	$(BIN)/python benches/truth/run.py
 
-# What `make mutants` breaks: of Python what [tool.mutmut] of pyproject.toml names, of Rust the schedules and the books of
-# a load; or the files that ONLY names. Results stay in mutants/ and mutants.out/: stopped and started again it goes on
-# where it was, and what ONLY names is tried anew. Its tool for Rust is built on first use, from crates.io, into the cache.
+# What `make mutants` breaks: of Python what [tool.mutmut] of pyproject.toml names, of Rust the schedules and the books
+# of a load; or the files that ONLY names. Results stay in mutants/ and mutants.out/: stopped and started again it goes
+# on where it was, and what ONLY names is tried anew. Its tool for Rust is built from crates.io into the cache, once.
 ONLY ?=
-LOAD_RS := $(addprefix crates/chainmark-load/src/,schedule.rs record.rs $(addprefix http/,judge.rs pace.rs series.rs tally.rs))
+LOAD_RS := $(addprefix crates/chainmark-load/src/,schedule.rs record.rs \
+	http/judge.rs http/pace.rs http/series.rs http/tally.rs)
 MUTATED_PY := $(if $(ONLY),$(filter %.py,$(ONLY)),all)
 MUTATED_RS := $(if $(ONLY),$(filter %.rs,$(ONLY)),$(LOAD_RS))
 CARGO_MUTANTS := $(CACHE)/cargo/bin/cargo-mutants
 
-mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no unit test notices (hours; ONLY='FILE …')
-	$(if $(MUTATED_PY),$(BIN)/mutmut run $(foreach file,$(filter-out all,$(MUTATED_PY)),'$(subst /,.,$(file:src/%.py=%)).*'))
+mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no unit test sees (hours; ONLY='FILE …')
+	$(if $(MUTATED_PY),$(BIN)/mutmut run \
+		$(foreach file,$(filter-out all,$(MUTATED_PY)),'$(subst /,.,$(file:src/%.py=%)).*'))
 	$(if $(MUTATED_PY),$(BIN)/mutmut results)
-	$(if $(MUTATED_RS),$(CARGO_MUTANTS) mutants --iterate --package chainmark-load $(addprefix --file ,$(MUTATED_RS)) || [ $$? -eq 2 ])
+	$(if $(MUTATED_RS),$(CARGO_MUTANTS) mutants --iterate --package chainmark-load \
+		$(addprefix --file ,$(MUTATED_RS)) || [ $$? -eq 2 ])
 
 $(CARGO_MUTANTS):
 	cargo install --quiet --locked --root $(CACHE)/cargo --version '^27.1' cargo-mutants

@@ -310,4 +310,36 @@ def test_when_the_generator_is_to_blame(
     found = limit(step(told, Sla(p95_s=p95_s), level=RATE), Condition.GENERATOR)
     met = measured <= allowed
     assert (found.met, found.outcome) == (met, Outcome.PASS if met else Outcome.FAIL)
-    assert (found.measured, found.limit) == (pytest.approx(measured), pytest.approx(allowed))
+    assert found.measured == pytest.approx(measured)
+    assert found.limit == pytest.approx(allowed)
+
+
+def test_what_was_never_begun_is_slower_than_any_limit() -> None:
+    """An overloaded generator that leaves requests out would else show the quick ones alone."""
+    judged = step(finished([0.1] * 950, unsent=50))
+    p99 = limit(judged, Condition.P99)
+    assert (p99.count, p99.n, p99.met, p99.outcome) == (50, 1000, False, Outcome.FAIL)
+    assert (p99.measured, p99.note) == (None, "50 of 1000 requests were never answered rightly")
+    mixed_up = limit(step(finished([0.1] * 900, failed=70, unsent=30)), Condition.P99)
+    assert mixed_up.note == "100 of 1000 requests were never answered rightly"
+
+
+def test_nothing_due_at_a_rate_says_nothing() -> None:
+    judged = step(finished([]), level=RATE)
+    achieved, errors = limit(judged, Condition.ACHIEVED), limit(judged, Condition.ERRORS)
+    assert (achieved.measured, achieved.outcome, achieved.met) == (None, Outcome.INCONCLUSIVE, False)
+    assert achieved.note == "nothing was due"
+    assert (errors.measured, errors.outcome, errors.met, errors.note) == (None, Outcome.PASS, True, "nothing was sent")
+    assert limit(step(finished([0.1])), Condition.ERRORS).note == ""
+    assert judged.outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("slow", "reason"), [(10, Condition.ERRORS), (11, Condition.P99)])
+def test_errors_are_the_reason_while_at_most_one_in_a_hundred_is_slow_as_well(slow: int, reason: Condition) -> None:
+    assert step(finished(mixed(950 - slow, slow), failed=50)).reason is reason
+
+
+def test_what_the_machine_refused_is_a_failure_of_the_generator_whatever_its_share() -> None:
+    found = limit(step(without_room(ok=9990, no_room=10)), Condition.GENERATOR)
+    assert (found.outcome, found.met, found.limit) == (Outcome.FAIL, False, 0.0)
+    assert found.note.endswith("too many open files; raise `ulimit -n`")

@@ -219,7 +219,7 @@ def test_sides_that_average_by_other_rules_cannot_be_compared(changes: dict[str,
 
 def test_runs_that_are_not_judged_have_no_say_in_hardware_and_rules() -> None:
     other = [PLAIN[0].model_copy(update={"weighting": Weighting.SAMPLES})]
-    odd = {"host": HOST.model_copy(update={"cores": 16}), "populations": other, "valid": False}
+    odd: dict[str, Any] = {"host": HOST.model_copy(update={"cores": 16}), "populations": other, "valid": False}
     found = gates(
         side("baseline", stub("a1"), stub("a2", **odd)),
         side("candidate", stub("b1"), stub("b2", **odd)),

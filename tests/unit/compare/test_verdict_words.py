@@ -10,9 +10,10 @@ from chainmark.compare.judge import Judged
 from chainmark.compare.sides import SelectedRuns
 from chainmark.compare.verdict import Finding, adjust, find, is_failure
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue, Verdict
+from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.metric import Better, Metric, Population, Table
+from chainmark.core.verdict import Verdict
 
 from tests.unit.compare.metric_cases import metric, stub_run
 
@@ -106,7 +107,7 @@ def test_power_is_told_of_what_could_be_judged() -> None:
 
 
 def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
-    wide = {"margin_high": 0.25, "margin_low": -0.25}
+    wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
     result = found([item("a", EQUAL), item("b", EQUAL, **wide), item("c", EQUAL)])
     assert "within their margins (10 % for 2 of 3) of A or better" in result.sentence
     assert result.reasons[1:] == ["margins of their own (from the catalogue's margin or floor): metric b 25 %"]
@@ -333,7 +334,7 @@ def test_a_warning_does_not_make_it_invalid_and_mixed_builds_are_told() -> None:
 
 def _moved(base: float | None, other: float | None, *, floor: float = 0.0, p: float = 0.001) -> bool:
     entry: Metric = metric(id="a_s", label="metric a", better=Better.NEITHER, floor=floor)
-    sides = {
+    sides: dict[str, Any] = {
         "baseline": SideValue(value=base, per_run=[base], samples=1),
         "candidate": SideValue(value=other, per_run=[other], samples=1),
     }

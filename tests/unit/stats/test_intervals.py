@@ -71,11 +71,13 @@ def test_welch_ratio_by_hand() -> None:
     """
     found = welch_ratio([1.0, 3.0], [6.0 - math.sqrt(12.0), 6.0, 6.0, 6.0 + math.sqrt(12.0)])
     freedom = 2.75**2 / (2.25**2 + 0.5**2 / 3.0)
-    assert (found.working, found.change) == (Working.RATIO, pytest.approx(2.0))
+    assert found.working is Working.RATIO
+    assert found.change == pytest.approx(2.0)
     assert found.standard_error == pytest.approx(math.sqrt(2.75))
     assert found.degrees_of_freedom == pytest.approx(freedom)
     half = stats.t.ppf(0.95, freedom) * math.sqrt(2.75)
-    assert (found.low, found.high) == (-1.0, pytest.approx(2.0 + half))
+    assert found.low == -1.0
+    assert found.high == pytest.approx(2.0 + half)
     assert found.p_above(0.1) == pytest.approx(stats.t.sf(1.9 / math.sqrt(2.75), freedom))
     assert found.p_different == pytest.approx(2.0 * stats.t.sf(2.0 / math.sqrt(2.75), freedom))
 
@@ -179,7 +181,8 @@ def test_differences_of_poisson_rates_and_shares_by_hand() -> None:
     (la, ua), (lb, ub) = poisson_limits(6, 1000, z), poisson_limits(14, 800, z)
     found = poisson_difference(6, 1000, 14, 800)
     change = 14 / 800 - 6 / 1000
-    assert (found.working, found.change) == (Working.DIFFERENCE, pytest.approx(change))
+    assert found.working is Working.DIFFERENCE
+    assert found.change == pytest.approx(change)
     assert found.low == pytest.approx(change - math.hypot(14 / 800 - lb, ua - 6 / 1000))
     assert found.high == pytest.approx(change + math.hypot(ub - 14 / 800, 6 / 1000 - la))
     assert found.p_different == poisson_p_different(6, 1000, 14, 800)

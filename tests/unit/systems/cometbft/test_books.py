@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from chainmark.core.progress import Silent
 from chainmark.network.sampling import SCRAPE_MARK
-from chainmark.systems.cometbft.ingest import ANSWERS, Books, Events, balance, collect, read_page, read_scrapes
+from chainmark.systems.cometbft.answers import ANSWERS
+from chainmark.systems.cometbft.ingest import Books, Events, balance, collect, read_page, read_scrapes
 from chainmark.systems.cometbft.rpc import METAS_PER_CALL, RpcClient
 
 from tests.unit.systems.cometbft.chains import (
@@ -42,7 +43,7 @@ COMMITS = {7: (0, 0), 8: (2, 1), 9: (0, 3)}
 LOAD = records([(MINE[0], ACCEPTED), (MINE[1], ACCEPTED), (MINE[2], TIMEOUT), (MINE[3], TIMEOUT), (None, UNSENT)])
 
 
-def read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **changes: object) -> Events:
+def read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **changes: Any) -> Events:
     monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
     return collect(measurement(load, **{"last": 10, **changes}), OURS, Silent())
 

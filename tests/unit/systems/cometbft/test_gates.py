@@ -112,7 +112,7 @@ def _gates(
     limits: dict[str, Any] | None = None,
     perturbation: list[dict[str, Any]] | None = None,
     load: dict[str, object] | None = None,
-    **changes: object,
+    **changes: Any,
 ) -> dict[str, Gate]:
     """The gates, by id, of a run in which all is well but what is said.
 
@@ -268,8 +268,8 @@ def test_further_gates_come_where_a_profile_asks_for_them() -> None:
 def test_what_was_done_beside_the_load_must_have_ended_well(
     field: str, many: str, gate: str, all_well: str, problems: list[str]
 ) -> None:
-    companion = SimpleNamespace(problems=lambda: problems, **{many: [1, 2]})
-    gates = _gates(**{field: companion})
+    companion: dict[str, Any] = {field: SimpleNamespace(problems=lambda: problems, **{many: [1, 2]})}
+    gates = _gates(**companion)
     assert list(gates) == [*ALWAYS, gate]
     assert _failed(gates) == ({gate: "; ".join(problems)} if problems else {})
     assert gates[gate].measured == ("; ".join(problems) or all_well)
