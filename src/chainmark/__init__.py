@@ -31,15 +31,8 @@ if TYPE_CHECKING:
     from chainmark.core.saturation import SaturationReport
     from chainmark.core.side_by_side import SideBySide
     from chainmark.core.verdict import Verdict
-    from chainmark.report import (
-        render_html,
-        render_junit,
-        render_markdown,
-        render_page,
-        render_pdf,
-        render_terminal,
-        worded,
-    )
+    from chainmark.report.layouts import document_of
+    from chainmark.report.published_text import worded
     from chainmark.stats.summarise import summarise
     from chainmark.store.paths import data_directory
     from chainmark.store.runs import SealedRun, Store
@@ -66,13 +59,8 @@ __all__ = [
     "compare_runs",
     "compare_side_by_side",
     "data_directory",
+    "document_of",
     "qa_report",
-    "render_html",
-    "render_junit",
-    "render_markdown",
-    "render_page",
-    "render_pdf",
-    "render_terminal",
     "saturation_report",
     "summarise",
     "worded",
@@ -93,15 +81,8 @@ _HOMES = {
     "chainmark.core.qa_report": ["QaReport"],
     "chainmark.core.saturation": ["SaturationReport"],
     "chainmark.core.side_by_side": ["SideBySide"],
-    "chainmark.report": [
-        "render_junit",
-        "render_html",
-        "render_markdown",
-        "render_page",
-        "render_pdf",
-        "render_terminal",
-        "worded",
-    ],
+    "chainmark.report.layouts": ["document_of"],
+    "chainmark.report.published_text": ["worded"],
     "chainmark.stats.summarise": ["summarise"],
     "chainmark.store.paths": ["data_directory"],
     "chainmark.store.runs": ["SealedRun", "Store"],

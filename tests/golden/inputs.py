@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from chainmark.compare import compare
 from chainmark.compare.joined import compare_published
 from chainmark.compare.saturation import saturation_report
@@ -20,7 +22,6 @@ from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report.published_text import worded
-from chainmark.report.render import Document
 from chainmark.store.runs import SealedRun
 from chainmark.store.stories import Follower
 
@@ -147,7 +148,7 @@ def qa_equal() -> QaReport:
     return qa_runs.report()
 
 
-DOCUMENTS: dict[str, Callable[[], Document]] = {
+DOCUMENTS: dict[str, Callable[[], BaseModel]] = {
     **{f"sample-{verdict.value}": partial(sample, verdict) for verdict in SENTENCES},
     "compare": comparison,
     "compare-drawn": drawn,

@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import re
 from typing import Any
 
-from rich.console import Console
+from pydantic import BaseModel
 
 from chainmark.core.qa_report import QaReport
-from chainmark.report import render_html, render_junit, render_markdown, render_terminal
-from chainmark.report.render import Document, render_page
+from chainmark.report.layouts import document_of
 from chainmark.store.files import json_bytes
 
 WIDTHS = (100, 140)
 _BLOCK_END = re.compile(r"</(?:p|h[1-6]|li|tr|div|section|header|footer|summary|figcaption|dt|dd|caption)>|<br ?/?>")
 
 
-def terminal(document: Document, width: int) -> str:
+def terminal(result: BaseModel, width: int) -> str:
     """What a terminal of that width shows, without colours."""
-    file = io.StringIO()
-    render_terminal(document, Console(file=file, width=width, no_color=True, color_system=None))
-    return file.getvalue()
+    return document_of(result).text(width)
 
 
-def markdown(document: Document) -> str:
+def markdown(result: BaseModel) -> str:
     """The Markdown; a release's page names its figures."""
-    if isinstance(document, QaReport):
-        return render_page(document, "figures")[0]
-    return render_markdown(document)
+    if isinstance(result, QaReport):
+        return document_of(result).markdown_page("figures")[0]
+    return document_of(result).markdown()
 
 
-def junit(document: Document) -> str:
+def junit(result: BaseModel) -> str:
     """The JUnit XML."""
-    return render_junit(document)
+    return document_of(result).junit()
 
 
-def json_file(document: Document) -> str:
+def json_file(result: BaseModel) -> str:
     """What `--json-file` writes, to the digits that every processor gives alike."""
-    return json.dumps(_rounded(json.loads(json_bytes(document))), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_rounded(json.loads(json_bytes(result))), indent=1, ensure_ascii=False) + "\n"
 
 
 def _rounded(content: Any) -> Any:
@@ -51,9 +47,9 @@ def _rounded(content: Any) -> Any:
     return [_rounded(item) for item in content] if isinstance(content, list) else content
 
 
-def html_words(document: Document) -> str:
+def html_words(result: BaseModel) -> str:
     """What a reader of the HTML page finds written: no tags, no scripts, a line for each paragraph or row."""
-    page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", render_html(document), flags=re.DOTALL)
+    page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", document_of(result).html(), flags=re.DOTALL)
     told = re.sub(r"<[^>]+>", " ", _BLOCK_END.sub("\0", re.sub(r"\s+", " ", page)))
     lines = (re.sub(r"\s+", " ", html.unescape(line)).strip() for line in told.split("\0"))
     return "".join(f"{line}\n" for line in lines if line)

@@ -16,7 +16,7 @@ from junitparser import Failure, JUnitXml, Skipped, TestSuite
 from chainmark.core.load_report import LoadReport
 from chainmark.core.load_verdict import rulings
 from chainmark.core.verdict import Verdict
-from chainmark.report.render import render_junit
+from chainmark.report.layouts import document_of
 
 from tests.unit.report.load_samples import bare, endpoint, report, target, with_answer
 
@@ -54,7 +54,7 @@ def _plain(name: str) -> str:
 
 def _checked(made: LoadReport) -> JUnitXml:
     """Read, counted anew by the reader, and compared with the document and with the load test."""
-    document = render_junit(made)
+    document = document_of(made).junit()
     whole = JUnitXml.fromstring(document.encode())
     suites = list(whole)
     assert len(suites) == len(made.targets)
@@ -88,7 +88,7 @@ def test_the_reader_counts_what_the_document_says(shape: str) -> None:
 def test_the_shapes_are_what_they_are_called() -> None:
     """Without it, all of them could be of one kind."""
     counts = {name: (whole.tests, whole.failures, whole.skipped) for name, made in SHAPES.items()
-              for whole in [JUnitXml.fromstring(render_junit(made).encode())]}  # fmt: skip
+              for whole in [JUnitXml.fromstring(document_of(made).junit().encode())]}  # fmt: skip
     assert counts["passed"] == (2, 0, 1)
     assert counts["failed"] == (2, 1, 1)
     assert counts["undecided"] == (2, 0, 2)

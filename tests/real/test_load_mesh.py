@@ -17,7 +17,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.lab.loading import LoadTest, fixed_levels_of, kept_corpus
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import ServiceOrder
-from chainmark.report.render import render_markdown
+from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
 from chainmark.systems.mesh import SYSTEM
 
@@ -113,7 +113,7 @@ def test_the_heaviest_accounts_of_a_live_chain(simd: MeshServer, tmp_path: Path)
     facts = {fact.label: fact.value for fact in target.facts}
     assert facts["Pruning of blocks"].startswith("off (")
     assert facts["Hardware"].startswith("the machine that made the load")
-    assert "balances 1, " in render_markdown(test.report)
+    assert "balances 1, " in document_of(test.report).markdown()
     conditions = test.runs[0].manifest.conditions
     assert (conditions["pruning"], conditions["scenario"]) == ("off", "huge address")
 

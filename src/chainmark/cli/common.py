@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
@@ -22,10 +22,6 @@ from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
-
-if TYPE_CHECKING:
-    # The renderers take seconds to load, and most commands need none.
-    from chainmark.report.render import Document
 
 _LISTED = 3
 
@@ -52,11 +48,11 @@ class Output(BaseModel):
     json_file: Path | None = None
     as_json: bool = False
 
-    def present(self, document: Document) -> None:
+    def present(self, document: BaseModel) -> None:
         """Write a result's reports and print it."""
         self.present_all([document])
 
-    def present_all(self, documents: Sequence[Document], then: Sequence[Document] = ()) -> None:
+    def present_all(self, documents: Sequence[BaseModel], then: Sequence[BaseModel] = ()) -> None:
         """Write several results, each into files of its own, and print them and what follows from them.
 
         For machines several are one list.
@@ -67,7 +63,7 @@ class Output(BaseModel):
         everything = [*documents, *then]
         if not self.as_json:
             for document in everything:
-                chainmark.render_terminal(document, out)
+                chainmark.document_of(document).print(out)
         elif len(everything) == 1:
             print_json(everything[0])
         else:
@@ -81,13 +77,13 @@ class Output(BaseModel):
         paths = {name: numbered(path, number) for name in names if (path := getattr(self, name)) is not None}
         return self.model_copy(update=paths)
 
-    def _write(self, document: Document) -> list[Path]:
+    def _write(self, document: BaseModel) -> list[Path]:
         """Write what was asked for; the paths written."""
         contents: list[tuple[Path | None, Callable[[], bytes]]] = [
-            (self.html, lambda: chainmark.render_html(document).encode()),
-            (self.pdf, lambda: chainmark.render_pdf(document)),
+            (self.html, lambda: chainmark.document_of(document).html().encode()),
+            (self.pdf, lambda: chainmark.document_of(document).pdf()),
             (self.markdown, lambda: self._page(document).encode()),
-            (self.junit, lambda: chainmark.render_junit(document).encode()),
+            (self.junit, lambda: chainmark.document_of(document).junit().encode()),
             (self.json_file, lambda: json_bytes(document)),
         ]
         written = []
@@ -97,12 +93,12 @@ class Output(BaseModel):
                 written.append(path)
         return written
 
-    def _page(self, document: Document) -> str:
+    def _page(self, document: BaseModel) -> str:
         """The Markdown; the figures of a release's page are written beside it."""
         if not isinstance(document, QaReport) or self.markdown is None:
-            return chainmark.render_markdown(document)
+            return chainmark.document_of(document).markdown()
         folder = self.markdown.with_name(f"{self.markdown.stem}-figures")
-        text, figures = chainmark.render_page(document, folder.name)
+        text, figures = chainmark.document_of(document).markdown_page(folder.name)
         for name, svg in figures.items():
             write_bytes(folder / name, svg.encode())
         return text

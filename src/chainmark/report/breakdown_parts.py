@@ -8,8 +8,8 @@ from dataclasses import replace
 from chainmark.core import units
 from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.metric import Metric
+from chainmark.report.blocks import Block, Column, Details, Medium, Table, TableCell, TableRow, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Series, Tip, columns_of
-from chainmark.report.sheet import Block, Column, Details, Medium, Table, TableCell, TableRow, words
 
 _ROW_PX = 14
 _ON_SCREEN: frozenset[Medium] = frozenset({"html"})

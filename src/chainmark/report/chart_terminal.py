@@ -20,6 +20,7 @@ LIMIT = "│"
 _MOST_ROWS = 24  # of marks where an axis has figures: more are a cloud
 _PLOT_ROWS = 12
 _WIDEST = 76
+_NARROWEST = 10
 _WIDEST_NAME = 0.42  # of the terminal
 _INDENT, _GAP = "  ", "  "
 _QUIET = "bright_black"
@@ -177,7 +178,8 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
     across = min(max(cell_len(strip.label) for strip in strips), int(room * _WIDEST_NAME))
     values = units.align_on_point([strip.value for strip in strips])
     spare = room - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
-    width = max(10, min(_WIDEST, spare))
+    beside = spare >= _NARROWEST  # else the values stand below
+    width = max(_NARROWEST, min(_WIDEST, spare if beside else room - len(_INDENT) - across - len(_GAP)))
     lines = []
     for strip, value in zip(strips, values, strict=True):
         label = shorten(strip.label, across)
@@ -193,9 +195,12 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
         for kind, cell in at:
             cells[cell] = kind
         _append(line, cells, chart)
-        line.append(f"{_GAP}{value}")
+        if beside:
+            line.append(f"{_GAP}{value}")
         line.rstrip()
         lines.append(line)
+        if value.strip() and not beside:
+            lines.append(Text(f"{_INDENT}{' ' * across}{_GAP}{value.strip()}"))
     return lines
 
 

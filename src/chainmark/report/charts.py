@@ -305,7 +305,7 @@ def distribution_layers(
     """
     rows = [row for line in lines for row in _points(line, axes)]
     along, across = ("y", "x") if axes.upwards else ("x", "y")
-    place = {along: "value", across: "fraction"}
+    place: dict[str, Any] = {along: "value", across: "fraction"}
     tips = [
         Tip("version", "label"),
         Tip("fraction", "fraction", ".4g"),
@@ -316,11 +316,20 @@ def distribution_layers(
         ends: dict[str, Any] = {along: "low", f"{along}2": "high", across: "fraction"}
         layers.append(Layer("band", **ends, colour="label", opacity=0.15))
     layers.append(
-        Layer("line", **place, colour="label", style="label", order="fraction", width=1.6, opacity=1, tips=tips,  # type: ignore[arg-type]
-              nearest=True)
-    )  # fmt: skip
+        Layer(
+            "line",
+            **place,
+            colour="label",
+            style="label",
+            order="fraction",
+            width=1.6,
+            opacity=1,
+            tips=tips,
+            nearest=True,
+        )
+    )
     if axes.points:
-        layers.append(Layer("points", **place, colour="label", size=18))  # type: ignore[arg-type]
+        layers.append(Layer("points", **place, colour="label", size=18))
     return {
         along: axes.values,
         across: axes.fractions,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Tail, TailSample
 from chainmark.core.trail import Story, short_key
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     Block,
     Column,
     Details,
@@ -23,7 +23,7 @@ from chainmark.report.sheet import (
     words,
 )
 from chainmark.report.timeline import timeline_chart
-from chainmark.report.trail_sheet import missing, places_table, sentence
+from chainmark.report.trail_document import missing, places_table, sentence
 
 ON_SCREEN: frozenset[Medium] = frozenset({"html"})
 

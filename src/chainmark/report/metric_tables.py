@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from chainmark.core import units
 from chainmark.core.comparison import Comparison
 from chainmark.core.metric import Metric
-from chainmark.report.judged_rows import Row
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     IN_FULL,
     ON_PAGES,
     Block,
@@ -25,6 +24,7 @@ from chainmark.report.sheet import (
     phrased,
     words,
 )
+from chainmark.report.judged_rows import Row
 from chainmark.report.wording import BETTER_WORDS
 
 _ON_PAPER: frozenset[Medium] = frozenset({"pdf"})

@@ -15,7 +15,7 @@ from chainmark.core.saturation import (
     Standing,
     State,
 )
-from chainmark.report.sheet import Emphasis, TableCell
+from chainmark.report.blocks import Emphasis, TableCell
 
 WORDS: dict[State, str] = {
     "found": "FOUND",

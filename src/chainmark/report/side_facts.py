@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from chainmark.core import units
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import Change
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     IN_FULL,
     ON_PAGES,
     Block,

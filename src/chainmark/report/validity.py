@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, RunEntry, Side
 from chainmark.core.manifest import Gate, GateStatus, Incident
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     IN_FULL,
     Block,
     Column,

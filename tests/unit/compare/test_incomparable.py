@@ -7,7 +7,7 @@ import pytest
 from chainmark.compare import compare
 from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.verdict import Verdict
-from chainmark.report.render import render_markdown
+from chainmark.report.layouts import document_of
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
 
@@ -35,7 +35,7 @@ def test_a_diagnostic_that_means_something_else_is_shown_and_not_judged() -> Non
     assert delay.candidate.value == pytest.approx(2.5 * delay.baseline.value, rel=0.1)
     assert judgements["goroutines_count"].moved
     assert found.verdict is Verdict.PASS
-    assert "not comparable" in render_markdown(found)
+    assert "not comparable" in document_of(found).markdown()
 
 
 def test_a_gating_metric_that_means_something_else_is_neither_a_failure_nor_a_pass() -> None:

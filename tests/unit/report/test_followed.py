@@ -13,11 +13,11 @@ from rich.console import Console
 
 from chainmark.core.comparison import Breakdown, Comparison, Scale, Tail, TailSample
 from chainmark.core.trail import Story
-from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.blocks import Details, Table
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
 from chainmark.report.chart import Chart
 from chainmark.report.followed import tail_rows
-from chainmark.report.sheet import Details, Table
+from chainmark.report.layouts import document_of
 from chainmark.report.timeline import MARKS_DATA, timeline_chart
 from chainmark.store.runs import Store
 from chainmark.store.stories import Follower
@@ -75,12 +75,12 @@ def comparison(stories: list[Story]) -> Comparison:
 def terminal(comparison: Comparison, width: int = 120) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
-    render_terminal(comparison, Console(file=file, width=width))
+    document_of(comparison).print(Console(file=file, width=width))
     return file.getvalue()
 
 
 def test_every_link_of_the_page_leads_somewhere(comparison: Comparison) -> None:
-    page = render_html(comparison)
+    page = document_of(comparison).html()
     targets = re.findall(r'href="#([^"]+)"', page)
     assert {"life-0", "life-1"} <= set(targets)
     for target in targets:
@@ -90,16 +90,16 @@ def test_every_link_of_the_page_leads_somewhere(comparison: Comparison) -> None:
 
 
 def test_a_cdf_names_the_blocks_of_its_tail_beside_it(comparison: Comparison) -> None:
-    figure = render_html(comparison).split('id="chart-tx_latency_s-cdf"')[1].split("</figure>")[0]
+    figure = document_of(comparison).html().split('id="chart-tx_latency_s-cdf"')[1].split("</figure>")[0]
     assert "slowest in v1.0:" in figure
     assert '<a href="#life-0">block 3 (3.100 s)</a>' in figure
     assert '<a href="#life-1">block 4 at node-4 (2.900 s)</a>' in figure
-    other = render_html(comparison).split('id="chart-tx_latency_s-shift"')[1].split("</figure>")[0]
+    other = document_of(comparison).html().split('id="chart-tx_latency_s-shift"')[1].split("</figure>")[0]
     assert "slowest" not in other
 
 
 def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: list[Story]) -> None:
-    page = render_html(comparison)
+    page = document_of(comparison).html()
     life = html.unescape(page.split('<details id="life-1"')[1].split("</details>")[0])
     assert stories[1].command in life
     for place in stories[1].places:
@@ -111,7 +111,7 @@ def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: 
 
 def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
     """The script must find in the comparison what the drawings name."""
-    page = render_html(comparison).replace("<details", "<details open")
+    page = document_of(comparison).html().replace("<details", "<details open")
     drawn = page_without_complaints(page, tmp_path)
     life = drawn.split('data-chart="life-0"')[1].split("<table")[0]
     marks = sum(second is not None for place in comparison.stories[0].places for second in place.seconds)
@@ -122,11 +122,11 @@ def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: P
 
 def test_text_renderings_tell_the_blocks_and_the_command(comparison: Comparison, tmp_path: Path) -> None:
     command = comparison.stories[0].command
-    for text in (terminal(comparison, 200), render_markdown(comparison).replace("\\", "")):
+    for text in (terminal(comparison, 200), document_of(comparison).markdown().replace("\\", "")):
         assert "block 3 (3.100 s)" in text
         assert command in text
         assert "odd: resident memory 1.9 × the median host" in text
-    paper = re.sub(r"\s+", " ", pdf_text(render_pdf(comparison), tmp_path)).replace("\u200b", "")
+    paper = re.sub(r"\s+", " ", pdf_text(document_of(comparison).pdf(), tmp_path)).replace("\u200b", "")
     assert "slowest in v1.0" in paper
     assert "odd: resident memory 1.9 × the median host" in paper
 
@@ -157,11 +157,11 @@ def test_hostile_names_stay_text(comparison: Comparison) -> None:
     comparison.tails[0].samples[0].place = HOSTILE
     comparison.breakdowns[0].values[0] = HOSTILE
     comparison.stories = [story.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for story in comparison.stories]
-    page = render_html(comparison)
+    page = document_of(comparison).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
-    assert render_pdf(comparison).startswith(b"%PDF")
-    assert "\n# heading" not in render_markdown(comparison)
+    assert document_of(comparison).pdf().startswith(b"%PDF")
+    assert "\n# heading" not in document_of(comparison).markdown()
 
 
 def test_a_comparison_with_its_tails_reads_back(comparison: Comparison) -> None:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 from chainmark.core.load_report import LoadReport
 from chainmark.core.load_verdict import rulings
 from chainmark.core.verdict import Verdict
-from chainmark.report.render import render_junit
+from chainmark.report.layouts import document_of
 
 from tests.unit.report.load_samples import LABELS, bare, endpoint, report, target, with_answer
 
@@ -18,7 +18,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 def parsed(made: LoadReport) -> Xml.Element:
     """The document, checked against both schemas."""
-    root = Xml.fromstring(render_junit(made))  # noqa: S314 - our own text
+    root = Xml.fromstring(document_of(made).junit())  # noqa: S314 - our own text
     assert (root.tag, root.attrib) == ("testsuites", {})
     for number, suite in enumerate(root):
         assert suite.tag == "testsuite"

@@ -24,11 +24,12 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.load_verdict import rulings, verdict
 from chainmark.core.manifest import Fact, Subject
+from chainmark.report.blocks import Remarks, Table, TableRow
 from chainmark.report.chart import Chart, rows_of
-from chainmark.report.load_sheet import load_sheet
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.report.load_document import load_document
 from chainmark.report.load_text import estimable
-from chainmark.report.render import render_html, render_junit, render_markdown, render_pdf, render_terminal
-from chainmark.report.sheet import Remarks, Sheet, Table, TableRow
 from chainmark.report.vega import paper_specs, svg_of, with_data
 
 from tests.unit.report.browser import page_without_complaints
@@ -47,14 +48,14 @@ from tests.unit.report.load_samples import (
 )  # fmt: skip
 
 
-def tables(sheet: Sheet) -> dict[str, Table]:
+def tables(document: Document) -> dict[str, Table]:
     """By their ids."""
-    return {block.id: block for block in sheet.blocks() if isinstance(block, Table)}
+    return {block.id: block for block in document.blocks() if isinstance(block, Table)}
 
 
-def figures(sheet: Sheet) -> dict[str, Chart]:
+def figures(document: Document) -> dict[str, Chart]:
     """By their ids."""
-    return {block.id: block for block in sheet.blocks() if isinstance(block, Chart)}
+    return {block.id: block for block in document.blocks() if isinstance(block, Chart)}
 
 
 def texts(row: TableRow) -> list[str]:
@@ -65,13 +66,13 @@ def texts(row: TableRow) -> list[str]:
 def terminal(made: LoadReport, width: int = 100) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
-    render_terminal(made, Console(file=file, width=width))
+    document_of(made).print(Console(file=file, width=width))
     return file.getvalue()
 
 
 def test_the_first_table_is_the_published_one_with_the_rate_beside_it() -> None:
     """Row by row it can be held against the page: ID, endpoint, and the six figures in their order."""
-    table = tables(load_sheet(report()))["capacity-0"]
+    table = tables(load_document(report()))["capacity-0"]
     assert [column.heading for column in table.columns] == [
         "ID, endpoint", "max concurrency", "p95, ms", "p99, ms", "non-2xx", "error rate, %", "reqs/sec",
         "max rate, /s", "its p99, ms",
@@ -88,8 +89,8 @@ def test_the_first_table_is_the_published_one_with_the_rate_beside_it() -> None:
 
 def test_what_a_capacity_rests_on_stands_below_it() -> None:
     """Interval, samples, first fail, reason, confirmation and verdict: what the page lacks."""
-    sheet = load_sheet(report(required={"block.clients": 200.0}))
-    row = next(row for row in tables(sheet)["basis-0"].rows if row.cells[0].text == "/block (clients)")
+    document = load_document(report(required={"block.clients": 200.0}))
+    row = next(row for row in tables(document)["basis-0"].rows if row.cells[0].text == "/block (clients)")
     told = texts(row)
     assert told[1:3] == ["256", "256 … 288"]
     assert int(told[3].replace(",", "")) >= 300
@@ -103,7 +104,7 @@ def test_a_centile_of_few_requests_is_said_to_be_unknown_and_is_never_the_maximu
                conditions=[])  # fmt: skip
     one = endpoint("/account/balance", 64, capacities=[bare(capacity=1.0, low=0.0, best_step=1)], steps=[few])
     made = report(target(endpoints=[one]))
-    told = texts(tables(load_sheet(made))["capacity-0"].rows[0])
+    told = texts(tables(load_document(made))["capacity-0"].rows[0])
     assert told[2:4] == ["not estimable", "not estimable"]
     assert "10427" not in terminal(made)
     assert "299 requests" in terminal(made)
@@ -120,7 +121,7 @@ def test_a_centile_above_the_answered_share_is_endless() -> None:
     """A refused connection ends in a millisecond; that must not make a p99 of a millisecond."""
     refused = step(1, "clients", 4.0, 64, due=1000, ok=900, failed=100, p99_s=0.001, conditions=[])
     one = endpoint("/block", 64, capacities=[], steps=[refused], seconds=[])
-    row = tables(load_sheet(report(target(endpoints=[one]))))["steps-clients-block-0"].rows[0]
+    row = tables(load_document(report(target(endpoints=[one]))))["steps-clients-block-0"].rows[0]
     assert "∞" in texts(row)
     assert "1.000" not in texts(row)
 
@@ -144,14 +145,14 @@ def test_limits_of_the_test_are_not_given_as_limits_of_the_server(
     changes: dict[str, Any], capacity: str, stopped: str
 ) -> None:
     """A “500” at the end of a ladder is no capacity."""
-    told = texts(tables(load_sheet(with_answer(bare(**changes))))["basis-0"].rows[0])
+    told = texts(tables(load_document(with_answer(bare(**changes))))["basis-0"].rows[0])
     assert told[1] == capacity
     assert told[6] == stopped
 
 
 def test_servers_stand_side_by_side_with_the_change_and_its_interval() -> None:
     """60 … 64 against 40 … 44 clients: between 40/64 and 44/60 of the first."""
-    table = tables(load_sheet(report(target("2.0.0"), target("2.1.0", 0.7))))["side-by-side-clients"]
+    table = tables(load_document(report(target("2.0.0"), target("2.1.0", 0.7))))["side-by-side-clients"]
     row = texts(table.rows[0])
     assert row[1] == "60"
     assert row[3] == "40"
@@ -164,7 +165,7 @@ def test_a_change_against_a_ladders_end_is_only_a_bound() -> None:
     """A capacity of at least 500 cannot be said to have fallen by so many per cent."""
     most = bare("lower bound", capacity=500.0, low=500.0, high=None, stopped_by="ladder end")
     ends = [endpoint("/block", 64, capacities=[answer], steps=[], seconds=[]) for answer in (most, bare())]
-    table = tables(load_sheet(report(target("a", endpoints=ends[:1]), target("b", endpoints=ends[1:]))))
+    table = tables(load_document(report(target("a", endpoints=ends[:1]), target("b", endpoints=ends[1:]))))
     row = texts(table["side-by-side-clients"].rows[0])
     assert row[5] == "—"
     assert row[6].replace("\u00a0", " ") == "≤ −85.6 %"
@@ -172,7 +173,7 @@ def test_a_change_against_a_ladders_end_is_only_a_bound() -> None:
 
 def test_errors_are_told_by_status_code_message_and_retriability() -> None:
     """All of one kind in one row, with how many and where first."""
-    row = next(row for row in tables(load_sheet(report()))["errors-0"].rows if row.cells[0].text == "/block")
+    row = next(row for row in tables(load_document(report()))["errors-0"].rows if row.cells[0].text == "/block")
     told = texts(row)
     assert told[1:6] == ["status", "500", "5005", BURST["message"], "true"]
     assert told[6] == "300"
@@ -182,8 +183,8 @@ def test_errors_are_told_by_status_code_message_and_retriability() -> None:
 def test_every_step_has_its_row_and_a_terminal_says_where_long_tables_are() -> None:
     """Nothing is left out silently."""
     made = report()
-    sheet = load_sheet(made)
-    rows = sum(len(table.rows) for id_, table in tables(sheet).items() if id_.startswith("steps-"))
+    document = load_document(made)
+    rows = sum(len(table.rows) for id_, table in tables(document).items() if id_.startswith("steps-"))
     assert rows == sum(len(one.steps) for one in made.targets[0].endpoints)
     assert f"14 long tables ({rows} rows) can be seen with" in terminal(made)
     single = terminal(report(target(endpoints=[endpoint("/block", 64, rate=False)])), 160)
@@ -193,7 +194,7 @@ def test_every_step_has_its_row_and_a_terminal_says_where_long_tables_are() -> N
 
 def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
     """Latency against clients and rate, distributions, and the seconds with their errors."""
-    ids = set(figures(load_sheet(report(target("2.0.0"), target("2.1.0")))))
+    ids = set(figures(load_document(report(target("2.0.0"), target("2.1.0")))))
     wanted = {"capacity-clients", "capacity-rate"}
     for label in LABELS:
         id_ = label.strip("/").replace("/", "_")
@@ -206,7 +207,7 @@ def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
 def test_a_burst_of_errors_stands_in_one_second_of_the_time_line() -> None:
     """150 at once is a full pool, not a slow server; the counts add up to the steps' own."""
     made = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
-    rows = rows_of(figures(load_sheet(made))["errors-clients-block-0"].data["points"])
+    rows = rows_of(figures(load_document(made))["errors-clients-block-0"].data["points"])
     assert [(row["kind"], row["count"]) for row in rows] == [("status", 150), ("timeout", 3)]
     assert len({row["second"] for row in rows}) == 1
     assert sum(row["count"] for row in rows) == sum(one.failed for one in made.targets[0].endpoints[0].steps)
@@ -218,7 +219,7 @@ def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
     rows = [SecondEntry(step=1, second=n, started=1, ok=0, failed=1, in_flight=1, queued=0, p50_s=0.1, p99_s=0.2,
                         max_s=0.3) for n in range(5000)]  # fmt: skip
     made = report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=[one], seconds=rows)]))
-    figure = figures(load_sheet(made))["errors-clients-block-0"]
+    figure = figures(load_document(made))["errors-clients-block-0"]
     values = rows_of(figure.data["points"])
     assert len(values) <= 400
     assert sum(row["count"] for row in values) == 5000
@@ -227,7 +228,7 @@ def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
 
 def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:
     """Those two are what the answer stands on; the others are said to be elsewhere."""
-    figure = figures(load_sheet(report(target(endpoints=[endpoint("/block", 64, rate=False)]))))
+    figure = figures(load_document(report(target(endpoints=[endpoint("/block", 64, rate=False)]))))
     one = figure["distribution-clients-block-0"]
     labels = set(one.column("label"))
     assert {"64 clients (capacity)", "72 clients (first fail)"} <= labels
@@ -238,12 +239,12 @@ def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:
 def test_conditions_name_the_machine_the_corpus_the_agreement_and_what_was_skipped() -> None:
     """Two people who measure 20 ms and 1 ms want to know why."""
     made = report(target(warnings=["3 of 120 requests were refused when the corpus was made"]))
-    sheet = load_sheet(made)
-    machine = [texts(row) for row in tables(sheet)["machine"].rows]
+    document = load_document(made)
+    machine = [texts(row) for row in tables(document)["machine"].rows]
     assert ["Processor", "8 × AMD EPYC 7443P"] in machine
     assert any(made.corpus_hash in cell for row in machine for cell in row if made.corpus_hash)
-    assert texts(tables(sheet)["agreements"].rows[0])[0] == "all of 7 endpoints"
-    remarks = [item for block in sheet.blocks() if isinstance(block, Remarks) for item in block.items]
+    assert texts(tables(document)["agreements"].rows[0])[0] == "all of 7 endpoints"
+    remarks = [item for block in document.blocks() if isinstance(block, Remarks) for item in block.items]
     assert "mempool: not offered: 404, text instead of JSON" in remarks
     assert made.targets[0].warnings[0] in remarks
 
@@ -251,23 +252,23 @@ def test_conditions_name_the_machine_the_corpus_the_agreement_and_what_was_skipp
 def test_every_rendering_tells_the_verdict_and_every_capacity() -> None:
     """The same on a terminal, in a browser, in a pull request and on paper."""
     made = report(target(labels=LABELS[:2]), required={"network_status.clients": 100.0})
-    assert load_sheet(made).word == "SLA MISSED"
-    page = re.sub(r"<script.*?</script>", "", render_html(made), flags=re.S)
-    for text in (terminal(made), render_markdown(made), page):
+    assert load_document(made).word == "SLA MISSED"
+    page = re.sub(r"<script.*?</script>", "", document_of(made).html(), flags=re.S)
+    for text in (terminal(made), document_of(made).markdown(), page):
         plain = text.replace("\\", "").replace("\xa0", " ").replace("\n", " ")
         assert "SLA MISSED" in plain
         assert "100 clients required, but 64 clients failed clearly" in re.sub(r"\s+", " ", plain)
         assert all(value in plain for value in ("60", "128", "p99 above 1 s"))
-    assert render_html(made) == render_html(made)
-    assert render_pdf(made) == render_pdf(made)
+    assert document_of(made).html() == document_of(made).html()
+    assert document_of(made).pdf() == document_of(made).pdf()
 
 
 def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
     """Only a browser knows whether a chart can be drawn."""
     made = report(target("2.0.0", labels=LABELS[:1]), target("2.1.0", labels=LABELS[:1]))
-    page = page_without_complaints(render_html(made), tmp_path)
+    page = page_without_complaints(document_of(made).html(), tmp_path)
     drawn = page.split("<script type=", 1)[0]
-    assert drawn.count("<svg") >= len(figures(load_sheet(made)))
+    assert drawn.count("<svg") >= len(figures(load_document(made)))
 
 
 NAMES = st.sampled_from(["/block", "", "a" * 90, "</script>|`*_", "\n\t", "エンドポイント"])
@@ -350,11 +351,16 @@ def test_no_valid_document_breaks_a_rendering(made: LoadReport) -> None:
     said, reasons = verdict(made)
     assert sum(one.verdict is not said for one in rulings(made)) <= len(rulings(made))
     assert bool(reasons) or said.value == "met"
-    sheet = load_sheet(made)
-    for table in tables(sheet).values():
+    document = load_document(made)
+    for table in tables(document).values():
         assert all(len(row.cells) == len(table.columns) for row in table.rows)
-    assert len(sheet.blocks()) == len({block.id for block in sheet.blocks()})
-    writers: list[Callable[[LoadReport], str]] = [terminal, render_markdown, render_html, render_junit]
+    assert len(document.blocks()) == len({block.id for block in document.blocks()})
+    writers: list[Callable[[LoadReport], str]] = [
+        terminal,
+        lambda made: document_of(made).markdown(),
+        lambda made: document_of(made).html(),
+        lambda made: document_of(made).junit(),
+    ]
     for write in writers:
         assert write(made)
 
@@ -363,10 +369,10 @@ def test_no_valid_document_breaks_a_rendering(made: LoadReport) -> None:
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_no_valid_document_breaks_paper(made: LoadReport) -> None:
     """Every chart can be drawn and every page set."""
-    for figure in figures(load_sheet(made)).values():
+    for figure in figures(load_document(made)).values():
         for spec in [with_data(figure, interactive=True), *paper_specs(figure)]:
             assert svg_of(spec, ["#000000"]).startswith("<svg")
-    assert render_pdf(made).startswith(b"%PDF")
+    assert document_of(made).pdf().startswith(b"%PDF")
 
 
 def test_bursts_add_up() -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from chainmark.report import render_html
 from chainmark.report.chart import Chart, rows_of
 from chainmark.report.charts import comparison_charts
-from chainmark.report.load_sheet import load_sheet
+from chainmark.report.layouts import document_of
+from chainmark.report.load_document import load_document
 
 from tests.unit.report.load_samples import endpoint, report, target
 from tests.unit.report.pages import unpacked
@@ -43,12 +43,13 @@ globalThis.IntersectionObserver = class {
   observe(target) { this.tell([{ isIntersecting: true, target }]); }
   unobserve() {}
 };
+globalThis.location = { hash: "", pathname: "", search: "" };
 if (process.argv[4] === "old") delete globalThis.DecompressionStream;
 (0, eval)(fs.readFileSync(process.argv[3], "utf8"));
 process.on("exit", () => fs.writeFileSync(
   process.argv[2] + ".json", JSON.stringify({ drawn, said: places.map((place) => place.textContent ?? "") })));
 """
-_SCRIPT = Path(__file__).parents[3] / "src/chainmark/report/templates/common.js"
+_SCRIPT = Path(__file__).parents[3] / "src/chainmark/report/templates/document.js"
 
 
 def _run(page: str, folder: Path, browser: str = "new") -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _assert_same_rows(spec: dict[str, Any], chart: Chart) -> None:
 
 def test_points_that_stand_in_the_document_alone_are_drawn(tmp_path: Path) -> None:
     """The page holds them once; the script must find them there, in the unit of the axis."""
-    page = render_html(sample())
+    page = document_of(sample()).html()
     drawn = _run(page, tmp_path)["drawn"]
     charts = comparison_charts(sample())
     assert set(drawn) == {chart.id for chart in charts}
@@ -87,14 +88,14 @@ def test_points_that_stand_in_the_document_alone_are_drawn(tmp_path: Path) -> No
 
 def test_points_of_a_sheet_are_drawn(tmp_path: Path) -> None:
     made = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
-    drawn = _run(render_html(made), tmp_path)["drawn"]
-    charts = [block for block in load_sheet(made).blocks() if isinstance(block, Chart)]
+    drawn = _run(document_of(made).html(), tmp_path)["drawn"]
+    charts = [block for block in load_document(made).blocks() if isinstance(block, Chart)]
     assert set(drawn) == {chart.id for chart in charts}
     for chart in charts:
         _assert_same_rows(drawn[chart.id], chart)
 
 
 def test_a_browser_that_cannot_unpack_says_so(tmp_path: Path) -> None:
-    told = _run(render_html(sample()), tmp_path, "old")
+    told = _run(document_of(sample()).html(), tmp_path, "old")
     assert told["drawn"] == {}
     assert all(re.search("could not be drawn: this browser cannot unpack", text) for text in told["said"])

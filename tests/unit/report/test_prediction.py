@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 from rich.console import Console
 
 from chainmark.core.prediction import Curve, Evidence, Explanation, Modelled, Prediction
-from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.blocks import Details, Table
 from chainmark.report.chart import Chart
-from chainmark.report.render import ModelDocument, sheet_of
-from chainmark.report.sheet import Table
+from chainmark.report.layouts import document_of
 from chainmark.report.vega import vega_lite
 
 from tests.unit.report.browser import page_without_complaints
@@ -25,18 +25,22 @@ from tests.unit.report.pages import unpacked
 from tests.unit.report.prediction_samples import METHODS, WHATIFS, curve, evidence, explanation, prediction
 
 HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
-DOCUMENTS: list[ModelDocument] = [prediction(), explanation(), explanation(explained=True), evidence()]
+DOCUMENTS: list[BaseModel] = [prediction(), explanation(), explanation(explained=True), evidence()]
 
 
-def terminal(document: ModelDocument, width: int = 120, *, colour: bool = False) -> str:
+def terminal(document: BaseModel, width: int = 120, *, colour: bool = False) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=colour, color_system="truecolor" if colour else None)
-    render_terminal(document, console)
+    document_of(document).print(console)
     return file.getvalue()
 
 
-TEXTS: list[Callable[[ModelDocument], str]] = [terminal, render_markdown, render_html]
+TEXTS: list[Callable[[BaseModel], str]] = [
+    terminal,
+    lambda made: document_of(made).markdown(),
+    lambda made: document_of(made).html(),
+]
 
 
 def squeezed(text: str) -> str:
@@ -47,15 +51,15 @@ def squeezed(text: str) -> str:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("render", TEXTS)
-def test_the_same_document_gives_the_same_text(render: Callable[[ModelDocument], str], document: ModelDocument) -> None:
+def test_the_same_document_gives_the_same_text(render: Callable[[BaseModel], str], document: BaseModel) -> None:
     again = type(document).model_validate_json(document.model_dump_json())
     assert render(document) == render(again)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_same_document_gives_the_same_pdf(document: ModelDocument) -> None:
-    first = render_pdf(document)
-    assert first == render_pdf(document)
+def test_the_same_document_gives_the_same_pdf(document: BaseModel) -> None:
+    first = document_of(document).pdf()
+    assert first == document_of(document).pdf()
     assert first.startswith(b"%PDF")
     assert b"CreationDate" not in first
     assert len(first) < 1_000_000
@@ -63,9 +67,9 @@ def test_the_same_document_gives_the_same_pdf(document: ModelDocument) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("render", TEXTS)
-def test_every_rendering_has_every_figure(render: Callable[[ModelDocument], str], document: ModelDocument) -> None:
+def test_every_rendering_has_every_figure(render: Callable[[BaseModel], str], document: BaseModel) -> None:
     text = squeezed(render(document))
-    for block in sheet_of(document).blocks():
+    for block in document_of(document).blocks():
         if isinstance(block, Table):
             for row in block.rows:
                 for cell in row.cells:
@@ -84,12 +88,13 @@ def pdf_text(data: bytes, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, prediction(7)])
-def test_the_pdf_has_every_figure(document: ModelDocument, tmp_path: Path) -> None:
-    text = re.sub(r"\s+", " ", pdf_text(render_pdf(document), tmp_path))
-    sheet = sheet_of(document)
-    assert sheet.word in text
-    assert sheet.digest[:32] in text
-    for block in sheet.blocks():
+def test_the_pdf_has_every_figure(document: BaseModel, tmp_path: Path) -> None:
+    made = document_of(document)
+    text = re.sub(r"\s+", " ", pdf_text(made.pdf(), tmp_path))
+    assert made.word in text
+    assert made.digest[:32] in text
+    for block in made.blocks():
+        assert not isinstance(block, Details)
         assert block.title.split()[0] in text
         if isinstance(block, Table):
             for row in block.rows:
@@ -106,7 +111,7 @@ def test_no_line_of_the_terminal_is_too_wide(whatifs: int, width: int) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("width", [70, 80, 120])
-def test_no_document_is_too_wide(document: ModelDocument, width: int) -> None:
+def test_no_document_is_too_wide(document: BaseModel, width: int) -> None:
     for line in terminal(document, width).splitlines():
         assert len(line) <= width
 
@@ -125,13 +130,16 @@ def test_a_table_that_is_too_wide_goes_on_below_under_the_same_names() -> None:
 
 def test_the_whole_comes_before_its_stages() -> None:
     """A reader who stops early has what the network did as a whole, wherever the catalogue lists it."""
-    titles = [block.title for block in sheet_of(prediction()).blocks()]
+    titles = [block.title for block in document_of(prediction()).blocks() if not isinstance(block, Details)]
     assert titles.index("End-to-end spread") < titles.index("Sealing") < titles.index("Readers")
 
 
 def test_a_formula_is_never_taken_for_the_simulation() -> None:
-    table = next(block for block in sheet_of(prediction()).blocks() if block.title == "End-to-end spread")
-    assert isinstance(table, Table)
+    table = next(
+        block
+        for block in document_of(prediction()).blocks()
+        if isinstance(block, Table) and block.title == "End-to-end spread"
+    )
     for row in table.rows:
         if row.second:
             assert row.cells[0].text == "by formula"
@@ -165,7 +173,7 @@ def test_a_scenario_of_many_changes_is_named_by_their_number() -> None:
 def test_the_same_change_twice_is_shown_twice() -> None:
     told = prediction(2)
     twice = told.model_copy(update={"scenarios": [*told.scenarios[:2], told.scenarios[1]]})
-    headings = [column.heading for block in sheet_of(twice).blocks() if isinstance(block, Table)
+    headings = [column.heading for block in document_of(twice).blocks() if isinstance(block, Table)
                 for column in block.columns if block.id == "parts-spread_p50_s"]  # fmt: skip
     assert headings == ["part", "as published", "rtt +20%", "rtt +20% (2)"]
 
@@ -200,7 +208,7 @@ def test_a_record_has_every_method_and_run() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_nothing_depends_on_colour(document: ModelDocument) -> None:
+def test_nothing_depends_on_colour(document: BaseModel) -> None:
     plain, coloured = terminal(document), terminal(document, colour=True)
     assert "\x1b[" not in plain
     assert "\x1b[" in coloured
@@ -209,7 +217,7 @@ def test_nothing_depends_on_colour(document: ModelDocument) -> None:
 
 def test_scenarios_are_told_apart_without_colour() -> None:
     """Every one of eight scenarios has a dash of its own."""
-    figure = next(block for block in sheet_of(prediction(7)).blocks() if block.id == "curves")
+    figure = next(block for block in document_of(prediction(7)).blocks() if block.id == "curves")
     assert isinstance(figure, Chart)
     dashes = vega_lite(figure, interactive=True)["layer"][1]["encoding"]["strokeDash"]["scale"]["range"]
     assert len(dashes) == 8
@@ -224,8 +232,8 @@ def test_stacked_bars_are_as_long_as_their_parts() -> None:
 
 
 @pytest.mark.parametrize("document", [prediction(7), explanation(), evidence()])
-def test_the_html_loads_nothing_from_anywhere(document: ModelDocument) -> None:
-    page = render_html(document)
+def test_the_html_loads_nothing_from_anywhere(document: BaseModel) -> None:
+    page = document_of(document).html()
     assert "default-src 'none'" in page
     assert not re.search(r"<(?:link|iframe|img|object|embed|base)\b", page.split("<script", 1)[0])
     assert not re.search(r"""<script[^>]+src=""", page)
@@ -238,19 +246,19 @@ def test_the_html_loads_nothing_from_anywhere(document: ModelDocument) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_document_can_be_had_back_from_the_page(document: ModelDocument) -> None:
-    assert type(document).model_validate_json(unpacked(render_html(document), "source-data")) == document
+def test_the_document_can_be_had_back_from_the_page(document: BaseModel) -> None:
+    assert type(document).model_validate_json(unpacked(document_of(document).html(), "source-data")) == document
 
 
 @pytest.mark.parametrize("document", [prediction(7), explanation(), evidence()])
-def test_the_page_runs_without_console_errors(document: ModelDocument, tmp_path: Path) -> None:
-    page = page_without_complaints(render_html(document), tmp_path)
-    figures = [block for block in sheet_of(document).blocks() if isinstance(block, Chart)]
+def test_the_page_runs_without_console_errors(document: BaseModel, tmp_path: Path) -> None:
+    page = page_without_complaints(document_of(document).html(), tmp_path)
+    figures = [block for block in document_of(document).blocks() if isinstance(block, Chart)]
     assert page.count('data-drawn="yes"') == len(figures)
     assert "<svg" in page.split('id="source-data"', 1)[0]
 
 
-def hostile() -> list[ModelDocument]:
+def hostile() -> list[BaseModel]:
     """Documents in which everything that a user or a file may name is an attack."""
     told = prediction(2)
     scenarios = [
@@ -269,18 +277,18 @@ def hostile() -> list[ModelDocument]:
 @pytest.mark.parametrize("index", range(3))
 def test_hostile_text_stays_text(index: int) -> None:
     document = hostile()[index]
-    page = render_html(document)
+    page = document_of(document).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert page.count("</script>") == 4
-    markdown = render_markdown(document)
+    markdown = document_of(document).markdown()
     assert "<script>" not in markdown.replace("\\<script\\>", "")
     assert "\n# heading" not in markdown
-    assert render_pdf(document).startswith(b"%PDF")
+    assert document_of(document).pdf().startswith(b"%PDF")
     assert "alert(1)" in terminal(document)
 
 
-def emptied() -> list[ModelDocument]:
+def emptied() -> list[BaseModel]:
     """Documents of which nothing is left but what the schema asks for."""
     nothing: dict[str, object] = {"rows": [], "curves": [], "contribution_metric_ids": [], "contributions": []}
     told = prediction(1)
@@ -295,7 +303,7 @@ def emptied() -> list[ModelDocument]:
     return [bare, no_parts, unexplained, evidence().model_copy(update={"rows": [], "runs": [], "notes": []})]
 
 
-def strange() -> list[ModelDocument]:
+def strange() -> list[BaseModel]:
     """Figures that are huge, zero or not finite, and texts that are longer than a page is wide."""
     told = prediction(2)
     figures = [0.0, 1.7e308, float("nan"), float("inf"), -1e-300, 5e-324, 1.0]
@@ -335,4 +343,4 @@ def test_strange_input_is_shown_not_refused(document: Prediction | Explanation |
         assert render(document)
     for width in (20, 40, 80):
         assert terminal(document, width)
-    assert render_pdf(document).startswith(b"%PDF")
+    assert document_of(document).pdf().startswith(b"%PDF")

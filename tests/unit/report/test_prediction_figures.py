@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from chainmark.core.metric import Kind
 from chainmark.core.prediction import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled, Prediction
-from chainmark.report import render_html, render_markdown
+from chainmark.report.blocks import Table, TableCell, short_labels
+from chainmark.report.layouts import document_of
 from chainmark.report.modelled import (
     NO_DIFFERENCE,
     change_cell,
@@ -18,8 +19,6 @@ from chainmark.report.modelled import (
     row_scale,
     spread,
 )
-from chainmark.report.render import sheet_of
-from chainmark.report.sheet import Table, TableCell, short_labels
 from chainmark.report.wording import NOT_COMPARED
 
 from tests.unit.report.prediction_samples import catalogue, prediction
@@ -55,7 +54,7 @@ def changes_of(document: Prediction) -> list[tuple[Cell, TableCell]]:
     found = []
     rows = {row.metric_id: row for row in document.rows}
     metrics = {metric.label: metric.id for metric in document.catalogue.metrics}
-    for block in sheet_of(document).blocks():
+    for block in document_of(document).blocks():
         if isinstance(block, Table) and block.id.startswith("table-"):
             places = [place for place, column in enumerate(block.columns) if column.heading == "change"]
             for row in block.rows:
@@ -95,8 +94,8 @@ def test_an_insignificant_difference_is_a_number_nowhere() -> None:
     ]
     document = told.model_copy(update={"rows": rows})
     shares = {f"{0.07773 / row.cells[0].modelled.value * 100.0:.1f}" for row in rows if row.cells[0].modelled.value}
-    page = render_html(document).split('id="source-data"', 1)[0]
-    for text in (terminal(document, 140), render_markdown(document), squeezed(page.rpartition("</style>")[2])):
+    page = document_of(document).html().split('id="source-data"', 1)[0]
+    for text in (terminal(document, 140), document_of(document).markdown(), squeezed(page.rpartition("</style>")[2])):
         assert "7.77" not in text
         for share in shares:
             assert f"+{share} " not in text

@@ -9,11 +9,11 @@ from rich.console import Console
 
 from chainmark.compare.joined import compare_published
 from chainmark.core.published import PublishedReport, PublishedRow, ReportStyle
+from chainmark.report.blocks import Definitions, Table
 from chainmark.report.chart import Chart
-from chainmark.report.published_sheet import published_sheet
+from chainmark.report.layouts import document_of
+from chainmark.report.published_document import published_document
 from chainmark.report.published_text import worded
-from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.sheet import Definitions, Table
 from chainmark.report.vega import vega_lite
 
 from tests.unit.compare.printed_reports import printed_report, printed_row
@@ -37,7 +37,7 @@ def _texts(table: Table) -> list[list[str]]:
 
 
 def _tables(report: PublishedReport) -> dict[str, Table]:
-    return {block.title: block for block in published_sheet(report).blocks() if isinstance(block, Table)}
+    return {block.title: block for block in published_document(report).blocks() if isinstance(block, Table)}
 
 
 def test_rows_and_columns_are_the_published_ones() -> None:
@@ -62,18 +62,18 @@ def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
     report = _printed([open_, decided])
     cells = [[cell.tail for cell in row.cells] for row in _tables(report)["Resource Usage"].rows]
     assert cells == [["", "", "", "≈", "≈"], ["", "", "", "", ""]]
-    assert any("1 of 2 changes do not follow" in note for note in published_sheet(report).notes)
-    assert not any("do not follow" in note for note in published_sheet(_printed([decided])).notes)
+    assert any("1 of 2 changes do not follow" in note for note in published_document(report).notes)
+    assert not any("do not follow" in note for note in published_document(_printed([decided])).notes)
 
 
 def test_a_printed_change_that_cannot_be_is_told() -> None:
     """A report whose own columns do not agree deserves a look before it is believed."""
     wrong = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.433", "-6")])
-    assert any("cannot be of the values" in note for note in published_sheet(_printed([wrong])).notes)
+    assert any("cannot be of the values" in note for note in published_document(_printed([wrong])).notes)
     right = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.333", "-6")])
-    assert not any("cannot be" in note for note in published_sheet(_printed([right])).notes)
+    assert not any("cannot be" in note for note in published_document(_printed([right])).notes)
     org = printed_row("CPU", "%", 3, "0.02543", "0.02391", told=[("-0.002", "-6")])
-    assert any("cannot be" in note for note in published_sheet(_printed([org], ORG)).notes)
+    assert any("cannot be" in note for note in published_document(_printed([org], ORG)).notes)
 
 
 def test_a_row_whose_width_nobody_knows_is_decided_only_where_any_width_is() -> None:
@@ -86,7 +86,7 @@ def test_a_row_whose_width_nobody_knows_is_decided_only_where_any_width_is() -> 
 
 def test_figures_are_numbered_and_the_dictionary_is_whole(made: PublishedReport) -> None:
     """All versions in one plot, the value along the axis that the style has it on."""
-    blocks = published_sheet(made).blocks()
+    blocks = published_document(made).blocks()
     figures = [block for block in blocks if isinstance(block, Chart)]
     assert [figure.title for figure in figures] == ["Figure 1: Kernel RSS", "Figure 2: Spread"]
     line = next(layer for layer in vega_lite(figures[1], interactive=True)["layer"] if layer["mark"]["type"] == "line")
@@ -100,7 +100,7 @@ def test_figures_are_numbered_and_the_dictionary_is_whole(made: PublishedReport)
 def test_charts_of_the_org_style_have_the_values_upwards_and_durations_on_a_logarithmic_scale() -> None:
     """The two styles draw the same centiles on swapped axes."""
     report = compare_published([[run("1.0")], [run("1.1")]], ORG, tool_version="test")
-    figures = [block for block in published_sheet(report).blocks() if isinstance(block, Chart)]
+    figures = [block for block in published_document(report).blocks() if isinstance(block, Chart)]
     scales = {}
     for figure in figures:
         line = next(layer for layer in vega_lite(figure, interactive=True)["layer"] if layer["mark"]["type"] == "line")
@@ -115,11 +115,11 @@ def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> 
     report = compare_published([[run("1.0")], [run("1.1", factor=1.1)], [run("1.2")]], style, tool_version="test")
     console = Console(width=120, record=True, file=None, quiet=False)
     with console.capture() as captured:
-        render_terminal(report, console)
+        document_of(report).print(console)
     texts = [
         captured.get(),
-        render_markdown(report),
-        re.sub(r"<script.*?</script>", "", render_html(report), flags=re.S),
+        document_of(report).markdown(),
+        re.sub(r"<script.*?</script>", "", document_of(report).html(), flags=re.S),
     ]
     order = [
         "1.1 and 1.2 against 1.0",
@@ -137,9 +137,9 @@ def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> 
         assert places == sorted(places)
         for shown in (row.shown[1] for table in worded(report).tables for row in table.rows):
             assert shown in plain
-    assert render_pdf(report).startswith(b"%PDF")
-    assert render_pdf(report) == render_pdf(report)
-    assert render_html(report) == render_html(report)
+    assert document_of(report).pdf().startswith(b"%PDF")
+    assert document_of(report).pdf() == document_of(report).pdf()
+    assert document_of(report).html() == document_of(report).html()
 
 
 def test_the_document_has_its_printed_changes_in_json(made: PublishedReport) -> None:

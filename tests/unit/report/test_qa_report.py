@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from chainmark.core.qa_report import QaReport, QaScenario
+from chainmark.report.blocks import Remarks, Table
 from chainmark.report.chart import Chart
-from chainmark.report.qa_sheet import qa_sheet
-from chainmark.report.render import render_html, render_junit, render_page, render_pdf, render_terminal
-from chainmark.report.sheet import Remarks, Table
+from chainmark.report.layouts import document_of
+from chainmark.report.qa_document import qa_document
 
 from tests.unit.compare import qa_runs
 
@@ -27,10 +27,10 @@ def report() -> QaReport:
 @pytest.fixture(scope="module")
 def renderings(report: QaReport) -> dict[str, str]:
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
-    render_terminal(report, console)
-    page, _ = render_page(report, "figures")
+    document_of(report).print(console)
+    page, _ = document_of(report).markdown_page("figures")
     plain = re.sub(r"\\([\\`*_\[\]<>|#~&])", r"\1", page)
-    html = re.sub(r"<script.*?</script>", "", render_html(report), flags=re.DOTALL)
+    html = re.sub(r"<script.*?</script>", "", document_of(report).html(), flags=re.DOTALL)
     return {"terminal": console.export_text(), "markdown": plain, "html": unescape(re.sub(r"<[^>]+>", "", html))}
 
 
@@ -51,17 +51,17 @@ def test_every_rendering_tells_verdict_notices_and_needs(
 
 
 def test_what_cannot_be_compared_stands_before_any_figure(report: QaReport) -> None:
-    blocks = qa_sheet(report).sections[0].blocks
-    titles = [block.title for block in blocks]
+    blocks = qa_document(report).sections[0].blocks
+    titles = [block.title for block in blocks if isinstance(block, Table | Remarks)]
     assert titles[:2] == ["Results", "Before you read any figure"]
     notices = next(block for block in blocks if isinstance(block, Remarks))
-    assert "Not comparable: RPC latency" in notices.items[0]
+    assert "Not comparable: RPC latency" in str(notices.items[0])
 
 
 def test_an_incomparable_metric_is_never_called_worse(report: QaReport) -> None:
     rows = [
         [cell.text for cell in row.cells]
-        for block in qa_sheet(report).blocks()
+        for block in qa_document(report).blocks()
         if isinstance(block, Table)
         for row in block.rows
         if row.cells[0].text.startswith("RPC latency")
@@ -72,7 +72,7 @@ def test_an_incomparable_metric_is_never_called_worse(report: QaReport) -> None:
 
 
 def test_conditions_that_differ_between_sides_are_marked_and_explained(report: QaReport) -> None:
-    table = next(block for block in qa_sheet(report).blocks() if block.id == "emulation-conditions")
+    table = next(block for block in qa_document(report).blocks() if block.id == "emulation-conditions")
     assert isinstance(table, Table)
     shown = _scenario(report, "emulation")
     by_label = {condition.label: condition for condition in report.catalogue.conditions}
@@ -90,24 +90,24 @@ def _scenario(report: QaReport, scenario_id: str) -> QaScenario:
 
 
 def test_the_page_names_every_figure_file(report: QaReport) -> None:
-    page, files = render_page(report, "v1.0.1-figures")
+    page, files = document_of(report).markdown_page("v1.0.1-figures")
     named = re.findall(r"\]\(v1\.0\.1-figures/([^)]+)\)", page)
     assert sorted(named) == sorted(files)
-    figures = [block for block in qa_sheet(report).blocks() if isinstance(block, Chart)]
+    figures = [block for block in qa_document(report).blocks() if isinstance(block, Chart)]
     assert len(files) == len(figures) >= 5
     assert all(svg.startswith("<svg") for svg in files.values())
 
 
 def test_block_ids_are_unique(report: QaReport) -> None:
     """A figure that takes another's place in the page would show the wrong data."""
-    ids = [block.id for block in qa_sheet(report).blocks()]
+    ids = [block.id for block in qa_document(report).blocks()]
     assert len(ids) == len(set(ids))
 
 
 def test_the_pdf_is_the_same_every_time(report: QaReport) -> None:
-    first = render_pdf(report)
+    first = document_of(report).pdf()
     assert first.startswith(b"%PDF")
-    assert render_pdf(report) == first
+    assert document_of(report).pdf() == first
 
 
 def test_the_document_survives_its_json(report: QaReport) -> None:
@@ -115,7 +115,7 @@ def test_the_document_survives_its_json(report: QaReport) -> None:
 
 
 def test_junit_has_a_case_a_scenario(report: QaReport) -> None:
-    root = Xml.fromstring(render_junit(report))  # noqa: S314 - our own text
+    root = Xml.fromstring(document_of(report).junit())  # noqa: S314 - our own text
     suite = root[0]
     cases = {case.attrib["name"]: [child.tag for child in case] for case in suite.findall("testcase")}
     assert cases == {"fixed-load": ["failure"], "emulation": [], "big": ["skipped"]}

@@ -24,11 +24,11 @@ from chainmark.core.comparison import (
 )
 from chainmark.core.manifest import Incident
 from chainmark.core.verdict import Verdict
-from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
 from chainmark.report.chart import paper_charts
 from chainmark.report.charts import chart_context, comparison_charts, sample_chart
-from chainmark.report.comparison_sheet import comparison_sheet
+from chainmark.report.comparison_document import comparison_document
 from chainmark.report.judged_rows import RowMaker
+from chainmark.report.layouts import document_of
 from chainmark.report.vega import on_paper
 from chainmark.report.wording import prose
 
@@ -44,11 +44,21 @@ def terminal(comparison: Comparison, width: int = 120, *, colour: bool = False) 
     """What a terminal of that width shows."""
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=colour, color_system="standard" if colour else None)
-    render_terminal(comparison, console)
+    document_of(comparison).print(console)
     return file.getvalue()
 
 
-TEXTS: list[Callable[[Comparison], str]] = [terminal, render_markdown, render_html]
+def markdown(comparison: Comparison) -> str:
+    """What a pull request shows."""
+    return document_of(comparison).markdown()
+
+
+def web_page(comparison: Comparison) -> str:
+    """What a browser gets."""
+    return document_of(comparison).html()
+
+
+TEXTS: list[Callable[[Comparison], str]] = [terminal, markdown, web_page]
 
 
 @pytest.mark.parametrize("render", TEXTS)
@@ -57,8 +67,8 @@ def test_the_same_comparison_gives_the_same_text(render: Callable[[Comparison], 
 
 
 def test_the_same_comparison_gives_the_same_pdf() -> None:
-    first = render_pdf(sample())
-    assert first == render_pdf(sample())
+    first = document_of(sample()).pdf()
+    assert first == document_of(sample()).pdf()
     assert first.startswith(b"%PDF")
     assert len(first) < 1_000_000
 
@@ -93,10 +103,10 @@ def pdf_text(data: bytes, tmp_path: Path) -> str:
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_page_one_of_the_pdf_has_the_verdict_and_every_gating_figure(verdict: Verdict, tmp_path: Path) -> None:
     comparison = sample(verdict)
-    page = pdf_text(render_pdf(comparison), tmp_path).split("\f")[0].replace("\u200b", "").replace("\u00a0", " ")
+    page = pdf_text(document_of(comparison).pdf(), tmp_path).split("\f")[0].replace("\u200b", "").replace("\u00a0", " ")
     assert verdict.value.upper() in page
     assert "Validity" in page
-    assert comparison_sheet(comparison).digest[:32] in page
+    assert comparison_document(comparison).digest[:32] in page
     assert prose(comparison.sentence).split()[0] in page
     for row in RowMaker(comparison).rows():
         if row.gating:
@@ -105,13 +115,13 @@ def test_page_one_of_the_pdf_has_the_verdict_and_every_gating_figure(verdict: Ve
 
 
 def test_names_and_figures_can_be_copied_from_the_pdf(tmp_path: Path) -> None:
-    text = pdf_text(render_pdf(sample()), tmp_path)
+    text = pdf_text(document_of(sample()).pdf(), tmp_path)
     assert sample().baseline.runs[0].run_id in text
     assert "+14.2\u00a0%" in text or "+14.2 %" in text
 
 
 def test_the_html_loads_nothing_from_anywhere() -> None:
-    page = render_html(sample())
+    page = document_of(sample()).html()
     assert "default-src 'none'" in page
     assert not re.search(r"<(?:link|iframe|img|object|embed|base)\b", page.split("<script", 1)[0])
     assert not re.search(r"""<script[^>]+src=""", page)
@@ -123,7 +133,7 @@ def test_the_html_loads_nothing_from_anywhere() -> None:
 
 def test_the_html_has_every_chart_metric_and_run() -> None:
     comparison = sample()
-    page = render_html(comparison)
+    page = document_of(comparison).html()
     for chart in comparison.charts:
         assert f'id="chart-{chart.id}"' in page
     for metric in comparison.catalogue.metrics:
@@ -136,7 +146,7 @@ def test_the_html_has_every_chart_metric_and_run() -> None:
 
 def test_the_embedded_comparison_is_the_comparison() -> None:
     comparison = sample()
-    page = render_html(comparison)
+    page = document_of(comparison).html()
     assert unpacked(page, "source-data") == comparison.model_dump_json()
     assert Comparison.model_validate_json(unpacked(page, "source-data")) == comparison
 
@@ -163,14 +173,14 @@ def hostile() -> Comparison:
 
 
 def test_hostile_text_stays_text() -> None:
-    page = render_html(hostile())
+    page = document_of(hostile()).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert page.count("</script>") == 4
-    markdown = render_markdown(hostile())
+    markdown = document_of(hostile()).markdown()
     assert "<script>" not in re.sub(r"`[^`\n]*`", "", markdown).replace("\\<script\\>", "")
     assert "\n# heading" not in markdown
-    assert render_pdf(hostile()).startswith(b"%PDF")
+    assert document_of(hostile()).pdf().startswith(b"%PDF")
     assert "alert(1)" in terminal(hostile())
 
 
@@ -192,7 +202,7 @@ def test_nothing_depends_on_colour() -> None:
 def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     file = io.StringIO()
-    render_terminal(sample(Verdict.FAIL), Console(file=file, width=120, force_terminal=True))
+    document_of(sample(Verdict.FAIL)).print(Console(file=file, width=120, force_terminal=True))
     assert not re.search(r"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|9[0-7])m", file.getvalue())
 
 
@@ -294,7 +304,7 @@ def test_strange_input_is_shown_not_refused(make: Callable[[], Comparison]) -> N
         assert render(comparison)
     for width in (20, 40, 80):
         assert terminal(comparison, width)
-    assert render_pdf(comparison).startswith(b"%PDF")
+    assert document_of(comparison).pdf().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("index", range(4))
@@ -344,5 +354,5 @@ def test_the_typst_fonts_have_every_sign_that_a_report_uses() -> None:
 
 
 def test_the_page_runs_without_console_errors(tmp_path: Path) -> None:
-    page = page_without_complaints(render_html(sample()), tmp_path)
+    page = page_without_complaints(document_of(sample()).html(), tmp_path)
     assert page.count('data-drawn="yes"') == len(sample().charts)

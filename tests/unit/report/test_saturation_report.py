@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from chainmark.cli.app import app
 from chainmark.compare.saturation import saturation_report
 from chainmark.core.saturation import SaturationReport
+from chainmark.report.blocks import Table
 from chainmark.report.chart import Chart
-from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.saturation_sheet import saturation_sheet
-from chainmark.report.sheet import Table
+from chainmark.report.layouts import document_of
+from chainmark.report.saturation_document import saturation_document
 from chainmark.report.vega import on_paper, vega_lite
 
 from tests.unit.compare.saturation_samples import METRICS, run, version, whole_test
@@ -43,12 +43,12 @@ def report() -> SaturationReport:
 
 def _printed(report: SaturationReport, width: int) -> str:
     file = io.StringIO()
-    render_terminal(report, Console(file=file, width=width, no_color=True))
+    document_of(report).print(Console(file=file, width=width, no_color=True))
     return file.getvalue()
 
 
 def _tables(report: SaturationReport) -> dict[str, Table]:
-    return {block.id: block for block in saturation_sheet(report).blocks() if isinstance(block, Table)}
+    return {block.id: block for block in saturation_document(report).blocks() if isinstance(block, Table)}
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
@@ -83,7 +83,7 @@ def test_every_change_has_its_interval_and_outcome(report: SaturationReport) -> 
 
 
 def test_charts_are_drawn_with_error_bars(report: SaturationReport) -> None:
-    figures = [block for block in saturation_sheet(report).blocks() if isinstance(block, Chart)]
+    figures = [block for block in saturation_document(report).blocks() if isinstance(block, Chart)]
     assert [figure.id for figure in figures] == ["processed", "share", "latency"]
     for figure in figures:
         bars = [
@@ -98,23 +98,23 @@ def test_charts_are_drawn_with_error_bars(report: SaturationReport) -> None:
 
 
 def test_markdown_and_pdf_and_json_say_it_too(report: SaturationReport) -> None:
-    text = render_markdown(report)
+    text = document_of(report).markdown()
     assert "| r | c=1 | c=2 | c=4 |" in text
     assert "**NOT CLEAR**" in text or "**FOUND**" in text
-    assert render_pdf(report).startswith(b"%PDF")
-    assert render_markdown(SaturationReport.model_validate_json(report.model_dump_json())) == text
+    assert document_of(report).pdf().startswith(b"%PDF")
+    assert document_of(SaturationReport.model_validate_json(report.model_dump_json())).markdown() == text
 
 
 def test_the_page_opens_offline(report: SaturationReport, tmp_path: Path) -> None:
-    page = page_without_complaints(render_html(report), tmp_path)
+    page = page_without_complaints(document_of(report).html(), tmp_path)
     assert page.count("<svg") >= 3
 
 
 def test_an_empty_test_is_told_as_such() -> None:
     nothing = saturation_report(whole_test(), [version("v", [run(1, 200, 0.0, excluded="lost")])], METRICS)
     assert "NO DATA" in _printed(nothing, 100)
-    render_pdf(nothing)
-    render_html(nothing)
+    document_of(nothing).pdf()
+    document_of(nothing).html()
 
 
 def test_published_tables_alone_can_be_shown(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from rich.console import Console
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.manifest import Incident
 from chainmark.core.side_by_side import SideBySide
+from chainmark.report.blocks import Table
 from chainmark.report.chart import Chart, paper_charts
-from chainmark.report.render import render_html, render_markdown, render_pdf, render_terminal
-from chainmark.report.sheet import Table
-from chainmark.report.side_by_side_sheet import side_by_side_sheet
+from chainmark.report.layouts import document_of
+from chainmark.report.side_by_side_document import side_by_side_document
 
 from tests.unit.compare.published_runs import run
 
@@ -31,7 +31,7 @@ def made() -> SideBySide:
 
 def _table(made: SideBySide, title: str) -> Table:
     return next(
-        block for block in side_by_side_sheet(made).blocks() if isinstance(block, Table) and block.title == title
+        block for block in side_by_side_document(made).blocks() if isinstance(block, Table) and block.title == title
     )
 
 
@@ -40,8 +40,8 @@ def test_the_first_table_has_a_verdict_a_version(made: SideBySide) -> None:
     rows = {row.cells[0].text: row.cells[1] for row in _table(made, "Verdict by version").rows}
     assert rows["1.2"].text == "FAIL"
     assert rows["1.2"].emphasis == "worse"
-    sheet = side_by_side_sheet(made)
-    assert (sheet.word, sheet.tone) == ("FAIL", "fail")
+    document = side_by_side_document(made)
+    assert (document.word, document.tone) == ("FAIL", "fail")
 
 
 def test_every_table_of_the_catalogue_has_each_version_with_its_change(made: SideBySide) -> None:
@@ -51,7 +51,7 @@ def test_every_table_of_the_catalogue_has_each_version_with_its_change(made: Sid
     row = next(row for row in spreading.rows if row.cells[0].text.startswith("Spread"))
     assert row.cells[9].text == "worse"
     assert float(row.cells[7].text.replace("+", "")) == pytest.approx(100.0, abs=8.0)
-    assert [block.title for block in side_by_side_sheet(made).blocks() if isinstance(block, Table)].count(
+    assert [block.title for block in side_by_side_document(made).blocks() if isinstance(block, Table)].count(
         "Spreading"
     ) == 1
     assert _table(made, "Resource Usage").rows
@@ -66,22 +66,26 @@ def test_all_values_of_a_row_have_one_unit(made: SideBySide) -> None:
 
 def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(made: SideBySide) -> None:
     """What happened during a run is part of what its figures mean."""
-    blocks = side_by_side_sheet(made).blocks()
+    blocks = side_by_side_document(made).blocks()
     figure = next(block for block in blocks if isinstance(block, Chart))
     assert set(figure.column("label")) == {"1.0", "1.1", "1.2"}
     assert len(paper_charts(figure)) == 1
     assert next(row.cells[0].text for row in _table(made, "Overall run parameters").rows) == "Identifier"
-    assert "a host restarted" in render_markdown(made)
+    assert "a host restarted" in document_of(made).markdown()
 
 
 def test_every_rendering_tells_the_verdict_and_the_change(made: SideBySide) -> None:
     """The same on a terminal, in a browser, in a pull request and on paper."""
     console = Console(width=100)
     with console.capture() as captured:
-        render_terminal(made, console)
-    texts = [captured.get(), render_markdown(made), re.sub(r"<script.*?</script>", "", render_html(made), flags=re.S)]
+        document_of(made).print(console)
+    texts = [
+        captured.get(),
+        document_of(made).markdown(),
+        re.sub(r"<script.*?</script>", "", document_of(made).html(), flags=re.S),
+    ]
     change = next(row for row in _table(made, "Spreading").rows if row.cells[0].text.startswith("Spread")).cells[7].text
     for text in texts:
         assert "1.2 fails; 1.1" in text.replace("\\", "").replace("\xa0", " ")
         assert change in text
-    assert render_pdf(made) == render_pdf(made)
+    assert document_of(made).pdf() == document_of(made).pdf()

@@ -12,11 +12,10 @@ import pytest
 from rich.console import Console
 
 from chainmark.core.trail import LogLine, Story
-from chainmark.report import render_html, render_markdown, render_pdf, render_terminal
+from chainmark.report.blocks import Table
 from chainmark.report.chart import SHAPES, Chart, paper_charts
 from chainmark.report.chart_terminal import MARKS, strips_of
-from chainmark.report.render import sheet_of
-from chainmark.report.sheet import Table
+from chainmark.report.layouts import document_of
 from chainmark.report.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
 from chainmark.store.runs import Store
 from chainmark.store.stories import Follower
@@ -43,7 +42,7 @@ def story(follower: Follower) -> Story:
 def terminal(story: Story, width: int = 120) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
-    render_terminal(story, Console(file=file, width=width))
+    document_of(story).print(Console(file=file, width=width))
     return file.getvalue()
 
 
@@ -53,10 +52,17 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub("[\u2007\u2008]", "", plain))
 
 
-@pytest.mark.parametrize("render", [terminal, render_markdown, render_html])
+@pytest.mark.parametrize(
+    "render",
+    [
+        terminal,
+        lambda made: document_of(made).markdown(),
+        lambda made: document_of(made).html(),
+    ],
+)
 def test_every_rendering_has_every_figure(story: Story, render: Callable[[Story], str]) -> None:
     text = squeezed(render(story))
-    for block in sheet_of(story).blocks():
+    for block in document_of(story).blocks():
         if isinstance(block, Table):
             for row in block.rows:
                 assert all(cell.text in text for cell in row.cells)
@@ -66,7 +72,7 @@ def test_every_rendering_has_every_figure(story: Story, render: Callable[[Story]
 
 
 def test_the_pdf_is_the_same_twice(story: Story) -> None:
-    assert render_pdf(story) == render_pdf(story)
+    assert document_of(story).pdf() == document_of(story).pdf()
 
 
 def test_the_chart_shows_every_time_and_no_other(story: Story) -> None:
@@ -94,7 +100,7 @@ def test_many_places_go_on_on_the_next_page(follower: Follower, story: Story) ->
 
 
 def test_only_the_slow_step_is_marked_as_the_longest(story: Story) -> None:
-    table = next(block for block in sheet_of(story).blocks() if isinstance(block, Table) and block.id == "places")
+    table = next(block for block in document_of(story).blocks() if isinstance(block, Table) and block.id == "places")
     marked = [(row.cells[0].text, column.heading) for row in table.rows
               for column, cell in zip(table.columns, row.cells, strict=True) if cell.tail.endswith("max")]  # fmt: skip
     assert marked == [("node-3", "fetched")]
@@ -111,17 +117,17 @@ def test_no_line_of_the_terminal_is_too_wide(story: Story, width: int) -> None:
 def test_what_a_log_says_stays_text(story: Story, tmp_path: Path) -> None:
     story.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
     hostile = story.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *story.stages[1:]]})
-    page = render_html(hostile)
+    page = document_of(hostile).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
-    assert "\n# heading" not in render_markdown(hostile).replace("```", "").split("heading\n", 1)[0]
-    assert render_pdf(hostile).startswith(b"%PDF")
+    assert "\n# heading" not in document_of(hostile).markdown().replace("```", "").split("heading\n", 1)[0]
+    assert document_of(hostile).pdf().startswith(b"%PDF")
 
 
 def test_the_page_draws_its_timeline(story: Story, tmp_path: Path) -> None:
-    page = page_without_complaints(render_html(story), tmp_path)
+    page = page_without_complaints(document_of(story).html(), tmp_path)
     assert page.count("<svg") >= 1
-    figure = next(block for block in sheet_of(story).blocks() if isinstance(block, Chart))
+    figure = next(block for block in document_of(story).blocks() if isinstance(block, Chart))
     for place in figure.y.names:
         assert f">{place}</text>" in page
 
@@ -133,5 +139,5 @@ def test_a_block_that_nobody_finished_is_told(follower: Follower) -> None:
         for place in story.places
     ], "files": [], "slowest": [None] * 4})  # fmt: skip
     assert "adopted at 0 of 52 hosts." in terminal(bare)
-    assert render_pdf(bare).startswith(b"%PDF")
-    assert "adopted at 0 of 52 hosts." in render_html(bare)
+    assert document_of(bare).pdf().startswith(b"%PDF")
+    assert "adopted at 0 of 52 hosts." in document_of(bare).html()

@@ -1,4 +1,4 @@
-"""A saturation test as a sheet: the load that is kept up, the tables and the plot of the published reports, and why."""
+"""A saturation test: the load that is kept up, the tables and the plot of the published reports, and why."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from chainmark.core.manifest import Fact
 from chainmark.core.saturation import Saturation, SaturationReport, SaturationVersion, candidate_verdict
 from chainmark.core.verdict import Case, Suite
 from chainmark.report import saturation_text as text
+from chainmark.report.blocks import Block, Remarks, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.document import Document
 from chainmark.report.saturation_charts import saturation_charts
 from chainmark.report.saturation_tables import (
     cell_tables,
@@ -16,10 +18,9 @@ from chainmark.report.saturation_tables import (
     processed_tables,
     run_table,
 )
-from chainmark.report.sheet import Block, Remarks, Section, Sheet, Table, TableCell, TableRow, one_line, words
 
 
-def saturation_sheet(report: SaturationReport) -> Sheet:
+def saturation_document(report: SaturationReport) -> Document:
     """Lay out a saturation test."""
     state = text.state_of(report)
     charts = saturation_charts(report)
@@ -36,7 +37,7 @@ def saturation_sheet(report: SaturationReport) -> Sheet:
     ]
     profile = f"profile {report.profile_name}" if report.profile_name else "published tables"
     versions = units.plural(len(report.versions), "version")
-    return Sheet(
+    return Document(
         kind="saturation",
         title=report.title,
         subtitle=one_line([versions, profile, report.experiment, units.utc(report.started_at)]),
@@ -46,7 +47,7 @@ def saturation_sheet(report: SaturationReport) -> Sheet:
         suites=_suites(report),
         sections=[section for section in sections if section.blocks],
         notes=["The test was interrupted: runs are missing."] if report.interrupted else [],
-        source_json=report.model_dump_json(),
+        result=report,
     ).noted_once()
 
 

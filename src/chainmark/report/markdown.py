@@ -1,12 +1,11 @@
-"""A sheet as Markdown: the whole stands open, the rest is folded."""
+"""A document as Markdown: the whole stands open, the rest is folded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from chainmark.report.chart import Chart
-from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     Block,
     Column,
     Definition,
@@ -14,27 +13,31 @@ from chainmark.report.sheet import (
     Details,
     Listing,
     Remarks,
-    Sheet,
     Table,
     TableCell,
 )
+from chainmark.report.chart import Chart
+from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
 from chainmark.report.vega import on_paper
+
+if TYPE_CHECKING:
+    from chainmark.report.document import Document
 
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
 
 
-def render_sheet_markdown(sheet: Sheet) -> str:
-    """The sheet as GitHub-flavoured Markdown; the same document gives the same text."""
-    sheet = sheet.seen_on("markdown")
+def comment_of(document: Document) -> str:
+    """The document as GitHub-flavoured Markdown; the same document gives the same text."""
+    document = document.seen_on("markdown")
     lines = [
-        f"## {plain(sheet.title)}",
+        f"## {plain(document.title)}",
         "",
-        f"{_SIGNS[sheet.tone]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
+        _verdict(document),
         "",
-        plain(sheet.subtitle),
+        plain(document.subtitle),
         "",
     ]
-    for index, section in enumerate(sheet.sections):
+    for index, section in enumerate(document.sections):
         content = _blocks(section.blocks)
         if index == 0:
             lines += content
@@ -42,42 +45,42 @@ def render_sheet_markdown(sheet: Sheet) -> str:
             lines += folded(escaped(section.title), content)
         else:
             lines += [f"**{plain(section.title)}**", "", *content]
-    lines += bullets("Notes", sheet.notes)
-    lines.append(_origin(sheet))
+    lines += bullets("Notes", document.notes)
+    lines.append(_origin(document))
     return "\n".join(lines) + "\n"
 
 
-def render_sheet_page(sheet: Sheet, folder: str) -> tuple[str, dict[str, str]]:
-    """The sheet as a page of a website or a release: nothing folded, with its figures as files.
+def page_of(document: Document, folder: str) -> tuple[str, dict[str, str]]:
+    """The document as a page of a website or a release: nothing folded, with its figures as files.
 
     Args:
-        sheet: what to lay out.
+        document: what to lay out.
         folder: where the figures lie, seen from the page.
 
     Returns:
         The page, and the figures as SVG by their files' names in that folder.
     """
-    sheet = sheet.seen_on("markdown")
+    document = document.seen_on("markdown")
     files: dict[str, str] = {}
     lines = [
-        f"# {plain(sheet.title)}",
+        f"# {plain(document.title)}",
         "",
-        f"{_SIGNS[sheet.tone]}**{sheet.word}**: {plain(sheet.sentence)}" if sheet.word else plain(sheet.sentence),
+        _verdict(document),
         "",
-        plain(sheet.subtitle),
+        plain(document.subtitle),
         "",
-        *(f"- [{plain(section.title)}](#{_anchor(section.title)})" for section in sheet.sections),
+        *(f"- [{plain(section.title)}](#{_anchor(section.title)})" for section in document.sections),
         "",
     ]
-    for section in sheet.sections:
+    for section in document.sections:
         lines += [f"## {plain(section.title)}", ""]
         for block in section.blocks:
             if isinstance(block, Chart):
                 lines += _pictures(block, folder, files)
             else:
                 lines += _blocks([block])
-    lines += bullets("Notes", sheet.notes)
-    lines.append(_origin(sheet))
+    lines += bullets("Notes", document.notes)
+    lines.append(_origin(document))
     return "\n".join(lines) + "\n", files
 
 
@@ -98,9 +101,14 @@ def _anchor(title: str) -> str:
     return kept.replace(" ", "-")
 
 
-def _origin(sheet: Sheet) -> str:
-    made = f"{plain(sheet.author)} · " if sheet.tool_version else ""
-    return f"<sub>{made}{sheet.kind} SHA-256 <code>{sheet.digest}</code></sub>"
+def _verdict(document: Document) -> str:
+    sentence = plain(document.sentence)
+    return f"{_SIGNS[document.tone]}**{document.word}**: {sentence}" if document.word else sentence
+
+
+def _origin(document: Document) -> str:
+    made = f"{plain(document.author)} · " if document.tool_version else ""
+    return f"<sub>{made}{document.kind} SHA-256 <code>{document.digest}</code></sub>"
 
 
 def _headed(title: str, lines: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A comparison as a sheet: the verdict and what it rests on, what to do next, whether to believe it, and the rest."""
+"""A comparison: the verdict and what it rests on, what to do next, whether to believe it, and the rest."""
 
 from __future__ import annotations
 
@@ -9,22 +9,7 @@ from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
 from chainmark.core.verdict import Verdict
 from chainmark.report import side_facts, validity
-from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
-from chainmark.report.chart import Chart
-from chainmark.report.charts import comparison_charts
-from chainmark.report.comparison_suite import comparison_suite
-from chainmark.report.followed import lives, tail_rows, tails_table, told_in
-from chainmark.report.judged_rows import Row, RowMaker, moved_text
-from chainmark.report.metric_tables import (
-    dictionary,
-    distributions,
-    gating_table,
-    how_judged,
-    metric_tables,
-    moved_table,
-    run_by_run,
-)
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     EVERYWHERE,
     IN_FULL,
     ON_PAGES,
@@ -36,8 +21,23 @@ from chainmark.report.sheet import (
     Remark,
     Remarks,
     Section,
-    Sheet,
     Table,
+)
+from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
+from chainmark.report.chart import Chart
+from chainmark.report.charts import comparison_charts
+from chainmark.report.comparison_suite import comparison_suite
+from chainmark.report.document import Document
+from chainmark.report.followed import lives, tail_rows, tails_table, told_in
+from chainmark.report.judged_rows import Row, RowMaker, moved_text
+from chainmark.report.metric_tables import (
+    dictionary,
+    distributions,
+    gating_table,
+    how_judged,
+    metric_tables,
+    moved_table,
+    run_by_run,
 )
 from chainmark.report.wording import VERDICT_WORDS, prose
 
@@ -55,7 +55,7 @@ _HOW_TO_USE_CHARTS = (
 )
 
 
-def comparison_sheet(comparison: Comparison) -> Sheet:
+def comparison_document(comparison: Comparison) -> Document:
     """Lay out a comparison."""
     rows = RowMaker(comparison).rows()
     sections = [
@@ -74,7 +74,7 @@ def comparison_sheet(comparison: Comparison) -> Sheet:
         *_subjects(comparison),
         Section("dictionary", "Data dictionary", [dictionary(comparison)], media=IN_FULL),
     ]
-    return Sheet(
+    return Document(
         kind="comparison",
         title=comparison.title,
         subtitle=comparison.subtitle,
@@ -84,7 +84,7 @@ def comparison_sheet(comparison: Comparison) -> Sheet:
         suites=[comparison_suite(comparison)],
         sections=[section for section in sections if section.blocks],
         notes=[],
-        source_json=comparison.model_dump_json(),
+        result=comparison,
         date=comparison.date,
         tool_version=comparison.tool_version,
     )

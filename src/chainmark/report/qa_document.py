@@ -1,4 +1,4 @@
-"""A qualification as a sheet: the verdict and what must be known before any figure, then scenario by scenario."""
+"""A qualification as a document: the verdict and what must be known before any figure, then scenario by scenario."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from chainmark.core import units
 from chainmark.core.manifest import Fact
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.report.blocks import (
+    Block,
+    Definition,
+    Definitions,
+    Remarks,
+    Section,
+    one_line,
+)
+from chainmark.report.document import Document
 from chainmark.report.qa_charts import distribution_charts, plot_charts
 from chainmark.report.qa_tables import (
     QUIET,
@@ -26,16 +35,7 @@ from chainmark.report.qa_tables import (
     subjects_table,
     verdict_table,
 )
-from chainmark.report.saturation_sheet import saturation_blocks
-from chainmark.report.sheet import (
-    Block,
-    Definition,
-    Definitions,
-    Remarks,
-    Section,
-    Sheet,
-    one_line,
-)
+from chainmark.report.saturation_document import saturation_blocks
 from chainmark.report.wording import BETTER_WORDS, prose
 
 
@@ -59,7 +59,7 @@ def _suite(report: QaReport) -> Suite:
     return Suite(report.title, cases, properties, started_at=report.started_at, output=output)
 
 
-def qa_sheet(report: QaReport) -> Sheet:
+def qa_document(report: QaReport) -> Document:
     """Lay out a qualification."""
     sections = [
         Section("verdict", "Verdict", _verdict(report)),
@@ -68,7 +68,7 @@ def qa_sheet(report: QaReport) -> Sheet:
         Section("old-rule", "The rule of the published reports", _old_rule(report)),
         Section("dictionary", "What the metrics mean", _dictionary(report)),
     ]
-    return Sheet(
+    return Document(
         kind="qa",
         title=report.title,
         subtitle=one_line([report.plan_title, f"plan {report.plan}", report.date, report.experiment]),
@@ -81,7 +81,7 @@ def qa_sheet(report: QaReport) -> Sheet:
             f"Made by chainmark {report.tool_version}. Every run is kept: `chainmark runs show RUN` and "
             f"`chainmark compare {report.experiment}-SCENARIO` show more of it.",
         ],
-        source_json=report.model_dump_json(by_alias=True),
+        result=report,
         contents=True,
     ).noted_once()
 

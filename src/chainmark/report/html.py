@@ -1,27 +1,45 @@
-"""A sheet as one HTML file that opens offline: everything it needs is inside it."""
+"""A document as one HTML file that opens offline: everything it needs is inside it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from chainmark.report.blocks import Block, Column, Remarks, Table, padded
+from chainmark.report.chart import Chart
 from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
-from chainmark.report.sheet import Block, Column, Remarks, Sheet, Table, padded
+
+if TYPE_CHECKING:
+    from chainmark.report.document import Document
 
 
-def render_sheet_html(sheet: Sheet) -> str:
-    """The sheet as a single self-contained page; the same document gives the same text."""
-    sheet = sheet.seen_on("html")
-    return environment().get_template("sheet.html.j2").render(
-        sheet=sheet,
+def page_of(document: Document) -> str:
+    """The document as a single self-contained page; the same document gives the same text."""
+    document = document.seen_on("html")
+    return environment().get_template("document.html.j2").render(
+        document=document,
         **{"with": _HELPERS},
-        css=Markup(template_text("sheet.css")),  # noqa: S704 - our own file
-        script=Markup(template_text("sheet.js")),  # noqa: S704 - our own file
+        css=Markup(template_text("document.css")),  # noqa: S704 - our own file
+        script=Markup(template_text("document.js")),  # noqa: S704 - our own file
         vega=vega_bundle(),
-        source=packed(sheet.source_json),
-        charts=charts_payload(sheet.charts()),
+        source=packed(document.json),
+        charts=charts_payload(document.charts()),
+    )  # fmt: skip
+
+
+def fragment_of(document: Document) -> str:
+    """What a notebook shows of the document: the verdict and the first section, without charts and without scripts."""
+    seen = document.seen_on("html")
+    first = seen.sections[0].blocks if seen.sections else []
+    return environment().get_template("fragment.html.j2").render(
+        document=seen,
+        shown=[block for block in first if not isinstance(block, Chart)],
+        **{"with": _HELPERS},
+        css=Markup(re.sub(r"(?m)^(:root|body|html)\b", ".chainmark", template_text("document.css"))),  # noqa: S704 - ours
     )  # fmt: skip
 
 

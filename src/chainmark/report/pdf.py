@@ -1,4 +1,4 @@
-"""A sheet as PDF: the same content in the same order as the HTML, set by Typst."""
+"""A document as PDF: the same content in the same order as the HTML, set by Typst."""
 
 from __future__ import annotations
 
@@ -6,50 +6,52 @@ import dataclasses
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chainmark.report.chart import Chart
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     Block,
     Definitions,
     Details,
     Listing,
     Remarks,
-    Sheet,
     Table,
     TableCell,
     chart_anchor,
     in_groups,
     padded,
 )
+from chainmark.report.chart import Chart
 from chainmark.report.typeset import typeset
 from chainmark.report.vega import on_paper
+
+if TYPE_CHECKING:
+    from chainmark.report.document import Document
 
 # A list of contents of more lines than half a page has the sections alone.
 _LONGEST_CONTENTS = 40
 
 
-def render_sheet_pdf(sheet: Sheet) -> bytes:
-    """The sheet on paper. A document without a date gives a file without one."""
-    sheet = sheet.seen_on("pdf")
+def pdf_of(document: Document) -> bytes:
+    """The document on paper. A document without a date gives a file without one."""
+    document = document.seen_on("pdf")
     data: dict[str, Any] = {
-        "kind": sheet.kind,
-        "title": sheet.title,
-        "page-title": sheet.page_title,
-        "subtitle": sheet.subtitle,
-        "tone": sheet.tone,
-        "word": sheet.word,
-        "sentence": sheet.sentence,
-        "notes": sheet.notes,
-        "digest": sheet.digest,
-        "author": sheet.author,
-        "dated": sheet.date != "",
-        "contents": sheet.contents,
-        "contents-depth": 1 if sum(len(one.blocks) for one in sheet.sections) > _LONGEST_CONTENTS else 2,
-        "anchors": sorted(_anchors(sheet.blocks())),
-        "sections": [{"title": section.title, "blocks": _blocks(section.blocks)} for section in sheet.sections],
+        "kind": document.kind,
+        "title": document.title,
+        "page-title": document.page_title,
+        "subtitle": document.subtitle,
+        "tone": document.tone,
+        "word": document.word,
+        "sentence": document.sentence,
+        "notes": document.notes,
+        "digest": document.digest,
+        "author": document.author,
+        "dated": document.date != "",
+        "contents": document.contents,
+        "contents-depth": 1 if sum(len(one.blocks) for one in document.sections) > _LONGEST_CONTENTS else 2,
+        "anchors": sorted(_anchors(document.blocks())),
+        "sections": [{"title": section.title, "blocks": _blocks(section.blocks)} for section in document.sections],
     }
-    return typeset("sheet.typ", data, _timestamp(sheet.date) if sheet.date else None)
+    return typeset("document.typ", data, _timestamp(document.date) if document.date else None)
 
 
 def _timestamp(date: str) -> datetime.datetime:

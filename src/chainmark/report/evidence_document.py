@@ -1,4 +1,4 @@
-"""A model's record as a sheet: how far each method was off, group by group, and run by run."""
+"""A model's record as a document: how far each method was off, group by group, and run by run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from chainmark.core import units
 from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
-from chainmark.report.model_charts import method_chart, strip_chart
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     Block,
     Column,
     Emphasis,
     Section,
-    Sheet,
     Table,
     TableCell,
     TableRow,
@@ -22,12 +20,14 @@ from chainmark.report.sheet import (
     short_labels,
     words,
 )
+from chainmark.report.document import Document
+from chainmark.report.model_charts import method_chart, strip_chart
 from chainmark.report.wording import prose
 
 _ERRORS_ARE = "Errors are modelled / measured − 1, in percent."
 
 
-def evidence_sheet(evidence: Evidence) -> Sheet:
+def evidence_document(evidence: Evidence) -> Document:
     """Lay out a record."""
     shorts, shared = short_labels([evidence.catalogue.metric(id_).label for id_ in evidence.metric_ids])
     groups = list(dict.fromkeys([*(row.group for row in evidence.rows), *(run.group for run in evidence.runs)]))
@@ -40,7 +40,7 @@ def evidence_sheet(evidence: Evidence) -> Sheet:
         by_run += _runs(f"runs-{index}", group, runs, shorts)
     sections = [Section("methods", "Errors by method", by_method), Section("runs", "Errors run by run", by_run)]
     of = f"errors of {shared}" if shared else "errors"
-    return Sheet(
+    return Document(
         kind="evidence",
         title=evidence.title,
         subtitle=one_line([of, units.plural(len(evidence.runs), "run"), f"seed {evidence.seed}"]),
@@ -50,7 +50,7 @@ def evidence_sheet(evidence: Evidence) -> Sheet:
         suites=[Suite(evidence.title, [_case(row) for row in evidence.rows])],
         sections=[section for section in sections if section.blocks],
         notes=[prose(note) for note in evidence.notes],
-        source_json=evidence.model_dump_json(),
+        result=evidence,
     ).noted_once()
 
 

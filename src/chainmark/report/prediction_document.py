@@ -1,4 +1,4 @@
-"""A prediction as a sheet: the whole first, then what it is made of, then every stage."""
+"""A prediction as a document: the whole first, then what it is made of, then every stage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from chainmark.core.metric import Table as MetricGroup
 from chainmark.core.prediction import Cell, Contribution, Prediction, Row, ScenarioEntry
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
+from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.document import Document
 from chainmark.report.model_blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
-from chainmark.report.sheet import Block, Column, Section, Sheet, Table, TableCell, TableRow, one_line, words
 from chainmark.report.wording import prose
 
 SECOND_OPINION = "by formula"
@@ -20,7 +21,7 @@ FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same from a closed formula, anoth
 _SHORT_LABEL = 30  # what every rendering has room for in a heading
 
 
-def prediction_sheet(prediction: Prediction) -> Sheet:
+def prediction_document(prediction: Prediction) -> Document:
     """Lay out a prediction."""
     base = prediction.scenarios[0]
     names = scenario_names(prediction.scenarios)
@@ -34,7 +35,7 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
         Section("contributions", "What it is made of", _contributions(prediction, names)),
         Section("stages", "The stages", stages),
     ]
-    return Sheet(
+    return Document(
         kind="prediction",
         title=prediction.title,
         subtitle=one_line([prediction.source, network(base), f"seed {prediction.seed}"]),
@@ -44,7 +45,7 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
         suites=[Suite(prediction.title, [_case(prediction, index) for index in range(len(prediction.scenarios))])],
         sections=[section for section in sections if section.blocks],
         notes=[prose(note) for note in prediction.notes],
-        source_json=prediction.model_dump_json(),
+        result=prediction,
     ).noted_once()
 
 

@@ -1,4 +1,4 @@
-"""A load test as a sheet: the verdict, what each endpoint takes, and all that this rests on."""
+"""A load test as a document: the verdict, what each endpoint takes, and all that this rests on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from chainmark.core.load_report import Agreement, EndpointEntry, LoadReport, Tar
 from chainmark.core.load_verdict import Ruling, rulings, verdict
 from chainmark.core.manifest import Fact
 from chainmark.report import load_text as text
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.document import Document
 from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import (
@@ -20,12 +22,11 @@ from chainmark.report.load_tables import (
     step_table,
 )
 from chainmark.report.load_timelines import timeline_charts
-from chainmark.report.sheet import Block, Column, Remarks, Section, Sheet, Table, TableCell, TableRow, one_line, words
 
 _LONG_FACT = 64  # what a table has room for; what is longer is told below it
 
 
-def load_sheet(report: LoadReport) -> Sheet:
+def load_document(report: LoadReport) -> Document:
     """Lay out a load test."""
     ruled = rulings(report)
     found, reasons = verdict(report, ruled)
@@ -40,7 +41,7 @@ def load_sheet(report: LoadReport) -> Sheet:
     ]
     scenario = [f"scenario {report.scenario}"] if report.scenario else []
     servers = ", ".join(f"{target.name} ({target.subject.name} {target.subject.version})" for target in report.targets)
-    return Sheet(
+    return Document(
         kind="load",
         title=report.title,
         subtitle=one_line([servers, *scenario, f"profile {report.profile_name}", units.utc(report.started_at)]),
@@ -50,7 +51,7 @@ def load_sheet(report: LoadReport) -> Sheet:
         suites=load_suites(report, ruled),
         sections=[section for section in sections if section.blocks],
         notes=_notes(report),
-        source_json=report.model_dump_json(),
+        result=report,
     ).noted_once()
 
 

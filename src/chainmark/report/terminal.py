@@ -1,10 +1,11 @@
-"""A sheet on the terminal. A table that is too wide goes on below, in second lines or in parts; it is never broken."""
+"""A document on the terminal. A table that is too wide goes on below, in second lines or in parts, never broken."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -12,23 +13,25 @@ from rich.text import Text
 
 from chainmark.core import units
 from chainmark.report.bars import text_bar, text_scale
-from chainmark.report.chart import PART_COLOURS
-from chainmark.report.chart_terminal import print_chart
-from chainmark.report.lines import Printer, shorten, wrapped
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     ON_PAGES,
     Block,
     Definitions,
     Details,
     Listing,
     Remarks,
-    Sheet,
     StackedBar,
     Table,
     TableCell,
     are_units,
     in_groups,
 )
+from chainmark.report.chart import PART_COLOURS
+from chainmark.report.chart_terminal import print_chart
+from chainmark.report.lines import Printer, shorten, wrapped
+
+if TYPE_CHECKING:
+    from chainmark.report.document import Document
 
 _STYLES = {
     "pass": "bold white on green",
@@ -52,29 +55,29 @@ _WIDEST_BAR_NAME = 0.22
 _QUIET = "bright_black"
 
 
-def render_sheet_terminal(sheet: Sheet, console: Console) -> None:
-    """Print the sheet. Colour only underlines what the words say, so nothing is lost without it."""
+def print_document(document: Document, console: Console) -> None:
+    """Print the document. Colour only underlines what the words say, so nothing is lost without it."""
     out = Printer(console)
     out.blank()
-    out.paragraph(sheet.title, "bold")
-    out.paragraph(sheet.subtitle, _QUIET)
+    out.paragraph(document.title, "bold")
+    out.paragraph(document.subtitle, _QUIET)
     out.blank()
-    badge = f" {sheet.word} " if sheet.word else ""
-    gap = _GAP if sheet.word else ""
-    for index, line in enumerate(wrapped(sheet.sentence, console.width - len(badge) - len(gap))):
-        first = (badge, _STYLES[sheet.tone]) if index == 0 else " " * len(badge)
+    badge = f" {document.word} " if document.word else ""
+    gap = _GAP if document.word else ""
+    for index, line in enumerate(wrapped(document.sentence, console.width - len(badge) - len(gap))):
+        first = (badge, _STYLES[document.tone]) if index == 0 else " " * len(badge)
         out.line(Text.assemble(first, gap, (line, "bold")))
     out.blank()
-    for block in sheet.seen_on("terminal").blocks():
+    for block in document.seen_on("terminal").blocks():
         _print(block, out)
     left_out = [
         block
-        for section in sheet.sections
+        for section in document.sections
         if "terminal" in section.media
         for block in section.blocks
         if isinstance(block, Table) and block.media == ON_PAGES
     ]
-    notes = [*sheet.notes, *_left_out(left_out)]
+    notes = [*document.notes, *_left_out(left_out)]
     for note in notes:
         out.item(note)
     if notes:

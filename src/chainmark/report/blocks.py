@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from chainmark.core import units
-from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.bars import IntervalBar
 from chainmark.report.chart import Chart
 
-Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
-_TONES: dict[Verdict, Tone] = {
-    Verdict.PASS: "pass",
-    Verdict.FAIL: "fail",
-    Verdict.INVALID: "invalid",
-    Verdict.GENERATOR_LIMITED: "invalid",
-    Verdict.INFORMATIONAL: "neutral",
-}
 Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
 Medium = Literal["terminal", "html", "pdf", "markdown"]
 EVERYWHERE: frozenset[Medium] = frozenset({"terminal", "html", "pdf", "markdown"})
@@ -29,7 +19,7 @@ IN_FULL: frozenset[Medium] = frozenset({"html", "pdf"})
 
 @dataclass(frozen=True)
 class Phrase:
-    """A part of a text. ``target`` is an anchor of the sheet that it leads to, ``literal`` a key or a command."""
+    """A part of a text. ``target`` is an anchor of the document that it leads to, ``literal`` a key or a command."""
 
     text: str
     target: str = ""
@@ -263,119 +253,6 @@ class Section:
     filter: Filter | None = None
     hint: str = ""
     media: frozenset[Medium] = EVERYWHERE
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A whole report. ``source_json`` is the document that it was made from, ``kind`` what that is called.
-
-    Without a ``word`` there is no band for the verdict, and the sentence is set as any other. ``contents`` asks for a
-    table of contents on paper. ``date`` is when the document says that it was made, and ``tool_version`` by what.
-    """
-
-    kind: str
-    title: str
-    subtitle: str
-    verdict: Verdict
-    word: str
-    sentence: str
-    suites: list[Suite]
-    sections: list[Section]
-    notes: list[str]
-    source_json: str
-    contents: bool = False
-    date: str = ""
-    tool_version: str = ""
-
-    @property
-    def author(self) -> str:
-        """What made it."""
-        return f"chainmark {self.tool_version}".strip()
-
-    @property
-    def page_title(self) -> str:
-        """The title, with the verdict before it where there is one."""
-        return self.title if self.tone == "neutral" else f"{self.word}: {self.title}"
-
-    @property
-    def tone(self) -> Tone:
-        """How the band of the verdict looks."""
-        return _TONES.get(self.verdict, "inconclusive")
-
-    @property
-    def cases(self) -> list[Case]:
-        """Everything that was judged, in reading order."""
-        return [case for suite in self.suites for case in suite.cases]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the document: ties a printed page to the data it came from."""
-        return hashlib.sha256(self.source_json.encode()).hexdigest()
-
-    def noted_once(self) -> Sheet:
-        """The same sheet with what a table explains left out of the tables after it."""
-        said: set[str] = set()
-        sections = []
-        for section in self.sections:
-            blocks: list[Block] = []
-            for block in section.blocks:
-                if isinstance(block, Table):
-                    fresh = [note for note in block.notes if note not in said]
-                    said.update(fresh)
-                    blocks.append(replace(block, notes=fresh))
-                else:
-                    blocks.append(block)
-            sections.append(replace(section, blocks=blocks))
-        return replace(self, sections=sections)
-
-    def blocks(self) -> list[Block]:
-        """All blocks in their order."""
-        return [block for section in self.sections for block in section.blocks]
-
-    def charts(self) -> list[Chart]:
-        """All charts, also those that are folded away."""
-        return [block for block in _unfolded(self.blocks()) if isinstance(block, Chart)]
-
-    def seen_on(self, medium: Medium) -> Sheet:
-        """What one medium shows of it."""
-        shown = (section for section in self.sections if medium in section.media)
-        sections = (replace(section, blocks=_seen(section.blocks, medium)) for section in shown)
-        return replace(self, sections=[section for section in sections if section.blocks])
-
-
-def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
-    for block in blocks:
-        yield block
-        if isinstance(block, Details):
-            yield from _unfolded(block.blocks)
-        elif isinstance(block, Table):
-            for row in block.rows:
-                yield from _unfolded(row.more)
-
-
-def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
-    """The blocks that a medium shows, and of each what it shows."""
-    seen: list[Block] = []
-    for block in blocks:
-        if isinstance(block, Chart):
-            seen.append(block)
-        elif medium not in block.media:
-            continue
-        elif isinstance(block, Details):
-            seen.append(replace(block, blocks=_seen(block.blocks, medium)))
-        elif isinstance(block, Table):
-            seen.append(_columns_seen(block, medium))
-        else:
-            seen.append(block)
-    return seen
-
-
-def _columns_seen(table: Table, medium: Medium) -> Table:
-    kept = [place for place, column in enumerate(table.columns) if medium in column.media]
-    if len(kept) == len(table.columns):
-        return table
-    rows = [replace(row, cells=[row.cells[place] for place in kept]) for row in table.rows]
-    return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
 
 
 def chart_anchor(chart_id: str) -> str:

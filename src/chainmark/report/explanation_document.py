@@ -1,4 +1,4 @@
-"""An explanation as a sheet: whether the parts explain the whole, and if not, where they do not."""
+"""An explanation as a document: whether the parts explain the whole, and if not, where they do not."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from chainmark.core.prediction import (
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import modelled
 from chainmark.report.bars import bar_between
-from chainmark.report.chart import Chart
-from chainmark.report.model_blocks import curve_charts, matrix_table, measured_points, parts_chart
-from chainmark.report.model_charts import ErrorPoint, error_chart, link_chart
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     Block,
     Column,
     Emphasis,
     Section,
-    Sheet,
     Table,
     TableCell,
     TableRow,
     one_line,
     words,
 )
+from chainmark.report.chart import Chart
+from chainmark.report.document import Document
+from chainmark.report.model_blocks import curve_charts, matrix_table, measured_points, parts_chart
+from chainmark.report.model_charts import ErrorPoint, error_chart, link_chart
 from chainmark.report.wording import prose
 
 EXPLAINED, NOT_EXPLAINED = "✓", "✗"
 
 
-def explanation_sheet(explanation: Explanation) -> Sheet:
+def explanation_document(explanation: Explanation) -> Document:
     """Lay out an explanation."""
     sections = [
         Section("whole", "The whole", _whole(explanation)),
@@ -46,7 +46,7 @@ def explanation_sheet(explanation: Explanation) -> Sheet:
         Section("round-trips", "Round trips", _round_trips(explanation)),
     ]
     simulated = f"{units.plural(explanation.blocks, 'block')} simulated"
-    return Sheet(
+    return Document(
         kind="explanation",
         title=explanation.title,
         subtitle=one_line([explanation.source, simulated, f"seed {explanation.seed}"]),
@@ -56,7 +56,7 @@ def explanation_sheet(explanation: Explanation) -> Sheet:
         suites=[Suite(explanation.title, [_case(explanation, row) for row in explanation.whole])],
         sections=[section for section in sections if section.blocks],
         notes=[prose(note) for note in explanation.notes],
-        source_json=explanation.model_dump_json(),
+        result=explanation,
     ).noted_once()
 
 

@@ -1,4 +1,4 @@
-"""Three or more versions as a sheet: the verdicts first, then what they rest on, then every metric."""
+"""Three or more versions as a document: the verdicts first, then what they rest on, then every metric."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from chainmark.core.comparison import ChartData, Comparison, Outcome
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict
 from chainmark.report import validity
-from chainmark.report.chart import Axis, Chart, Thinning
-from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
-from chainmark.report.comparison_suite import comparison_suite
-from chainmark.report.judged_rows import Row, RowMaker
-from chainmark.report.published_sheet import facts_table
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     Block,
     Column,
     Emphasis,
     Remarks,
     Section,
-    Sheet,
     Table,
     TableCell,
     TableRow,
     words,
 )
+from chainmark.report.chart import Axis, Chart, Thinning
+from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
+from chainmark.report.comparison_suite import comparison_suite
+from chainmark.report.document import Document
+from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.published_document import facts_table
 from chainmark.report.wording import GATE_MARKS, VERDICT_WORDS, prose
 
 _PAPER = (560, 230)
@@ -44,7 +44,7 @@ class _Candidate:
     rows: Mapping[str, Row]
 
 
-def side_by_side_sheet(document_: SideBySide) -> Sheet:
+def side_by_side_document(document_: SideBySide) -> Document:
     """Lay out versions side by side."""
     candidates = []
     for label, comparison in zip(document_.labels[1:], document_.comparisons, strict=True):
@@ -58,7 +58,7 @@ def side_by_side_sheet(document_: SideBySide) -> Sheet:
         Section("metrics", "Metrics", _tables(document_.labels[0], candidates)),
         Section("charts", "Charts", [_figure(chart, document_) for chart in document_.charts]),
     ]
-    return Sheet(
+    return Document(
         kind="side-by-side",
         title=document_.title,
         subtitle=document_.subtitle,
@@ -71,7 +71,7 @@ def side_by_side_sheet(document_: SideBySide) -> Sheet:
             "Every version is compared with the first one, as the two alone would be: several candidates are no reason "
             "to judge any of them less strictly.",
         ],
-        source_json=document_.model_dump_json(),
+        result=document_,
     ).noted_once()
 
 

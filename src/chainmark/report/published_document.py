@@ -1,4 +1,4 @@
-"""A report in the published style as a sheet: what its readers have known for years, in the same order."""
+"""A report in the published style as a document: what its readers have known for years, in the same order."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from chainmark.core.published import (
     ReportStyle,
 )
 from chainmark.core.verdict import Verdict, shown
-from chainmark.report.chart import Axis, Chart
-from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
-from chainmark.report.published_text import changes_of, worded
-from chainmark.report.sheet import (
+from chainmark.report.blocks import (
     Block,
     Column,
     Definition,
     Definitions,
     Section,
-    Sheet,
     Table,
     TableCell,
     TableRow,
     one_line,
     words,
 )
+from chainmark.report.chart import Axis, Chart
+from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
+from chainmark.report.document import Document
+from chainmark.report.published_text import changes_of, worded
 
 CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
@@ -36,7 +36,7 @@ _NOT_PRINTED = "No charts: a published report's values are known, its distributi
 _PAPER = (520, 250)
 
 
-def published_sheet(report: PublishedReport) -> Sheet:
+def published_document(report: PublishedReport) -> Document:
     """Lay out a report in the published style."""
     report = worded(report)
     figures = [_figure(report, figure, number) for number, figure in enumerate(_drawn(report), start=1)]
@@ -48,7 +48,7 @@ def published_sheet(report: PublishedReport) -> Sheet:
         Section("charts", "Appendix A: charts", figures),
         Section("dictionary", "Appendix B: data dictionary", dictionary),
     ]
-    return Sheet(
+    return Document(
         kind="published-report",
         title=report.title,
         subtitle=one_line([f"{report.workload} workload" if report.workload else "", report.author, report.date]),
@@ -58,7 +58,7 @@ def published_sheet(report: PublishedReport) -> Sheet:
         suites=[shown(report.title, [report.statement])],
         sections=[section for section in sections if any(_has_content(block) for block in section.blocks)],
         notes=_notes(report),
-        source_json=report.model_dump_json(),
+        result=report,
         contents=True,
     )
 

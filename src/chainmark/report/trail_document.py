@@ -1,4 +1,4 @@
-"""A story as a sheet: what the thing is, when each place did what, and which log lines say so."""
+"""A story as a document: what the thing is, when each place did what, and which log lines say so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from statistics import median
 from chainmark.core import units
 from chainmark.core.trail import Neighbour, Story, short_key
 from chainmark.core.verdict import Verdict, shown
-from chainmark.report.sheet import Block, Column, Listing, Section, Sheet, Table, TableCell, TableRow, one_line, words
+from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.document import Document
 from chainmark.report.timeline import Times, timeline_chart, times_of, told_stages
 
 NOT_TOLD = "not told"
@@ -17,7 +18,7 @@ _LONG_FACT = 32  # what a table has room for; what is longer is told below it
 _NAMED = 8
 
 
-def trail_sheet(story: Story) -> Sheet:
+def trail_document(story: Story) -> Document:
     """Lay out a story."""
     listing: list[Block] = [_listing(story)] if story.log_lines else []
     sections = [
@@ -26,7 +27,7 @@ def trail_sheet(story: Story) -> Sheet:
         Section("logs", "Where the logs say so", _log_tables(story)),
         Section("lines", "Lines of the logs", listing),
     ]
-    return Sheet(
+    return Document(
         kind="story",
         title=f"{story.name.capitalize()} of {story.subject}",
         subtitle=one_line([f"{story.label} {story.key}", f"run {story.run_id}"]),
@@ -36,7 +37,7 @@ def trail_sheet(story: Story) -> Sheet:
         suites=[shown(f"{story.name.capitalize()} of {story.subject}", [sentence(story)])],
         sections=[section for section in sections if section.blocks],
         notes=missing(story),
-        source_json=story.model_dump_json(),
+        result=story,
     )
 
 

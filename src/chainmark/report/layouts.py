@@ -1,0 +1,46 @@
+"""Which function lays out which result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel
+
+from chainmark.core.comparison import Comparison
+from chainmark.core.load_report import LoadReport
+from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.core.published import PublishedReport
+from chainmark.core.qa_report import QaReport
+from chainmark.core.saturation import SaturationReport
+from chainmark.core.side_by_side import SideBySide
+from chainmark.core.trail import Story
+from chainmark.report.comparison_document import comparison_document
+from chainmark.report.document import Document
+from chainmark.report.evidence_document import evidence_document
+from chainmark.report.explanation_document import explanation_document
+from chainmark.report.load_document import load_document
+from chainmark.report.prediction_document import prediction_document
+from chainmark.report.published_document import published_document
+from chainmark.report.qa_document import qa_document
+from chainmark.report.saturation_document import saturation_document
+from chainmark.report.side_by_side_document import side_by_side_document
+from chainmark.report.trail_document import trail_document
+
+LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
+    Comparison: comparison_document,
+    Prediction: prediction_document,
+    Explanation: explanation_document,
+    Evidence: evidence_document,
+    Story: trail_document,
+    PublishedReport: published_document,
+    SideBySide: side_by_side_document,
+    LoadReport: load_document,
+    QaReport: qa_document,
+    SaturationReport: saturation_document,
+}
+
+
+def document_of(result: BaseModel) -> Document:
+    """A result laid out as a document."""
+    return LAYOUTS[type(result)](result)
