@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chainmark.compare.breakdowns import breakdowns_of
+from chainmark.compare.breakdowns import Breakdowns
 from chainmark.compare.charts import charts_of
 from chainmark.compare.estimates import collect, mean_of
 from chainmark.compare.facts import facts_beside
@@ -26,11 +26,12 @@ from chainmark.compare.trails import tails_of
 from chainmark.compare.verdict import adjust, find, problem
 from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import ChartData, Comparison, DistributionRow, EffectSize, Outcome
+from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Outcome
 from chainmark.core.manifest import Gate, failed_gates
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.centiles import distribution_of_sorted
-from chainmark.stats.effects import largest_gap, probability_larger, wasserstein
+from chainmark.stats.effects import TwoSamples
+from chainmark.stats.threads import worker_threads
 
 
 def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
@@ -117,11 +118,12 @@ def _effect_size(metric: Metric, sides: Sequence[ChartSide]) -> EffectSize | Non
     left, right = (side.samples(metric).pooled for side in sides)
     if len(left) == 0 or len(right) == 0:
         return None
-    gap, at = largest_gap(left, right)
+    both = TwoSamples(left, right)
+    gap, at = both.largest_gap()
     return EffectSize(
         metric_id=metric.id,
-        probability_candidate_larger=probability_larger(left, right),
-        wasserstein=wasserstein(left, right),
+        probability_candidate_larger=both.probability_larger(),
+        wasserstein=both.wasserstein(),
         largest_gap=gap,
         largest_gap_at=at,
     )
@@ -134,17 +136,23 @@ class _Described:
     distributions: list[DistributionRow] = field(default_factory=list)
     effect_sizes: list[EffectSize] = field(default_factory=list)
     charts: list[ChartData] = field(default_factory=list)
+    breakdowns: list[Breakdown] = field(default_factory=list)
 
 
-def _describe_samples(catalogue: Catalogue, sides: Sequence[ChartSide], seed: int) -> _Described:
-    """Metric by metric, so that the samples of one metric are held at a time."""
+def _describe_samples(
+    catalogue: Catalogue, sides: Sequence[ChartSide], breakdowns: Breakdowns, seed: int
+) -> _Described:
+    """Metric by metric, so that a metric's samples are read and sorted once, and those of one metric are held."""
     result = _Described()
-    for metric in catalogue.ordered():
-        population = catalogue.population(metric.population)
-        result.distributions += [_distribution_row(metric, population, side) for side in sides]
-        effect = _effect_size(metric, sides)
-        result.effect_sizes += [effect] if effect else []
-        result.charts += charts_of(sides, metric, population, seed)
+    with worker_threads() as pool:
+        for metric in catalogue.ordered():
+            list(pool.map(lambda side, metric=metric: side.samples(metric).pooled, sides))
+            population = catalogue.population(metric.population)
+            result.distributions += [_distribution_row(metric, population, side) for side in sides]
+            effect = _effect_size(metric, sides)
+            result.effect_sizes += [effect] if effect else []
+            result.charts += charts_of(sides, metric, population, seed, pool)
+            result.breakdowns += breakdowns.of(metric)
     return result
 
 
@@ -204,11 +212,10 @@ def compare(
     chart_sides = [
         ChartSide(side.name, name, side.included or side.runs) for side, name in zip((left, right), names, strict=True)
     ]
-    described = _describe_samples(catalogue, chart_sides, left.first.seed)
+    described = _describe_samples(catalogue, chart_sides, Breakdowns(chart_sides, catalogue), left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
     tails, stories = tails_of((left, right), catalogue)
     judgements = [item.judgement for item in judged]
-    breakdowns = breakdowns_of((left, right), catalogue)
     return Comparison(
         tool_version=tool_version,
         title=f"{right.first.subject.name} {names[1]} against {names[0]}",
@@ -216,7 +223,7 @@ def compare(
         date=date,
         verdict=finding.verdict,
         sentence=finding.sentence,
-        reasons=[*finding.reasons, *located(judgements, breakdowns, catalogue).values()],
+        reasons=[*finding.reasons, *located(judgements, described.breakdowns, catalogue).values()],
         advice=finding.advice,
         baseline=describe(left, names[0]),
         candidate=describe(right, names[1]),
@@ -236,6 +243,6 @@ def compare(
         charts=described.charts,
         tails=tails,
         stories=stories,
-        breakdowns=breakdowns,
+        breakdowns=described.breakdowns,
         catalogue=catalogue,
     )

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from chainmark.compare.inputs import LoadedRun
-from chainmark.compare.sides import SelectedRuns
+from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.trails import is_followed
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, Scale
 from chainmark.core.metric import Kind, Metric, Population
-from chainmark.stats.centiles import FloatArray, IntArray
+from chainmark.stats.centiles import FloatArray
 
 MOST_VALUES = 60  # of a key: more than a reader goes through
 OUTLYING = 3.0  # robust z-scores
@@ -52,30 +53,55 @@ class Means:
         return math.sqrt(max(shared, own) / n)
 
 
-def breakdowns_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> list[Breakdown]:
-    """The breakdowns of every metric that decides or whose distribution is drawn, in the report's order.
+class Breakdowns:
+    """The breakdowns of every metric that decides or whose distribution is drawn.
 
     Args:
         sides: baseline and candidate.
         catalogue: of the comparison; its populations say by which keys.
     """
-    found: dict[tuple[str, str], Breakdown] = {}
-    for population in catalogue.populations:
-        metrics = [metric for metric in catalogue.metrics_of(population.id) if is_followed(metric)]
-        if not population.breakdowns or not metrics:
-            continue
-        means = [_side_means(side.included or side.runs, population, metrics) for side in sides]
-        for metric in metrics:
-            for key in population.breakdowns:
-                left, right = (side[metric.id, key] for side in means)
-                if left.of or right.of:
-                    found[metric.id, key] = _breakdown(metric, key, left, right)
-    return [
-        found[metric.id, key]
-        for metric in catalogue.ordered()
-        for key in catalogue.population(metric.population).breakdowns
-        if (metric.id, key) in found
-    ]
+
+    def __init__(self, sides: Sequence[ChartSide], catalogue: Catalogue) -> None:
+        self._sides = sides
+        self._catalogue = catalogue
+        self._coded: dict[tuple[str, str], dict[str, _Coded]] = {}
+
+    def of(self, metric: Metric) -> list[Breakdown]:
+        """One metric by every key of its population; asked for while the sides still hold its samples."""
+        population = self._catalogue.population(metric.population)
+        if not population.breakdowns or not is_followed(metric):
+            return []
+        left, right = (self._means(side, population, metric) for side in self._sides)
+        keys = [key for key in population.breakdowns if left[key].of or right[key].of]
+        return [_breakdown(metric, key, left[key], right[key]) for key in keys]
+
+    def _means(self, side: ChartSide, population: Population, metric: Metric) -> Mapping[str, Means]:
+        """Per key, the means of a side: runs count alike."""
+        parts: dict[str, list[Means]] = {key: [] for key in population.breakdowns}
+        for own in side.samples(metric).runs:
+            coded = self._codes(own.run, population) if len(own.values) else {}
+            values = _as_stored(own, metric) if coded else own.values
+            for key, column in coded.items():
+                parts[key].append(_means(column, values))
+        return {key: _joined(found) for key, found in parts.items()}
+
+    def _codes(self, run: LoadedRun, population: Population) -> Mapping[str, _Coded]:
+        """The keys of a run's rows as they are stored; kept for the population's other metrics."""
+        which = (run.run_id, population.id)
+        if which not in self._coded:
+            keys = run.samples(population.id, population.breakdowns)
+            present = [key for key in population.breakdowns if key in keys.columns]
+            self._coded[which] = {key: _coded(keys.get_column(key)) for key in present}
+        return self._coded[which]
+
+
+def _as_stored(own: RunSamples, metric: Metric) -> FloatArray:
+    """A metric's values in the order in which the run stores them: sums depend on it by their last bit."""
+    ordered = own.run.ordered(metric.population)
+    if ordered is None or ordered.as_stored:
+        return own.values
+    stored = own.run.samples(metric.population, [metric.id]).to_series()
+    return stored.cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
 @dataclass(frozen=True)
@@ -83,49 +109,27 @@ class _Coded:
     """A key's column as numbers: ``codes`` of shape (rows,), the number of names where it has no value."""
 
     names: list[str]
-    codes: IntArray
+    codes: npt.NDArray[np.int32]
 
 
 def _coded(column: pl.Series) -> _Coded:
     texts = column.cast(pl.String)
     names = sorted(texts.unique().drop_nulls().to_list())
-    codes = texts.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(len(names)).to_numpy()
+    codes = texts.cast(pl.Enum(names)).to_physical().cast(pl.Int32).fill_null(len(names)).to_numpy()
     return _Coded(names, codes)
-
-
-def _side_means(
-    runs: Sequence[LoadedRun], population: Population, metrics: Sequence[Metric]
-) -> Mapping[tuple[str, str], Means]:
-    """Per metric and key, the means of a side: runs count alike."""
-    parts: dict[tuple[str, str], list[Means]] = {
-        (metric.id, key): [] for metric in metrics for key in population.breakdowns
-    }
-    for run in runs:
-        keys = run.samples(population.id, population.breakdowns)
-        coded = {key: _coded(keys.get_column(key)) for key in population.breakdowns if key in keys.columns}
-        for metric in metrics:
-            # One column at a time: a large population has too many to hold them together.
-            frame = run.samples(population.id, [metric.id]) if coded else pl.DataFrame()
-            if metric.id not in frame.columns:
-                continue
-            values = frame.get_column(metric.id).cast(pl.Float64).fill_null(float("nan")).to_numpy()
-            for key, column in coded.items():
-                parts[metric.id, key].append(_means(column, values))
-    return {which: _joined(found) for which, found in parts.items()}
 
 
 def _means(column: _Coded, values: FloatArray) -> Means:
     """Sums run in the order of the rows, so that no number of threads changes their last bit."""
-    absent = len(column.names)  # a place of its own for what has no value: quicker than picking out the rest
+    absent = len(column.names)  # the place of rows without a key
     valid = np.isfinite(values)
-    codes, filled = column.codes, values
+    codes = column.codes
     if not bool(valid.all()):
-        codes, filled = np.where(valid, codes, absent), np.where(valid, values, 0.0)
+        codes, values = codes[valid], values[valid]
     counts = np.bincount(codes, minlength=absent + 1)
-    means = np.bincount(codes, weights=filled, minlength=absent + 1) / np.maximum(counts, 1)
+    means = np.bincount(codes, weights=values, minlength=absent + 1) / np.maximum(counts, 1)
     counts[absent] = 0
-    means[absent] = 0.0
-    distances = np.where(codes == absent, 0.0, filled) - means[codes]
+    distances = values - means[codes]
     of = {
         name: (float(mean), int(count))
         for name, mean, count in zip(column.names, means[:absent], counts[:absent], strict=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from chainmark.compare.bands import BAND_RESAMPLES, Resampler, band
+from chainmark.compare.inputs import Instants
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.wording import counted
 from chainmark.core.comparison import ChartData, ChartKind, Line
@@ -227,14 +229,33 @@ def _timed(own: RunSamples, population: Population) -> tuple[FloatArray, FloatAr
 
 def _over_time(own: RunSamples, population: Population) -> _Track | None:
     """One value per time value, averaged over the fixed keys; None without time or samples."""
+    instants = own.run.instants(population) if population.average_over and len(own.values) else None
+    if instants is not None:
+        return _at_instants(own.values, instants)
     times, values = _timed(own, population)
     if len(values) == 0:
         return None
     track = _Track(times, values, values, values)
     if not population.average_over:
         return track
-    averaged = track.grouped(np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0))
-    return replace(averaged, time=np.unique(times))
+    starts = np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0)
+    return replace(track.grouped(starts), time=times[starts])
+
+
+def _at_instants(values: FloatArray, instants: Instants) -> _Track | None:
+    """Means and ranges of the values of every instant that has some."""
+    present = np.isfinite(values)
+    if not bool(present.all()):
+        values, instants = values[present], instants.of(present)
+    if len(values) == 0:
+        return None
+    sizes = np.diff(instants.starts, append=instants.rows)
+    return _Track(
+        instants.times,
+        np.add.reduceat(values, instants.starts) / sizes,
+        np.minimum.reduceat(values, instants.starts),
+        np.maximum.reduceat(values, instants.starts),
+    )
 
 
 def _thinned(track: _Track, points: int) -> tuple[_Track, int]:
@@ -336,7 +357,9 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
     )
 
 
-def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int) -> list[ChartData]:
+def charts_of(
+    sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int, pool: Executor
+) -> list[ChartData]:
     """All charts that a metric asks for; a CDF brings the shift of its quantiles.
 
     Args:
@@ -344,11 +367,13 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
         metric: says which charts.
         population: of the metric.
         seed: of the bands.
+        pool: the sides are resampled side by side.
     """
     made: list[ChartData | None] = []
     for kind in metric.charts:
         if kind is Chart.CDF:
             resamplers = [Resampler(side, metric, population, seed) for side in sides]
+            list(pool.map(Resampler.prepare, resamplers))
             made += [cdf_chart(sides, metric, resamplers), shift_chart(sides, metric, resamplers)]
         elif kind is Chart.SERIES:
             made.append(series_chart(sides, metric, population))

@@ -13,9 +13,9 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Population
-from chainmark.stats.centiles import IntArray
+from chainmark.stats.centiles import BoolArray, FloatArray, IntArray
 from chainmark.stats.samples import FrameSamples, OrderedSamples
-from chainmark.stats.units import Units, units_of
+from chainmark.stats.units import Units, plain_units
 
 MOST_BUNDLES = 4096  # of units: what a band is resampled by
 _KEPT_CELLS = 250_000  # of a population's table: 2 MB; a larger one is read column by column
@@ -62,6 +62,7 @@ class LoadedRun:
         self._ordered: dict[str, OrderedSamples | None] = {}
         self._bundles: dict[str, Bundles] = {}
         self._kept: dict[str, pl.DataFrame] = {}
+        self._instants: dict[str, Instants | None] = {}
 
     @property
     def run_id(self) -> str:
@@ -113,17 +114,51 @@ class LoadedRun:
         ordered = self.ordered(population_id)
         return ordered.height if ordered else 0
 
-    def units(self, population: Population) -> Units:
-        """The resampling units of a population's rows in total order."""
-        ordered = self.ordered(population.id)
-        return units_of(ordered.keys() if ordered else pl.DataFrame(), population)
-
     def bundles(self, population: Population) -> Bundles:
         """A population's rows in bundles of neighbouring units, or of single ones; kept, for it is small."""
         if population.id not in self._bundles:
-            units = self.units(population)
+            ordered = self.ordered(population.id)
+            units = plain_units(ordered.keys() if ordered else pl.DataFrame(), population)
             self._bundles[population.id] = _bundles_of(units.bundled(MOST_BUNDLES), coarse=units.count > MOST_BUNDLES)
         return self._bundles[population.id]
+
+    def instants(self, population: Population) -> Instants | None:
+        """The time values of a population's rows in total order; None where it has no time, or some row has none."""
+        if population.id not in self._instants:
+            ordered = self.ordered(population.id)
+            times = ordered.column(population.time_key) if ordered and population.time_key else None
+            self._instants[population.id] = None if times is None else _instants_of(times)
+        return self._instants[population.id]
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Rows that share a time value.
+
+    Attributes:
+        starts: shape (instants,), the first row of each, ascending.
+        times: shape (instants,), ascending.
+        rows: all of them.
+    """
+
+    starts: IntArray
+    times: FloatArray
+    rows: int
+
+    def of(self, present: BoolArray) -> Instants:
+        """The same of those rows only, shape (rows,); an instant without one is left out."""
+        absent = np.flatnonzero(~present)
+        starts = self.starts - np.searchsorted(absent, self.starts)
+        rows = self.rows - len(absent)
+        held = np.diff(starts, append=rows) > 0
+        return Instants(starts[held], self.times[held], rows)
+
+
+def _instants_of(times: FloatArray) -> Instants | None:
+    if not bool(np.isfinite(times).all()):
+        return None
+    starts = np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0)
+    return Instants(starts, times[starts], len(times))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from chainmark.core.distribution import STANDARD_CENTILES, Distribution
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 # Fractions are decimals (0.9), products are binary (10 * (1 - 0.9) is 0.9999999999999998): without this allowance the
 # p90 of 10 samples would not be estimable. The index of a centile has none: the published reports take the floor of the

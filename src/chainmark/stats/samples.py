@@ -114,6 +114,11 @@ class OrderedSamples:
             order[tied] = rows.sort(by, nulls_last=True, maintain_order=True).get_column(_PLACE).to_numpy()
         return order
 
+    @property
+    def as_stored(self) -> bool:
+        """Whether the rows lie in their order already."""
+        return self._order is None
+
     def keys(self) -> pl.DataFrame:
         """The key columns in total order, time first; read again each time."""
         return self._read(self._by).select(self._by)

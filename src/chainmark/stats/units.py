@@ -75,6 +75,28 @@ def _numbered(keys: pl.DataFrame, names: Sequence[str]) -> IntArray:
     return chosen.select(pl.struct(names).rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
 
 
+def plain_units(keys: pl.DataFrame, population: Population) -> Units:
+    """What is resampled together, of rows in total order; what counts alike in the mean is left open.
+
+    Args:
+        keys: the key columns in total order, as `OrderedSamples.keys` gives them.
+        population: says which keys are averaged, and which one is time.
+    """
+    ordered = population.time_key is not None
+    if not population.average_over:
+        return Units(np.arange(keys.height, dtype=np.int64), keys.height, ordered, "rows")
+    unit = _numbered(keys, _unit_keys(population))
+    return Units(unit, int(unit.max()) + 1 if len(unit) else 0, ordered, "time values" if ordered else "groups")
+
+
+def _unit_keys(population: Population) -> list[str]:
+    return [population.time_key] if population.time_key else _kept_keys(population)
+
+
+def _kept_keys(population: Population) -> list[str]:
+    return [key for key in population.keys if key not in population.average_over]
+
+
 def units_of(keys: pl.DataFrame, population: Population) -> Units:
     """The resampling units of rows in total order.
 
@@ -82,16 +104,10 @@ def units_of(keys: pl.DataFrame, population: Population) -> Units:
         keys: the key columns in total order, as `OrderedSamples.keys` gives them.
         population: says which keys are averaged, which one is time, and what counts alike in the mean.
     """
-    ordered = population.time_key is not None
-    if not population.average_over:
-        return Units(np.arange(keys.height, dtype=np.int64), keys.height, ordered, "rows")
-    kept = [key for key in population.keys if key not in population.average_over]
-    time = [population.time_key] if population.time_key else kept
-    unit = _numbered(keys, time)
-    count = int(unit.max()) + 1 if len(unit) else 0
-    plain = Units(unit, count, ordered, "time values" if ordered else "groups")
-    if population.weighting is Weighting.SAMPLES:
+    plain = plain_units(keys, population)
+    if not population.average_over or population.weighting is Weighting.SAMPLES:
         return plain
+    unit, time, kept = plain.of_row, _unit_keys(population), _kept_keys(population)
     if population.weighting is Weighting.KEYS:
         return replace(plain, key_of_row=_numbered(keys, population.average_over))
     both = list(dict.fromkeys([*time, *kept]))
