@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +23,14 @@ class Ran:
     peak_mib: float
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Ran:
+def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, accepted: Collection[int] = (0,)) -> Ran:
     """Run a command to its end and watch its memory; its output goes through a file in ``folder``.
+
+    Args:
+        command: with its arguments.
+        environment: of the process.
+        folder: for what it prints.
+        accepted: exit codes that are no failure: a verdict has one of its own.
 
     Raises:
         RuntimeError: it failed; the message ends with what it said.
@@ -40,7 +46,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path) ->
             process.wait()
             raise
     seconds = time.perf_counter() - begin
-    if process.returncode:
+    if process.returncode not in accepted:
         told = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise RuntimeError(told[-1] if told else f"exit {process.returncode}")
     return Ran(output.read_text(encoding="utf-8"), seconds, peak / 2**20)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -169,7 +170,7 @@ def resampled_counts(weights: Multiplicities, values: FloatArray, starts: IntArr
     # Sums of whole numbers that the type holds exactly: the order in which BLAS adds them does not matter.
     most = int((weights @ np.diff(starts)).max(initial=0))
     exact = np.dtype(np.float32 if most < _EXACT_IN_FLOAT32 else np.float64)
-    counts = weights.astype(exact) @ _at_or_below(values, starts, grid).astype(exact, copy=False)
+    counts = weights.astype(exact) @ _at_or_below(values, starts, grid, exact)
     return counts.astype(np.int64)
 
 
@@ -187,14 +188,14 @@ def _weighted(weights: Multiplicities, values: FloatArray, starts: IntArray, gri
     return counts
 
 
-def _at_or_below(values: FloatArray, starts: IntArray, grid: FloatArray) -> npt.NDArray[np.int32]:
+def _at_or_below(values: FloatArray, starts: IntArray, grid: FloatArray, kind: np.dtype[Any]) -> npt.NDArray[Any]:
     """How many values of each bundle are at or below each value of the grid, shape (bundles, points)."""
     bundles, points = len(starts) - 1, len(grid)
+    table = np.empty((bundles, points), dtype=kind)
     if len(values) > _MANY * bundles:
-        ends = starts.tolist()
-        each = [np.searchsorted(np.sort(values[start:end]), grid, side="right") for start, end in pairwise(ends)]
-        return np.array(each, dtype=np.int32)
-    table = np.empty((bundles, points), dtype=np.int32)
+        for bundle, (start, end) in enumerate(pairwise(starts.tolist())):
+            table[bundle] = np.searchsorted(np.sort(values[start:end]), grid, side="right")
+        return table
     rows = max(1, _CHUNK_ELEMENTS // max(points + 1, _MANY))
     for first in range(0, bundles, rows):
         edges = starts[first : first + rows + 1]

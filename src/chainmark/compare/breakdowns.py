@@ -113,10 +113,16 @@ class _Coded:
 
 
 def _coded(column: pl.Series) -> _Coded:
-    texts = column.cast(pl.String)
-    names = sorted(texts.unique().drop_nulls().to_list())
-    codes = texts.cast(pl.Enum(names)).to_physical().cast(pl.Int32).fill_null(len(names)).to_numpy()
-    return _Coded(names, codes)
+    kind = column.dtype
+    if not isinstance(kind, pl.Enum):
+        kind = pl.Enum(column.cast(pl.String).unique().drop_nulls())
+        column = column.cast(pl.String).cast(kind)
+    categories = kind.categories.to_list()
+    present = column.to_physical().unique().drop_nulls().to_list()
+    names = sorted(categories[code] for code in present)
+    place_of = np.full(len(categories) + 1, len(names), dtype=np.int32)
+    place_of[present] = [names.index(categories[code]) for code in present]
+    return _Coded(names, place_of[column.to_physical().cast(pl.Int32).fill_null(len(categories)).to_numpy()])
 
 
 def _means(column: _Coded, values: FloatArray) -> Means:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -117,10 +118,17 @@ class LoadedRun:
     def bundles(self, population: Population) -> Bundles:
         """A population's rows in bundles of neighbouring units, or of single ones; kept, for it is small."""
         if population.id not in self._bundles:
-            ordered = self.ordered(population.id)
-            units = plain_units(ordered.keys() if ordered else pl.DataFrame(), population)
-            self._bundles[population.id] = _bundles_of(units.bundled(MOST_BUNDLES), coarse=units.count > MOST_BUNDLES)
+            self._bundles[population.id] = self._bundled(population)
         return self._bundles[population.id]
+
+    def _bundled(self, population: Population) -> Bundles:
+        instants = self.instants(population) if population.average_over else None
+        if instants is not None and instants.rows:  # rows lie instant by instant: their keys need not be read
+            size = math.ceil(len(instants.starts) / MOST_BUNDLES)
+            return Bundles(None, np.append(instants.starts[::size], instants.rows), ordered=True, coarse=size > 1)
+        ordered = self.ordered(population.id)
+        units = plain_units(ordered.keys() if ordered else pl.DataFrame(), population)
+        return _bundles_of(units.bundled(MOST_BUNDLES), coarse=units.count > MOST_BUNDLES)
 
     def instants(self, population: Population) -> Instants | None:
         """The time values of a population's rows in total order; None where it has no time, or some row has none."""

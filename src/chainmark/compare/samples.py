@@ -35,7 +35,9 @@ def _read(run: LoadedRun, metric: Metric) -> RunSamples:
     values = ordered.column(metric.id) if ordered else None
     if values is None:
         return RunSamples(run, np.empty(0), np.empty(0))
-    return RunSamples(run, values, np.sort(finite(values)))
+    ascending = finite(values)
+    ascending.sort()  # in place: columns are large
+    return RunSamples(run, values, ascending)
 
 
 class SideSamples:

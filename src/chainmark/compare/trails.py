@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from chainmark.core.trail import Story, follow_command
 from chainmark.store.stories import Follower
 
 TAIL_SAMPLES = 5  # of a metric on a side
+_FEW_ROWS = 512  # looked at first: most tails are of different things
 MOST_STORIES = 12  # of a comparison: one of a cluster of 52 hosts takes 20 kB
 _DIGITS = 6
 
@@ -94,20 +96,35 @@ def _samples(run: LoadedRun, metric: Metric) -> list[_Found]:
     if metric.id not in frame.columns or trail.key not in frame.columns:
         return []
     keys = [name for name in (trail.key, trail.place) if name in frame.columns]
-    value = pl.col(metric.id).cast(pl.Float64)
-    ordered = (
-        frame.lazy()
-        .filter(value.is_finite())
-        .select(*(pl.col(name).cast(pl.String) for name in keys), value)
-        .sort([metric.id, *keys], descending=[metric.better is not Better.HIGHER, *(False for _ in keys)])
-        .unique(trail.key, keep="first", maintain_order=True)
-        .head(TAIL_SAMPLES)
-        .collect()
-    )
     return [
         _Found(run, trail, row[trail.key], row.get(trail.place, ""), float(f"{row[metric.id]:.{_DIGITS}g}"))
-        for row in ordered.to_dicts()
+        for row in _tail_rows(frame, keys, metric.id, lowest=metric.better is Better.HIGHER)
     ]
+
+
+def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest: bool) -> list[dict[str, Any]]:
+    """The most extreme rows, each of another first key; equal ones in the order of the keys."""
+    value = pl.col(column).cast(pl.Float64)
+    sound = frame.select(*keys, value).filter(value.is_finite())
+    found: list[dict[str, Any]] = []
+    for rows in (_FEW_ROWS, sound.height):
+        outermost = sound
+        if rows < sound.height:  # and all that are as extreme
+            values = sound.get_column(column)
+            edge = values.bottom_k(rows).max() if lowest else values.top_k(rows).min()
+            outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
+        found = (
+            outermost.lazy()
+            .select(*(pl.col(name).cast(pl.String) for name in keys), column)
+            .sort([column, *keys], descending=[not lowest, *(False for _ in keys)])
+            .unique(keys[0], keep="first", maintain_order=True)
+            .head(TAIL_SAMPLES)
+            .collect()
+            .to_dicts()
+        )
+        if len(found) == TAIL_SAMPLES:
+            break
+    return found
 
 
 def _followers(tails: Sequence[_FoundTail]) -> dict[tuple[str, str], Follower]:

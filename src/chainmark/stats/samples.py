@@ -14,6 +14,7 @@ import polars as pl
 from chainmark.core.metric import Population
 from chainmark.stats.centiles import FloatArray, IntArray
 
+_CHUNK_ROWS = 1 << 18  # compared at a time: bounds the memory
 _PLACE = "place in the file"  # no column of samples has a blank in its name
 
 
@@ -65,8 +66,9 @@ def _is_strictly_ascending(keys: pl.DataFrame) -> bool:
         own, before = pl.col(name), pl.col(name).shift(1)
         return (own > before) | ((own == before) & rest)
 
-    ascending = reduce(later, reversed(keys.columns), pl.lit(value=False))
-    return bool(keys.select(ascending.slice(1).all()).item())
+    ascending = reduce(later, reversed(keys.columns), pl.lit(value=False)).slice(1).all()
+    parts = (keys.slice(start, _CHUNK_ROWS + 1) for start in range(0, keys.height, _CHUNK_ROWS))
+    return all(bool(part.select(ascending).item()) for part in parts)
 
 
 def _tied(ordered: pl.DataFrame) -> IntArray:
@@ -130,14 +132,15 @@ class OrderedSamples:
             name: a metric's id, or a key that is a number.
 
         Returns:
-            Shape (height,), in the metric's unit.
+            Shape (height,), in the metric's unit; not to be written to.
         """
         frame = self._read([name])
         if frame.width == 0:
             return None
-        values = frame.to_series().cast(pl.Float64).fill_null(float("nan")).to_numpy(writable=True)
-        values[~np.isfinite(values)] = np.nan
-        return values
+        # As it lies in memory, where it can: columns are large. What has no value becomes NaN.
+        values: FloatArray = frame.to_series().cast(pl.Float64).to_numpy()
+        infinite = np.isinf(values)
+        return np.where(infinite, np.nan, values) if bool(infinite.any()) else values
 
     def _read(self, columns: Sequence[str]) -> pl.DataFrame:
         frame = self._source.samples(self._population_id, columns)

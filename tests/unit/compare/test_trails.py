@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.compare import compare
+from chainmark.compare import compare, trails
 from chainmark.compare.breakdowns import MOST_VALUES, Means, _coded, _means, _spread
 from chainmark.compare.trails import MOST_STORIES, TAIL_SAMPLES
 from chainmark.core.comparison import Comparison, Scale
@@ -189,3 +189,21 @@ def test_four_hosts_are_too_few_to_call_one_odd() -> None:
 def test_a_block_of_the_rival_fork_is_its_own(comparison: Comparison) -> None:
     keys = {sample.key for tail in comparison.tails for sample in tail.samples}
     assert keys <= {key_of(f"b{height}") for height in range(1, BLOCKS + 1)} | {key_of("rival")}
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
+    better: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ties, few different things and missing values all lie where the outermost rows end."""
+    rng = np.random.default_rng(7)
+    for things in (3, 40):
+        values = [None if draw < 0.1 else round(draw, 1) for draw in rng.random(400).tolist()]
+        keys = [f"thing-{number}" for number in rng.integers(0, things, 400).tolist()]
+        frame = pl.DataFrame({"key": keys, "value": values})
+        found = []
+        for few in (1, 8, 10_000):
+            monkeypatch.setattr(trails, "_FEW_ROWS", few)
+            found.append(trails._tail_rows(frame, ["key"], "value", lowest=better == "higher"))
+        assert found[0] == found[1] == found[2]
+        assert len(found[0]) == min(things, trails.TAIL_SAMPLES)

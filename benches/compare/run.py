@@ -1,0 +1,89 @@
+"""A comparison of two runs of a large cluster with its reports: seconds and peak memory, beside an earlier version's.
+
+``python benches/compare/run.py [--hosts 52] [--slots 6000] [--times 3] [--earlier CHECKOUT] [--folder DIR]`` writes the
+logs of two networks below DIR, imports them, compares the runs in processes of their own, and deletes everything.
+With ``--earlier``, the same runs are compared by another checkout as well, in turns, so that a busy machine slows down
+both. It fails only if the two write different JSON, which is right only where the schema or a rule has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benches.measured import Ran, run
+
+from chainmark.core.progress import Silent
+from chainmark.lab.synthetic import SyntheticOrder, synthetic
+from chainmark.systems.base import load_system
+
+ROOT = Path(__file__).resolve().parents[2]
+VERDICTS = (0, 1, 3, 4)  # exit codes of a comparison that was made
+VERSIONS = ("10.5.4", "10.6.2")
+
+
+def make_runs(folder: Path, hosts: int, slots: int) -> list[str]:
+    """Two networks' logs, imported into ``folder / "store"``; the ids of the runs."""
+    identifiers = []
+    for seed, version in enumerate(VERSIONS, start=1):
+        logs = folder / f"logs-{version}"
+        order = SyntheticOrder(folder=logs, slots=slots, hosts=hosts, seed=seed, compression="zstd")
+        synthetic(load_system("cardano")).synthesise(order, Silent())
+        ran = _chainmark(ROOT, ["ingest", "cardano", str(logs), "--as", version, "--json"], folder)
+        identifiers.append(json.loads(ran.output)["run_id"])
+    return identifiers
+
+
+def compare(checkout: Path, identifiers: Sequence[str], folder: Path) -> tuple[Ran, bytes]:
+    """One comparison with HTML, PDF and JSON by a checkout's code; what it took, and the JSON."""
+    targets = {kind: folder / f"report.{kind}" for kind in ("html", "pdf", "json")}
+    options = ["--html", str(targets["html"]), "--pdf", str(targets["pdf"]), "--json-file", str(targets["json"])]
+    ran = _chainmark(checkout, ["compare", *identifiers, *options], folder)
+    return ran, targets["json"].read_bytes()
+
+
+def _chainmark(checkout: Path, arguments: Sequence[str], folder: Path) -> Ran:
+    environment = {**os.environ, "CHAINMARK_STORE": str(folder / "store"), "PYTHONPATH": str(checkout / "src")}
+    return run([sys.executable, "-m", "chainmark.cli", *arguments], environment, folder, accepted=VERDICTS)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", type=int, default=52)
+    parser.add_argument("--slots", type=int, default=6000, help="of a full-size benchmark: 62000")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--earlier", type=Path, default=None, help="another checkout, with its compiled module")
+    parser.add_argument("--folder", type=Path, default=None, help="where logs and runs go, and are deleted")
+    asked = parser.parse_args()
+    checkouts = {"now": ROOT} | ({"earlier": asked.earlier.resolve()} if asked.earlier else {})
+    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-bench-") as scratch:
+        folder = Path(scratch)
+        identifiers = make_runs(folder, asked.hosts, asked.slots)
+        print(f"two runs of {asked.hosts} hosts and {asked.slots} slots, with HTML and PDF\n")
+        ran: dict[str, list[Ran]] = {name: [] for name in checkouts}
+        documents = set()
+        for _ in range(asked.times):
+            for name, checkout in checkouts.items():
+                one, document = compare(checkout, identifiers, folder)
+                ran[name].append(one)
+                documents.add(document)
+        print(f"{'':>8} {'seconds':>8} {'least':>7} {'peak MiB':>9}")
+        for name, found in ran.items():
+            seconds = [one.seconds for one in found]
+            peak = max(one.peak_mib for one in found)
+            print(f"{name:>8} {statistics.median(seconds):8.1f} {min(seconds):7.1f} {peak:9.0f}")
+    if len(documents) > 1:
+        sys.exit("the comparisons differ")
+
+
+if __name__ == "__main__":
+    main()
