@@ -31,7 +31,6 @@ from chainmark.core.manifest import Gate, failed_gates
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.centiles import distribution_of_sorted
 from chainmark.stats.effects import TwoSamples
-from chainmark.stats.threads import worker_threads
 
 
 def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
@@ -144,15 +143,13 @@ def _describe_samples(
 ) -> _Described:
     """Metric by metric, so that a metric's samples are read and sorted once, and those of one metric are held."""
     result = _Described()
-    with worker_threads() as pool:
-        for metric in catalogue.ordered():
-            list(pool.map(lambda side, metric=metric: side.samples(metric).pooled, sides))
-            population = catalogue.population(metric.population)
-            result.distributions += [_distribution_row(metric, population, side) for side in sides]
-            effect = _effect_size(metric, sides)
-            result.effect_sizes += [effect] if effect else []
-            result.charts += charts_of(sides, metric, population, seed, pool)
-            result.breakdowns += breakdowns.of(metric)
+    for metric in catalogue.ordered():
+        population = catalogue.population(metric.population)
+        result.distributions += [_distribution_row(metric, population, side) for side in sides]
+        effect = _effect_size(metric, sides)
+        result.effect_sizes += [effect] if effect else []
+        result.charts += charts_of(sides, metric, population, seed)
+        result.breakdowns += breakdowns.of(metric)
     return result
 
 

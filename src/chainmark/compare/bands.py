@@ -98,11 +98,6 @@ class Resampler:
         """Replicates, shape (resamples, fractions), in the metric's unit."""
         return resampled_quantiles(self._pooled, *self._counts, fractions)
 
-    def prepare(self) -> None:
-        """Resample now rather than when quantiles are first asked for."""
-        if self._runs:
-            _ = self._counts
-
     @cached_property
     def _counts(self) -> tuple[IntArray, IntArray]:
         """Values at or below those of a grid, of the sample (points,) and of its resamples (resamples, points)."""
@@ -170,8 +165,8 @@ def resampled_counts(weights: Multiplicities, values: FloatArray, starts: IntArr
     # Sums of whole numbers that the type holds exactly: the order in which BLAS adds them does not matter.
     most = int((weights @ np.diff(starts)).max(initial=0))
     exact = np.dtype(np.float32 if most < _EXACT_IN_FLOAT32 else np.float64)
-    counts = weights.astype(exact) @ _at_or_below(values, starts, grid, exact)
-    return counts.astype(np.int64)
+    counts: IntArray = (weights.astype(exact) @ _at_or_below(values, starts, grid, exact)).astype(np.int64)
+    return counts
 
 
 def _weighted(weights: Multiplicities, values: FloatArray, starts: IntArray, grid: FloatArray) -> IntArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -357,9 +356,7 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
     )
 
 
-def charts_of(
-    sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int, pool: Executor
-) -> list[ChartData]:
+def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int) -> list[ChartData]:
     """All charts that a metric asks for; a CDF brings the shift of its quantiles.
 
     Args:
@@ -367,13 +364,11 @@ def charts_of(
         metric: says which charts.
         population: of the metric.
         seed: of the bands.
-        pool: the sides are resampled side by side.
     """
     made: list[ChartData | None] = []
     for kind in metric.charts:
         if kind is Chart.CDF:
             resamplers = [Resampler(side, metric, population, seed) for side in sides]
-            list(pool.map(Resampler.prepare, resamplers))
             made += [cdf_chart(sides, metric, resamplers), shift_chart(sides, metric, resamplers)]
         elif kind is Chart.SERIES:
             made.append(series_chart(sides, metric, population))

@@ -47,7 +47,7 @@ class TwoSamples:
         order = np.argsort(both, kind="stable")  # merges what is sorted already
         values = both[order]
         last = np.flatnonzero(np.append(values[1:] != values[:-1], True))
-        before = np.cumsum(order < n)[last]
+        before = np.cumsum(order < n, dtype=np.int64)[last]
         return _Merged(values[last], before, last + 1 - before, last)
 
     def probability_larger(self) -> float:
