@@ -39,7 +39,7 @@ def fragment_of(document: Document) -> str:
         document=seen,
         shown=[block for block in first if not isinstance(block, Chart)],
         **{"with": _HELPERS},
-        css=Markup(re.sub(r"(?m)^(:root|body|html)\b", ".chainmark", template_text("document.css"))),  # noqa: S704 - ours
+        css=Markup(re.sub(r"(?m)^(:root|body|html)\b", ".chainmark", template_text("document.css"))),  # noqa: S704
     )  # fmt: skip
 
 
