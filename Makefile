@@ -82,6 +82,7 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 	$(BIN)/python benches/trace/run.py
 	$(BIN)/python benches/ingest/run.py
 	$(BIN)/python benches/compare/run.py
+	$(BIN)/python benches/start/run.py
 
 check-truth: setup ## imports of 52 generated hosts against what truly happened, fault by fault (some minutes)
 	$(BIN)/python benches/truth/run.py

@@ -1,100 +1,108 @@
-"""chainmark's public Python API: what a notebook imports.
+"""chainmark as a library: everything that the commands do, with documents and runs as results.
 
-    import chainmark
+    import chainmark as cm
 
-    store = chainmark.Store(chainmark.data_directory())
-    comparison = chainmark.compare_runs(store.select("v0.38.17"), store.select("v1.0.1"), tool_version="notebook")
-    print(comparison.verdict, comparison.sentence)
+    document = cm.compare("v0.38.17", "v1.0.1")
+    print(document.verdict, document.sentence)
+    document.save("report.html")
 
-The names are loaded on first use, so that importing one room does not load the others.
+The names are loaded on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chainmark.compare import compare as compare_runs
-    from chainmark.compare.joined import compare_published
-    from chainmark.compare.qa import qa_report
-    from chainmark.compare.saturation import saturation_report
-    from chainmark.compare.side_by_side import compare_side_by_side
+    from chainmark.api.comparing import compare
+    from chainmark.api.context import Cancellation
+    from chainmark.api.following import block
+    from chainmark.api.loading import LoadResult, check_corpus, corpus, load
+    from chainmark.api.measure import experiment, ingest, run
+    from chainmark.api.modelling import explain, fault_kinds, predict, synth
+    from chainmark.api.qualifying import Experiment, qualify, saturation
+    from chainmark.api.runs import Run, open_run, remove_run, runs
+    from chainmark.api.systems import catalogue, install, installed, profiles
     from chainmark.core.catalogue import Catalogue
-    from chainmark.core.comparison import Comparison, Outcome
     from chainmark.core.errors import ChainmarkError
-    from chainmark.core.load_report import LoadReport
     from chainmark.core.manifest import Manifest
-    from chainmark.core.prediction import Evidence, Explanation, Prediction
-    from chainmark.core.published import PublishedReport, ReportStyle
-    from chainmark.core.qa_report import QaReport
-    from chainmark.core.saturation import SaturationReport
-    from chainmark.core.side_by_side import SideBySide
     from chainmark.core.verdict import Verdict
-    from chainmark.report.layouts import document_of
-    from chainmark.report.published_text import worded
-    from chainmark.stats.summarise import summarise
-    from chainmark.store.paths import data_directory
-    from chainmark.store.runs import SealedRun, Store
+    from chainmark.report.document import Document
+    from chainmark.store.runs import Store
 
 __all__ = [
+    "Cancellation",
     "Catalogue",
     "ChainmarkError",
-    "Comparison",
-    "Evidence",
-    "Explanation",
-    "LoadReport",
+    "Document",
+    "Experiment",
+    "LoadResult",
     "Manifest",
-    "Outcome",
-    "Prediction",
-    "PublishedReport",
-    "QaReport",
-    "ReportStyle",
-    "SaturationReport",
-    "SealedRun",
-    "SideBySide",
+    "Run",
     "Store",
     "Verdict",
-    "compare_published",
-    "compare_runs",
-    "compare_side_by_side",
-    "data_directory",
-    "document_of",
-    "qa_report",
-    "saturation_report",
-    "summarise",
-    "worded",
+    "block",
+    "catalogue",
+    "check_corpus",
+    "compare",
+    "corpus",
+    "experiment",
+    "explain",
+    "fault_kinds",
+    "ingest",
+    "install",
+    "installed",
+    "load",
+    "open_run",
+    "predict",
+    "profiles",
+    "qualify",
+    "remove_run",
+    "run",
+    "runs",
+    "saturation",
+    "synth",
 ]
 
 _HOMES = {
-    "chainmark.compare.joined": ["compare_published"],
-    "chainmark.compare.qa": ["qa_report"],
-    "chainmark.compare.saturation": ["saturation_report"],
-    "chainmark.compare.side_by_side": ["compare_side_by_side"],
+    "chainmark.api.comparing": ["compare"],
+    "chainmark.api.context": ["Cancellation"],
+    "chainmark.api.following": ["block"],
+    "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],
+    "chainmark.api.measure": ["experiment", "ingest", "run"],
+    "chainmark.api.modelling": ["explain", "fault_kinds", "predict", "synth"],
+    "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
+    "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],
+    "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.core.catalogue": ["Catalogue"],
-    "chainmark.core.comparison": ["Comparison", "Outcome", "Verdict"],
     "chainmark.core.errors": ["ChainmarkError"],
-    "chainmark.core.load_report": ["LoadReport"],
     "chainmark.core.manifest": ["Manifest"],
-    "chainmark.core.prediction": ["Evidence", "Explanation", "Prediction"],
-    "chainmark.core.published": ["PublishedReport", "ReportStyle"],
-    "chainmark.core.qa_report": ["QaReport"],
-    "chainmark.core.saturation": ["SaturationReport"],
-    "chainmark.core.side_by_side": ["SideBySide"],
-    "chainmark.report.layouts": ["document_of"],
-    "chainmark.report.published_text": ["worded"],
-    "chainmark.stats.summarise": ["summarise"],
-    "chainmark.store.paths": ["data_directory"],
-    "chainmark.store.runs": ["SealedRun", "Store"],
+    "chainmark.core.verdict": ["Verdict"],
+    "chainmark.report.document": ["Document"],
+    "chainmark.store.runs": ["Store"],
 }
-# The package `chainmark.compare` already has the function's own name here.
-_HOME_OF = {"compare_runs": ("chainmark.compare", "compare")} | {
-    name: (module, name) for module, names in _HOMES.items() for name in names
-}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+class _Library(ModuleType):
+    """The package, whose function `compare` is not hidden by the package of that name once that is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Library
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'chainmark' has no attribute {name!r}")
-    module, attribute = _HOME_OF[name]
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -7,9 +7,6 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import typer
-
-from chainmark.cli.app import app
 from chainmark.cli.reference import commands_of
 
 from tests.golden import inputs
@@ -66,7 +63,7 @@ TYPED: dict[str, Typed] = {
 NARROW: dict[str, Typed] = {f"metrics-{system}": Typed(["metrics", system]) for system in
                             ("cardano", "cometbft", "http", "mesh")} | {
     f"help{path.removeprefix('chainmark').replace(' ', '-')}": Typed([*path.split()[1:], "--help"])
-    for path, _ in commands_of(typer.main.get_command(app))
+    for path, _ in commands_of()
 }  # fmt: skip
 BY_WIDTH = {100: TYPED | NARROW, 140: TYPED}
 

@@ -16,8 +16,9 @@ from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
-from chainmark.core.published import PublishedReport, ReportStyle
+from chainmark.core.published import PublishedReport
 from chainmark.core.qa_report import QaReport
+from chainmark.core.report_style import ReportStyle
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story

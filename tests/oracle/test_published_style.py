@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.core.published import PublishedReport, ReportStyle
+from chainmark.core.published import PublishedReport
+from chainmark.core.report_style import ReportStyle
 from chainmark.report.published_digits import hidden_value, is_determined, is_possible
 from chainmark.report.published_text import worded
 from chainmark.report.published_values import Change, org_change, org_value, typst_change, typst_value

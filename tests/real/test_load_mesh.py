@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import chainmark
+from chainmark.api.loading import at_levels_of
 from chainmark.capacity.model import Target
-from chainmark.cli.load import at_levels_of
+from chainmark.compare import compare
 from chainmark.core.load_report import EndpointEntry
 from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
@@ -90,7 +91,7 @@ def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshSe
     second = made(store, SYSTEM, profile, ServiceOrder(Target("second", rosetta_example.url), "next", CHOSEN, corpus))
     assert second.report.corpus_hash == first.report.corpus_hash
     assert fixed_levels_of(second.runs[0]) == levels
-    comparison = chainmark.compare_runs([former], second.runs, history=store.sealed(), tool_version="test")
+    comparison = compare([former], second.runs, history=store.sealed(), tool_version="test")
     judged = {judgement.metric_id for judgement in comparison.judgements}
     assert judged >= {"block_at_2_clients_latency_s", "block_at_2_clients_error_share"}
     assert comparison.verdict is not Verdict.INVALID, comparison.reasons
@@ -127,7 +128,7 @@ def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path:
         with serving(chain(pruned_below=pruned_below)) as url:
             order = ServiceOrder(Target("one", url), endpoints=("network_status",))
             runs.append(made(store, SYSTEM, profile, order).runs[0])
-    comparison = chainmark.compare_runs(runs[:1], runs[1:], history=store.sealed(), tool_version="test")
+    comparison = compare(runs[:1], runs[1:], history=store.sealed(), tool_version="test")
     (difference,) = [one for one in comparison.condition_differences if one.id == "pruning"]
     assert (difference.baseline, difference.candidate) == ("off", "on, the newest 20 blocks or so")
     assert difference.explanation

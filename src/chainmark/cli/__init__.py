@@ -1,11 +1,20 @@
-"""The command line: one file per command, parsing and printing only."""
+"""The command line: one file per command; arguments, one call of the API, printing."""
 
 import os
+import sys
 
 # Statistics bring threads of their own. Those of BLAS wait for each other by spinning, which on a busy machine takes
 # many times as long as the products themselves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from chainmark.cli.app import main
 
-__all__ = ["main"]
+def main() -> None:
+    """Run the command line and exit with its code; what only asks for the version waits for nothing else."""
+    if sys.argv[1:] == ["--version"]:
+        from chainmark.core.tool import tool_version
+
+        sys.stdout.write(f"chainmark {tool_version()}\n")
+        sys.exit(0)
+    from chainmark.cli.app import main as run
+
+    run()

@@ -1,5 +1,5 @@
 """``python -m chainmark.cli``, the same as the ``chainmark`` command."""
 
-from chainmark.cli.app import main
+from chainmark.cli import main
 
 main()

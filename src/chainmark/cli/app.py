@@ -5,74 +5,146 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from chainmark.cli import (
-    block,
-    compare,
-    corpus,
-    experiment,
-    explain,
-    ingest,
-    load,
-    metrics,
-    nodes,
-    predict,
-    profiles,
-    qa,
-    run,
-    runs,
-    saturation,
-    synth,
-)
-from chainmark.cli.console import err, print_error
+from chainmark.cli.quick import Quick, QuickGroup
 from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
-from chainmark.core.tool import tool_version
 
 INTERRUPTED = 130
+# Every command: where it is, and the first line of its help. Only the module of the one that is chosen is loaded.
+COMMANDS = {
+    "run": ("run:run", "Run a profile on a real network of one version, and keep what was measured."),
+    "experiment": (
+        "experiment:experiment",
+        "Run two versions in turn (A B B A A B …) and compare them: the whole question in one command.",
+    ),
+    "qa": (
+        "qa:qa",
+        "Qualify a release: run every scenario of a plan with both versions, judge it, and write the QA report.",
+    ),
+    "ingest": (
+        "ingest:ingest",
+        "Read the logs of a cluster, or what a Prometheus server keeps of it, into a sealed run.",
+    ),
+    "load": ("load:load", "Find how much each endpoint of an API takes before its answers are too slow or wrong."),
+    "saturation": (
+        "saturation:saturation",
+        "Raise the load step by step and find where a version stops keeping up: its saturation load.",
+    ),
+    "compare": (
+        "compare:compare",
+        "Compare candidates with a baseline and say: pass, fail, inconclusive or invalid.",
+    ),
+    "block": (
+        "block:block",
+        "Show the life of one block: when every host did what with it, and which log lines say so.",
+    ),
+    "trail": (
+        "block:trail",
+        "Follow anything that a run's catalogue has a trail of, as `chainmark block` follows blocks.",
+    ),
+    "predict": (
+        "predict:predict",
+        "Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to "
+        "them.",
+    ),
+    "explain": (
+        "explain:explain",
+        "Say whether the measured stages explain the measured whole; of many reports, how often they do.",
+    ),
+    "synth": (
+        "synth:synth",
+        "Write the logs of a cluster that never ran, and the truth about it, as a benchmark run's folder.",
+    ),
+    "metrics": (
+        "metrics:metrics",
+        "Print every metric of a system: what it is, how it is judged, where it comes from.",
+    ),
+    "profiles": ("profiles:profiles", "List the shipped profiles."),
+    "corpus": ("corpus:app", "Requests for load tests of a Mesh API: sample, import, check."),
+    "nodes": ("nodes:app", "Node binaries: install, list."),
+    "runs": ("runs:app", "Runs: list, show, verify, export, remove."),
+}
+
+
+def _load(name: str, place: str) -> Any:
+    """A command, or a group of them.
+
+    Args:
+        name: what it is called.
+        place: ``module:attribute`` of its function, or of the app of a group; a function's ``command_class`` parses it.
+    """
+    module, _, attribute = place.partition(":")
+    found = getattr(import_module(f"chainmark.cli.{module}"), attribute)
+    around = typer.Typer(rich_markup_mode="markdown")
+    around.callback()(lambda: None)
+    if isinstance(found, typer.Typer):
+        for command in found.registered_commands:
+            command.cls = Quick
+        around.add_typer(found, name=name, cls=QuickGroup)
+    else:
+        around.command(name, cls=getattr(found, "command_class", Quick))(found)
+    return typer.main.get_group(around).commands[name]
+
+
+class Commands(QuickGroup):
+    """Shows the commands by their lines in the table, and loads the one that is chosen."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The whole line of every command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The chosen command itself, and the arguments behind its name."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found if name is None else _load(name, COMMANDS[name][0]), rest
+
 
 app = typer.Typer(
     name="chainmark",
-    no_args_is_help=True,
+    cls=Commands,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    # Plain: laying out this page in panels takes longer than everything else that is needed to show it.
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 120},
     help="Run a release of a blockchain node on a real network, measure it, compare it with the release before.",
     epilog="Example: `chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --html report.html`\n\n"
     "Exit codes: 0 pass or done · 1 fail · 2 usage or bad input · 3 inconclusive · 4 invalid run · "
     "5 environment or internal failure",
 )
-app.command("run")(run.run)
-app.command("experiment")(experiment.experiment)
-app.command("qa")(qa.qa)
-app.command("ingest")(ingest.ingest)
-app.command("load")(load.load)
-app.command("saturation")(saturation.saturation)
-app.command("compare")(compare.compare_command)
-app.command("block")(block.block)
-app.command("trail")(block.trail)
-app.command("predict", cls=predict.WrittenOrder)(predict.predict)
-app.command("explain")(explain.explain)
-app.command("synth")(synth.synth)
-app.command("metrics")(metrics.metrics)
-app.command("profiles")(profiles.profiles)
-app.add_typer(corpus.app, name="corpus")
-app.add_typer(nodes.app, name="nodes")
-app.add_typer(runs.app, name="runs")
+
+
+def all_commands() -> TyperGroup:
+    """The whole command line with every command loaded, for those who describe it."""
+    group = typer.main.get_group(app)
+    group.commands = {name: _load(name, place) for name, (place, _) in COMMANDS.items()}
+    return group
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from chainmark.core.tool import tool_version
+
         typer.echo(f"chainmark {tool_version()}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
+    context: typer.Context,
     store: Annotated[
         Path | None, typer.Option("--store", help="Where runs are kept.", show_default="~/.local/share/chainmark")
     ] = None,
@@ -86,6 +158,9 @@ def options(
         os.environ["CHAINMARK_STORE"] = str(store.resolve())
     if debug:
         os.environ["CHAINMARK_DEBUG"] = "1"
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(ExitCode.USAGE)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -99,28 +174,28 @@ def main() -> None:
         signal.signal(number, _terminate)
     try:
         code = app(standalone_mode=False)
-    except ChainmarkError as error:
-        if os.environ.get("CHAINMARK_DEBUG"):
-            raise
-        print_error(error)
-        code = error.exit_code
-    except TyperException as error:
-        print_error(
-            UsageError(
-                error.format_message().rstrip("."), "`chainmark COMMAND --help` shows the options and an example"
-            )
-        )
-        code = ExitCode.USAGE
-    except (KeyboardInterrupt, typer.Abort):
-        err.print("interrupted: every process was stopped")
-        code = INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         code = ExitCode.DONE
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("interrupted: every process was stopped\n")
+        code = INTERRUPTED
     except Exception as error:
-        if os.environ.get("CHAINMARK_DEBUG"):
+        if os.environ.get("CHAINMARK_DEBUG") and not isinstance(error, TyperException):
             raise
-        err.print(f"error: chainmark failed: {type(error).__name__}: {error}", markup=False)
-        err.print("hint: `chainmark --debug …` shows where; please report it")
-        code = ExitCode.ENVIRONMENT
+        code = _told(error)
     sys.exit(int(code or 0))
+
+
+def _told(error: Exception) -> ExitCode:
+    """Say what went wrong; the exit code of it."""
+    from chainmark.cli.console import print_error
+
+    if isinstance(error, TyperException):
+        message = error.format_message().rstrip(".")
+        error = UsageError(message, "`chainmark COMMAND --help` shows the options and an example")
+    elif not isinstance(error, ChainmarkError):
+        message = f"chainmark failed: {type(error).__name__}: {error}"
+        error = ChainmarkError(message, "`chainmark --debug …` shows where; please report it")
+    print_error(error)
+    return error.exit_code

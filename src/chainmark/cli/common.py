@@ -1,30 +1,23 @@
-"""What several commands need: the store, profiles with their settings, comparisons with their reports."""
+"""What several commands need: options of one meaning, and how results are shown."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
-from pydantic import BaseModel
 
-import chainmark
-from chainmark.cli.console import err, out, print_json
-from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.qa_report import QaReport
-from chainmark.core.tool import tool_version
-from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import LaunchableSystem, System, launchable
-from chainmark.store.files import json_bytes, write_bytes
-from chainmark.store.paths import data_directory
-from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.base import load_system
+import chainmark as cm
+from chainmark.cli.console import err, out, print_json, say
+from chainmark.core.errors import ExitCode
 
-_LISTED = 3
+INTERRUPTED = 130
 
+Profile = Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write the report as PDF.")]
 Markdown = Annotated[Path | None, typer.Option("--md", help="Write the report as Markdown for a pull request.")]
@@ -34,11 +27,32 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines on
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, e.g. `--set load.rate=400`.")
 ]
+SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random; a run's place is added to it.")]
 KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' homes in the run, to be looked into.")]
+CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]
+Column = Annotated[
+    str | None,
+    typer.Option("--version", metavar="V", help="The column of a published report; its last one if left out."),
+]
+Blocks = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Blocks to simulate per network; more give smaller errors.")
+]
+ModelSeed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random.")]
+Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. The result does not depend on it.")]
+Expose = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[HOST:]PORT",
+        help="Let Prometheus scrape the experiment's state while it runs, e.g. `127.0.0.1:9464`.",
+        show_default="nobody can",
+    ),
+]
 
 
-class Output(BaseModel):
+@dataclass(frozen=True)
+class Output:
     """How a result is shown: where its renderings go, and whether stdout is for machines."""
 
     html: Path | None = None
@@ -48,11 +62,27 @@ class Output(BaseModel):
     json_file: Path | None = None
     as_json: bool = False
 
-    def present(self, document: BaseModel) -> None:
+    def present(self, document: cm.Document) -> None:
         """Write a result's reports and print it."""
         self.present_all([document])
 
-    def present_all(self, documents: Sequence[BaseModel], then: Sequence[BaseModel] = ()) -> None:
+    def finish(self, document: cm.Document) -> NoReturn:
+        """Write a result's reports, print it, and exit by its verdict."""
+        self.present(document)
+        raise typer.Exit(document.verdict.exit_code)
+
+    def finish_experiment(self, made: cm.Experiment) -> NoReturn:
+        """The same for what many runs made; where it was interrupted, say how to go on."""
+        if made.id:
+            say(f"experiment {made.id}")
+        if made.document:
+            self.present(made.document)
+        if made.is_interrupted:
+            say(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
+            raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(made.verdict.exit_code)
+
+    def present_all(self, documents: Sequence[cm.Document], then: Sequence[cm.Document] = ()) -> None:
         """Write several results, each into files of its own, and print them and what follows from them.
 
         For machines several are one list.
@@ -63,45 +93,29 @@ class Output(BaseModel):
         everything = [*documents, *then]
         if not self.as_json:
             for document in everything:
-                chainmark.document_of(document).print(out)
+                document.print(out)
         elif len(everything) == 1:
-            print_json(everything[0])
+            print_json(everything[0].result)
         else:
-            print_json([document.model_dump(mode="json") for document in everything])
+            print_json([document.result.model_dump(mode="json") for document in everything])
         if written:
             err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)
 
     def numbered(self, number: int) -> Output:
         """The same for one of several results, each with files of its own."""
-        names = ("html", "pdf", "markdown", "junit", "json_file")
-        paths = {name: numbered(path, number) for name in names if (path := getattr(self, name)) is not None}
-        return self.model_copy(update=paths)
 
-    def _write(self, document: BaseModel) -> list[Path]:
+        def own(path: Path | None) -> Path | None:
+            return path and numbered(path, number)
+
+        return Output(
+            own(self.html), own(self.pdf), own(self.markdown), own(self.junit), own(self.json_file), self.as_json
+        )
+
+    def _write(self, document: cm.Document) -> list[Path]:
         """Write what was asked for; the paths written."""
-        contents: list[tuple[Path | None, Callable[[], bytes]]] = [
-            (self.html, lambda: chainmark.document_of(document).html().encode()),
-            (self.pdf, lambda: chainmark.document_of(document).pdf()),
-            (self.markdown, lambda: self._page(document).encode()),
-            (self.junit, lambda: chainmark.document_of(document).junit().encode()),
-            (self.json_file, lambda: json_bytes(document)),
-        ]
-        written = []
-        for path, render in contents:
-            if path is not None:
-                write_bytes(path, render())
-                written.append(path)
-        return written
-
-    def _page(self, document: BaseModel) -> str:
-        """The Markdown; the figures of a release's page are written beside it."""
-        if not isinstance(document, QaReport) or self.markdown is None:
-            return chainmark.document_of(document).markdown()
-        folder = self.markdown.with_name(f"{self.markdown.stem}-figures")
-        text, figures = chainmark.document_of(document).markdown_page(folder.name)
-        for name, svg in figures.items():
-            write_bytes(folder / name, svg.encode())
-        return text
+        wanted = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
+        wanted[".json"] = self.json_file
+        return [document.write(path, suffix) for suffix, path in wanted.items() if path is not None]
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -136,52 +150,13 @@ def shows_result(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def open_store() -> Store:
-    """The store of this invocation."""
-    return Store(data_directory())
-
-
-def only_run(runs: Sequence[SealedRun], reference: str) -> SealedRun:
-    """The run that a reference names.
-
-    Raises:
-        UsageError: it names several.
-    """
-    if len(runs) > 1:
-        names = ", ".join(run.run_id for run in runs[:_LISTED])
-        raise UsageError(f"`{reference}` names {len(runs)} runs: {names} …", "give one run's id")
-    return runs[0]
-
-
-def resolve_profile(reference: str, settings: Sequence[str]) -> tuple[System, BaseModel]:
-    """A profile with its settings applied, checked by its system."""
-    content = read_profile(reference, settings)
-    system = load_system(str(content["system"]))
-    return system, system.profile(content)
-
-
-def resolve_launchable(reference: str, settings: Sequence[str]) -> tuple[LaunchableSystem, BaseModel]:
-    """The same for a command that runs nodes.
-
-    Raises:
-        UsageError: chainmark cannot run nodes of the profile's system.
-    """
-    system, profile = resolve_profile(reference, settings)
-    return launchable(system), profile
-
-
-def compare_and_report(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], output: Output) -> ExitCode:
-    """Compare two sides, print the result, write the reports; the exit code of the verdict."""
-    # Through the public API, which loads scipy and the renderers only when they are needed: 2 s of every other start.
-    history = open_store().alike([*baseline, *candidate])
-    comparison = chainmark.compare_runs(baseline, candidate, history=history, tool_version=tool_version())
-    output.present(comparison)
-    return comparison.verdict.exit_code
-
-
-def compare_side_by_side_and_report(sides: Sequence[Sequence[SealedRun]], output: Output) -> ExitCode:
-    """Compare every further version with the first; the exit code of the worst verdict."""
-    history = open_store().alike(run for side in sides for run in side)
-    result = chainmark.compare_side_by_side(sides, history=history, tool_version=tool_version())
-    output.present(result)
-    return result.verdict.exit_code
+def exit_if_invalid(runs: Sequence[cm.Run], hint: str) -> None:
+    """Say which gates invalid runs failed, and exit accordingly."""
+    invalid = [run for run in runs if not run.is_valid]
+    for run in invalid:
+        for gate in run.manifest.failed_gates:
+            told = f": {gate.detail}" if gate.detail else ""
+            say(f"{run.id} is invalid: {gate.label}: {gate.measured}, but {gate.limit} is required{told}")
+    if invalid:
+        say(f"hint: an invalid run is never compared; {hint}")
+        raise typer.Exit(ExitCode.INVALID)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from chainmark.cli.common import (
-    Output,
-    compare_and_report,
-    compare_side_by_side_and_report,
-    open_store,
-    shows_result,
-)
-from chainmark.cli.published import is_document, publish, sides_of
-from chainmark.core.errors import UsageError
-from chainmark.core.published import ReportStyle
+import chainmark as cm
+from chainmark.cli.common import Output, shows_result
+from chainmark.core.report_style import ReportStyle
 
 
 class Style(StrEnum):
@@ -28,7 +20,7 @@ class Style(StrEnum):
 
 
 @shows_result
-def compare_command(
+def compare(
     baseline: Annotated[
         str,
         typer.Argument(
@@ -60,24 +52,4 @@ def compare_command(
     Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
     then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
     """
-    references = [baseline, *(candidates or [])]
-    if style is Style.PUBLISHED:
-        publish(references, era, output)
-        raise typer.Exit
-    _check_own(references, era)
-    store = open_store()
-    sides = sides_of(store, references)
-    if len(sides) > 2:
-        raise typer.Exit(compare_side_by_side_and_report(sides, output))
-    raise typer.Exit(compare_and_report(sides[0], sides[1], output))
-
-
-def _check_own(references: Sequence[str], era: ReportStyle | None) -> None:
-    if era is not None:
-        raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    document = next((reference for reference in references if is_document(reference)), None)
-    if document is not None:
-        raise UsageError(
-            f"`{document}` is a file: its printed values cannot be judged",
-            "add `--style published`; to compare two versions with a verdict, name runs (`chainmark runs list`)",
-        )
+    output.finish(cm.compare(baseline, *(candidates or []), style=style.value, era=era))

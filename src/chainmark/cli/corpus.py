@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import BaseModel
 from rich.table import Column, Table
 
-from chainmark.capacity.model import Target, Tls
-from chainmark.cli.common import AsJson, Settings
-from chainmark.cli.console import err, out, print_json, progress
-from chainmark.core.errors import ExitCode, UsageError
-from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
-from chainmark.lab.profiles import apply_setting
-from chainmark.lab.protocols import ServiceOrder
-from chainmark.systems.base import load_system
+import chainmark as cm
+from chainmark.cli.common import AsJson, CaFile, Insecure, Settings
+from chainmark.cli.console import out, print_json, progress, say
+from chainmark.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from chainmark.lab.corpora import KeptCorpus, WrongRequest
 
 SYSTEM = "mesh"
 _LISTED = 10
@@ -34,8 +32,6 @@ Network = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Which network, where the server has several.", show_default="its only"),
 ]
-CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]
 
 
 @app.command("mesh", epilog="Example: `chainmark corpus mesh http://127.0.0.1:8082 --out corpus.json`")
@@ -54,11 +50,18 @@ def mesh(
     `--set corpus.blocks=40` looks at fewer blocks; likewise `transactions`, `accounts`, `per_stratum`,
     `settled_blocks`, `recent_blocks` and `newest_index`. The same seed and the same chain give the same file.
     """
-    system = _system()
-    chosen = [f"corpus.seed={seed}", *_network(network), *(settings or [])]
-    order = ServiceOrder(_target(url, ca_file, insecure), pinned=path)
     with progress() as listener:
-        kept = system.keep_corpus(_profile(system, chosen), order, listener)
+        kept = cm.corpus(
+            SYSTEM,
+            url,
+            path,
+            network=network,
+            settings=settings,
+            seed=seed,
+            ca_file=ca_file,
+            insecure=insecure,
+            progress=listener,
+        )
     _show(kept, path, as_json)
 
 
@@ -76,12 +79,10 @@ def import_(
 
     A file of six columns, every row of it, or a folder with `dimensions.json`.
     """
-    if not source.exists():
-        raise UsageError(f"there is no file or folder `{source}`", "wanted: a CSV file, or a folder of such files")
-    system = _system()
-    order = ServiceOrder(_target(target, ca_file, insecure), corpus=source, pinned=path)
     with progress() as listener:
-        kept = system.keep_corpus(_profile(system, _network(network)), order, listener)
+        kept = cm.corpus(
+            SYSTEM, target, path, source=source, network=network, ca_file=ca_file, insecure=insecure, progress=listener
+        )
     _show(kept, path, as_json)
 
 
@@ -94,9 +95,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Ask a server every request of a corpus once. Exit code 0: all are answered rightly; 1: some are not."""
-    system = _system()
     with progress() as listener:
-        kept, wrong = system.check_corpus(path, _target(target, ca_file, insecure), listener)
+        kept, wrong = cm.check_corpus(SYSTEM, path, target, ca_file=ca_file, insecure=insecure, progress=listener)
     total = sum(sum(counts.values()) for counts in kept.requests.values())
     if as_json:
         print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})
@@ -104,28 +104,6 @@ def check(
         out.print(f"{total - len(wrong):,} of {total:,} requests are answered rightly", markup=False)
         _list(wrong)
     raise typer.Exit(ExitCode.FAIL if wrong else ExitCode.DONE)
-
-
-def _system() -> CorpusSystem:
-    system = load_system(SYSTEM)
-    if not isinstance(system, CorpusSystem):
-        raise UsageError(f"no corpus can be kept for `{SYSTEM}`", "its package is of another version")
-    return system
-
-
-def _target(url: str, ca_file: Path | None, insecure: bool) -> Target:
-    return Target("server", url.rstrip("/"), Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure))
-
-
-def _network(name: str | None) -> list[str]:
-    return [f'mesh.network="{name}"'] if name else []
-
-
-def _profile(system: CorpusSystem, settings: Sequence[str]) -> BaseModel:
-    content: dict[str, object] = {"system": SYSTEM, "name": "corpus"}
-    for setting in settings:
-        content = apply_setting(content, setting)
-    return system.profile(content)
 
 
 def _show(kept: KeptCorpus, path: Path, as_json: bool) -> None:
@@ -143,7 +121,7 @@ def _show(kept: KeptCorpus, path: Path, as_json: bool) -> None:
         out.print(f"\n{len(kept.refused):,} were not answered rightly, and are not in it:")
         _list(kept.refused)
     out.print(f"\nnetwork {kept.network}\nhash    {kept.hash}", markup=False)
-    err.print(f"corpus  {path}", markup=False)
+    say(f"corpus  {path}")
 
 
 def _list(wrong: Sequence[WrongRequest]) -> None:

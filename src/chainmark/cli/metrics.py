@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.padding import Padding
 
+import chainmark as cm
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json
-from chainmark.core.metric import Better, Metric
-from chainmark.systems.base import load_system
+
+if TYPE_CHECKING:
+    from chainmark.core.metric import Metric
+
+NEITHER = "neither"
 
 
 def metrics(
@@ -20,7 +24,7 @@ def metrics(
 
     Example: `chainmark metrics cometbft`
     """
-    catalogue = load_system(system).catalogue()
+    catalogue = cm.catalogue(system)
     if as_json:
         print_json(catalogue)
         return
@@ -35,7 +39,7 @@ def _print(metric: Metric, population: str) -> None:
     margin = f"{metric.margin:.0%}" + (f", at least {metric.floor:g} {metric.unit}" if metric.floor else "")
     gating = " · [bold]gating[/]" if metric.gating else ""
     out.print(f"[bold]{metric.id}[/]  {metric.label}, {metric.unit}{gating}")
-    better = "no direction" if metric.better is Better.NEITHER else f"{metric.better} is better"
+    better = "no direction" if metric.better == NEITHER else f"{metric.better} is better"
     out.print(
         f"  {better} · judged by {', '.join(metric.judged_by)} · margin {margin} · over {population}", style="dim"
     )

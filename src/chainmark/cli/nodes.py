@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
+import chainmark as cm
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import err, out, print_json
-from chainmark.lab.protocols import LaunchableSystem, launchable
-from chainmark.systems.base import load_system, system_names
 
 app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
 
@@ -22,11 +21,10 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Build node binaries from the Go module proxy and cache them, each checked and hashed."""
-    loaded = launchable(load_system(system))
     subjects = []
     for version in versions:
-        with err.status(f"installing {loaded.title} {version} (a first build takes a minute or two)"):
-            subjects.append(loaded.install(version))
+        with err.status(f"installing {system} {version} (a first build takes a minute or two)"):
+            subjects.append(cm.install(system, version))
         if not as_json:
             subject = subjects[-1]
             out.print(f"{subject.name} {subject.version}  sha256 {subject.binary_sha256}  {subject.build}")
@@ -37,8 +35,7 @@ def install(
 @app.command("list", epilog="Example: `chainmark nodes list`")
 def list_nodes(as_json: AsJson = False) -> None:
     """List the cached node binaries."""
-    systems = [load_system(name) for name in system_names()]
-    found = [pair for system in systems if isinstance(system, LaunchableSystem) for pair in system.installed()]
+    found = cm.installed()
     if as_json:
         print_json([{**subject.model_dump(mode="json"), "path": str(path)} for subject, path in found])
         return

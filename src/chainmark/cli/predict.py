@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from chainmark.cli.common import Output, shows_result
+import chainmark as cm
+from chainmark.cli.common import Blocks, Column, ModelSeed, Output, Threads, shows_result
 from chainmark.cli.console import progress
-from chainmark.cli.modelling import Blocks, Column, ModelSeed, Settings, Threads, find_source
-from chainmark.lab.protocols import Change, ModelOrder
+from chainmark.cli.quick import Quick
 
 _WRITTEN = "chainmark.written"
 _PANEL = "What-ifs (each value is one more scenario, in the order written)"
 
 
-class WrittenOrder(TyperCommand):
+class WrittenOrder(Quick):
     """A command that remembers in which order its options were written, across all of them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -55,6 +54,10 @@ NoPipelining = Annotated[
 ]
 Stage = Annotated[
     list[str] | None, _what_if("NAME=AMOUNT", "One stage: `fetched-to-adopted=+10ms`, `ticking=2x`, `forging=5ms`.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, where the source is one."),
 ]
 Together = Annotated[
     bool,
@@ -110,21 +113,31 @@ def predict(
         "no_pipelining": [""] * no_pipelining,
         "stage": stage or [],
     }
-    system, found = find_source(source, version, settings or [])
     changes = in_written_order(ctx.meta.get(_WRITTEN, []), given)
-    order = ModelOrder(changes, together=together, blocks=blocks, seed=seed, threads=threads)
     with progress() as listener:
-        prediction = system.predict(found, order, listener)
-    output.present(prediction)
+        document = cm.predict(
+            source,
+            changes,
+            together=together,
+            version=version,
+            settings=settings,
+            blocks=blocks,
+            seed=seed,
+            threads=threads,
+            progress=listener,
+        )
+    output.finish(document)
 
 
-def in_written_order(written: Sequence[str], given: Mapping[str, Sequence[str]]) -> tuple[Change, ...]:
-    """The changes as they stood on the command line.
+predict.command_class = WrittenOrder  # type: ignore[attr-defined]
+
+
+def in_written_order(written: Sequence[str], given: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """The changes as they stood on the command line: each a key and an amount.
 
     Args:
         written: the names of the options, one for every time that each was given.
         given: each option's values, in their order.
     """
     waiting = {name: list(values) for name, values in given.items()}
-    changes = [Change(name.replace("_", "-"), waiting[name].pop(0)) for name in written if waiting.get(name)]
-    return tuple(changes)
+    return [(name.replace("_", "-"), waiting[name].pop(0)) for name in written if waiting.get(name)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from chainmark.cli.common import AsJson, resolve_profile
+import chainmark as cm
+from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json
-from chainmark.lab.profiles import shipped_profiles
 
 
 def profiles(as_json: AsJson = False) -> None:
@@ -14,7 +14,7 @@ def profiles(as_json: AsJson = False) -> None:
 
     Example: `chainmark profiles`
     """
-    resolved = {name: resolve_profile(name, [])[1].model_dump(mode="json") for name in shipped_profiles()}
+    resolved = cm.profiles()
     if as_json:
         print_json(resolved)
         return

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from chainmark.cli.common import AsJson, open_store
-from chainmark.cli.console import err, out, print_json
-from chainmark.core.errors import ExitCode, InvalidRunError, UsageError
-from chainmark.core.storage import storage_errors
+import chainmark as cm
+from chainmark.cli.common import AsJson, Output, shows_result
+from chainmark.cli.console import out, print_json, say
+from chainmark.core.errors import ExitCode
 from chainmark.store.index import Entry, Index
 from chainmark.store.paths import data_directory
-from chainmark.store.runs import SealedRun, UnfinishedRun
 
 app = typer.Typer(
     no_args_is_help=True, help="Runs: list, show, verify, export, remove.", epilog="Example: `chainmark runs list`"
@@ -54,55 +50,25 @@ def _summary(entry: Entry) -> dict[str, str]:
     }
 
 
-@app.command("show", epilog="Example: `chainmark runs show cometbft-demo-v1.0.1-2026`")
-def show(reference: RunReference, as_json: AsJson = False) -> None:
+@app.command("show", epilog="Example: `chainmark runs show cometbft-demo-v1.0.1-2026 --html run.html`")
+@shows_result
+def show(reference: RunReference, *, output: Output) -> None:
     """Show a run: its gates, its books, and every metric."""
-    run = _sealed(reference)
-    if as_json:
-        summaries = {name: summary.model_dump(mode="json") for name, summary in run.summaries().items()}
-        print_json({"manifest": run.manifest.model_dump(mode="json"), "metrics": summaries})
-        return
-    manifest = run.manifest
-    out.print(f"{run.run_id}\n{manifest.subject.name} {manifest.subject.version}, {manifest.status}, in {run.path}\n")
-    gates = Table("gate", "status", "measured", "limit", box=None)
-    for gate in manifest.gates:
-        gates.add_row(gate.label, gate.status.value, gate.measured, gate.limit)
-    out.print(gates)
-    for account, classes in manifest.counts.items():
-        out.print(f"\n{account}: " + " · ".join(f"{name} {count:,}" for name, count in classes.items()))
-    for note in [*(incident.what for incident in manifest.incidents), *manifest.warnings]:
-        out.print(f"note: {note}", markup=False)
-    _print_metrics(run)
-
-
-def _print_metrics(run: SealedRun) -> None:
-    summaries = run.summaries()
-    table = Table("metric", "unit", "n", "statistic", "value", "standard error", box=None)
-    for column in (2, 4, 5):
-        table.columns[column].justify = "right"
-    for metric in run.catalogue.ordered():
-        summary = summaries[metric.id]
-        size = f"{summary.distribution.n:,}" if summary.distribution else "0"
-        for name in metric.statistics:
-            estimate = summary.estimates[name]
-            absent = "not estimable" if summary.distribution else "no data"
-            value = absent if estimate.value is None else f"{estimate.value:.6g}"
-            error = "" if estimate.standard_error is None else f"{estimate.standard_error:.2g}"
-            table.add_row(metric.id, metric.unit, size, name, value, error)
-    out.print()
-    out.print(table)
+    run = cm.open_run(reference)
+    say(f"run     {run.path}")
+    output.finish(run.document())
 
 
 @app.command("verify", epilog="Example: `chainmark runs verify cometbft-demo-v1.0.1-2026`")
 def verify(reference: RunReference) -> None:
     """Re-hash every file of a run: is it as it was sealed?"""
-    run = _sealed(reference)
+    run = cm.open_run(reference)
     problems = run.verify()
     for problem in problems:
-        err.print(f"{run.run_id}: {problem}", markup=False)
+        say(f"{run.id}: {problem}")
     if problems:
         raise typer.Exit(ExitCode.INVALID)
-    out.print(f"{run.run_id} is as it was sealed")
+    out.print(f"{run.id} is as it was sealed")
 
 
 @app.command("export", epilog="Example: `chainmark runs export cometbft-demo-v1.0.1-2026 --to shared-runs`")
@@ -110,37 +76,10 @@ def export(
     reference: RunReference, to: Annotated[Path, typer.Option(help="The folder to put `RUN.tar` into.")] = Path()
 ) -> None:
     """Pack a sealed run into one file that another store can take."""
-    run = _sealed(reference)
-    with storage_errors(to):
-        to.mkdir(parents=True, exist_ok=True)
-        path = shutil.make_archive(str(to / run.run_id), "tar", run.path.parent, run.run_id)
-    out.print(path, markup=False)
+    out.print(cm.open_run(reference).export(to), markup=False)
 
 
 @app.command("remove", epilog="Example: `chainmark runs remove cometbft-demo-v1.0.1-2026`")
 def remove(reference: RunReference) -> None:
     """Delete a run, finished or not."""
-    store = open_store()
-    run = store.find(reference)
-    if isinstance(run, UnfinishedRun) and (pid := _owner(run)):
-        raise UsageError(f"run `{run.run_id}` is being made by process {pid}", "stop that process first")
-    store.remove(run)
-    out.print(f"removed {run.run_id}", markup=False)
-
-
-def _owner(run: UnfinishedRun) -> int | None:
-    """The process that is making an unfinished run, if it lives."""
-    try:
-        pid = int(json.loads((run.path / "unfinished.json").read_text(encoding="utf-8"))["pid"])
-    except (OSError, ValueError, KeyError):
-        return None
-    return pid if Path(f"/proc/{pid}").exists() else None
-
-
-def _sealed(reference: str) -> SealedRun:
-    run = open_store().find(reference)
-    if isinstance(run, UnfinishedRun):
-        raise InvalidRunError(
-            f"run `{run.run_id}` was not finished", f"`chainmark runs remove {run.run_id}` deletes it"
-        )
-    return run
+    out.print(f"removed {cm.remove_run(reference)}", markup=False)

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
 
+import chainmark as cm
 from chainmark.cli.common import AsJson
-from chainmark.cli.console import out, print_json, progress
+from chainmark.cli.console import print_json, progress
+from chainmark.cli.made_logs import print_fault_kinds, print_made
 from chainmark.core.errors import UsageError
-from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder, synthetic
-from chainmark.systems.base import load_system
 
 LIST = "list"
 FaultOption = Annotated[
@@ -74,72 +73,35 @@ def synth(
     holds every block, slot and fault with true times and times as printed, so that any analysis can be checked. The
     same options give the same bytes. A whole run of 64000 slots on 52 hosts takes 53 GB, 4 GB with `--compress zstd`.
     """
-    loaded = synthetic(load_system(system))
     if LIST in (faults or []):
-        print_fault_kinds(loaded.fault_kinds(), as_json)
+        kinds = cm.fault_kinds(system)
+        if as_json:
+            print_json([kind._asdict() for kind in kinds])
+        else:
+            print_fault_kinds(kinds)
         return
     if folder is None:
         raise UsageError("`--out` is missing: nothing says where the logs go", "for example `--out cluster-logs`")
-    order = SyntheticOrder(
-        folder=folder,
-        slots=slots,
-        seed=seed,
-        profile=profile,
-        settings=tuple(settings or ()),
-        hosts=hosts,
-        topology=topology,
-        formats=tuple(formats or ()),
-        compression=compress,
-        rotation=rotate,
-        faults=tuple(faults or ()),
-        system_start=system_start,
-        threads=threads,
-        replace=force,
-    )
     with progress() as listener:
-        made = loaded.synthesise(order, listener)
+        made = cm.synth(
+            system,
+            folder,
+            slots=slots,
+            hosts=hosts,
+            seed=seed,
+            profile=profile,
+            settings=settings,
+            topology=topology,
+            formats=formats or [],
+            compression=compress,
+            rotation=rotate,
+            faults=faults or [],
+            system_start=system_start,
+            threads=threads,
+            replace=force,
+            progress=listener,
+        )
     if as_json:
         print_json(made)
     else:
-        print_summary(made)
-
-
-def print_fault_kinds(kinds: list[FaultKind], as_json: bool) -> None:
-    """What can go wrong on request, each with an example."""
-    if as_json:
-        print_json([kind._asdict() for kind in kinds])
-        return
-    table = Table("kind", Column("meaning", overflow="fold"), Column("example", overflow="fold"), box=None)
-    for kind in kinds:
-        table.add_row(kind.name, kind.meaning, kind.example)
-    out.print(table)
-
-
-def print_summary(made: SyntheticLogs) -> None:
-    """What was made, for people."""
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(justify="left")
-    table.add_column(justify="right")
-    forks = f"{made.blocks_forked} lost a battle" if made.blocks_forked else "none lost a battle"
-    for label, value in (
-        ("hosts", f"{made.hosts}"),
-        ("slots", f"{made.slots}"),
-        ("blocks", f"{made.blocks}, {forks}"),
-        ("transactions", f"{made.transactions}"),
-        ("lines", f"{made.lines}, {made.lines_per_host_s:.1f} a second and host"),
-        ("text", f"{made.text_bytes / 1e6:.0f} MB"),
-        ("stored", f"{made.stored_bytes / 1e6:.0f} MB"),
-    ):
-        table.add_row(label, value)
-    out.print(table)
-    if made.faults:
-        faults = Table("fault", "host", Column("from s", justify="right"), Column("until s", justify="right"), box=None)
-        faults.add_column("value", justify="right")
-        faults.add_column("lines", justify="right")
-        for fault in made.faults:
-            times = ["" if time is None else f"{time:.0f}" for time in (fault.from_s, fault.until_s)]
-            value = fault.name or (f"{fault.value:.6g} {fault.unit}".strip() if fault.value else "")
-            faults.add_row(fault.fault, fault.host, *times, value, f"{fault.lines}")
-        out.print("")
-        out.print(faults)
-    out.print(f"\nlogs and truth  {made.folder}", markup=False)
+        print_made(made)

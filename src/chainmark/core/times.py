@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from chainmark.core.errors import UsageError
 
 NS = 1_000_000_000
+RANGE_HINT = "for example `--from 2026-01-01T10:00:00Z --duration 90s`"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS_NS = {"d": 86_400 * NS, "h": 3_600 * NS, "m": 60 * NS, "s": NS, "ms": 1_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
@@ -52,3 +53,22 @@ def nanoseconds_of_duration(text: str) -> int:
     if total == 0 or "".join(number + unit for number, unit in parts) != text:
         raise UsageError(f"`{text}` is not a duration", "write it as `90s`, `5m` or `1h30m`")
     return total
+
+
+def time_range(begin: str | None, end: str | None, duration: str | None) -> tuple[int | None, int | None]:
+    """The two ends of a range in ns since 1970-01-01 UTC, from two of its three measures; two None if none is given.
+
+    Raises:
+        UsageError: one or all three are given, one is no time, or the range is empty.
+    """
+    given = [begin, end, duration]
+    if not any(given):
+        return None, None
+    if given.count(None) != 1:
+        raise UsageError("a range of time needs two of `--from`, `--to` and `--duration`", RANGE_HINT)
+    length_ns = nanoseconds_of_duration(duration) if duration else 0
+    first_ns = nanoseconds_of_time(begin) if begin else nanoseconds_of_time(end or "") - length_ns
+    last_ns = nanoseconds_of_time(end) if end else first_ns + length_ns
+    if last_ns <= first_ns:
+        raise UsageError("the range of time is empty: `--to` is not after `--from`", RANGE_HINT)
+    return first_ns, last_ns

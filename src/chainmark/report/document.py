@@ -6,9 +6,10 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 import polars as pl
@@ -16,11 +17,14 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from rich.console import Console
 
+from chainmark.core.errors import UsageError
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import html, junit, markdown, pdf, terminal
 from chainmark.report.blocks import Block, Details, Medium, Section, Table
 from chainmark.report.chart import Chart
+from chainmark.store.files import json_bytes, write_bytes
 
+FORMATS = (".html", ".pdf", ".md", ".xml", ".json")
 Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
 _TONES: dict[Verdict, Tone] = {
     Verdict.PASS: "pass",
@@ -31,7 +35,7 @@ _TONES: dict[Verdict, Tone] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Document:
     """What a person or a pipeline reads of a result: a verdict, cases, and blocks in reading order.
 
@@ -41,6 +45,7 @@ class Document:
         word: the verdict as the band says it; without one there is no band, and the sentence is set as any other.
         suites: what was judged.
         contents: asks for a table of contents on paper.
+        is_page: as a Markdown file it is a page of a website, with its charts as files beside it.
         date: when the document says that it was made; ``tool_version`` by what.
     """
 
@@ -55,6 +60,7 @@ class Document:
     notes: list[str]
     result: BaseModel
     contents: bool = False
+    is_page: bool = False
     date: str = ""
     tool_version: str = ""
 
@@ -140,6 +146,44 @@ class Document:
     def junit(self) -> str:
         """JUnit XML for a pipeline."""
         return junit.junit_xml(self.suites, self.kind)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the format that the file's name ends with: .html, .pdf, .md, .xml (JUnit) or .json; the path written.
+
+        Raises:
+            UsageError: the name ends otherwise.
+            EnvironmentFailure: the file cannot be written.
+        """
+        target = Path(path)
+        if target.suffix not in FORMATS:
+            raise UsageError(f"`{target}` has no format: its name must end as one", f"known are {', '.join(FORMATS)}")
+        return self.write(target, target.suffix)
+
+    def write(self, path: Path, suffix: str) -> Path:
+        """Write the format of that suffix, however the file is called."""
+        contents: dict[str, Callable[[], bytes]] = {
+            ".html": lambda: self.html().encode(),
+            ".pdf": self.pdf,
+            ".md": lambda: self._markdown_at(path).encode(),
+            ".xml": lambda: self.junit().encode(),
+            ".json": lambda: json_bytes(self.result),
+        }
+        write_bytes(path, contents[suffix]())
+        return path
+
+    def _markdown_at(self, path: Path) -> str:
+        """The Markdown; a page's charts are written beside it."""
+        if not self.is_page:
+            return self.markdown()
+        folder = path.with_name(f"{path.stem}-figures")
+        text, charts = self.markdown_page(folder.name)
+        for name, svg in charts.items():
+            write_bytes(folder / name, svg.encode())
+        return text
+
+    def __repr__(self) -> str:
+        word = f" {self.word}:" if self.word else ""
+        return f"<{self.kind}{word} {self.sentence or self.title}>"
 
     def _repr_html_(self) -> str:
         return html.fragment_of(self)

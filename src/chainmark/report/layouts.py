@@ -23,6 +23,7 @@ from chainmark.report.load_document import load_document
 from chainmark.report.prediction_document import prediction_document
 from chainmark.report.published_document import published_document
 from chainmark.report.qa_document import qa_document
+from chainmark.report.run_document import RunRecord, run_document
 from chainmark.report.saturation_document import saturation_document
 from chainmark.report.side_by_side_document import side_by_side_document
 from chainmark.report.trail_document import trail_document
@@ -38,6 +39,7 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     LoadReport: load_document,
     QaReport: qa_document,
     SaturationReport: saturation_document,
+    RunRecord: run_document,
 }
 
 

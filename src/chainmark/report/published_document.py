@@ -10,8 +10,8 @@ from chainmark.core.published import (
     PublishedFigure,
     PublishedReport,
     PublishedTable,
-    ReportStyle,
 )
+from chainmark.core.report_style import ReportStyle
 from chainmark.core.verdict import Verdict, shown
 from chainmark.report.blocks import (
     Block,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.published import PublishedChange, PublishedReport, PublishedRow, PublishedValue, ReportStyle
+from chainmark.core.published import PublishedChange, PublishedReport, PublishedRow, PublishedValue
+from chainmark.core.report_style import ReportStyle
 from chainmark.report.published_digits import Interval, exactly, hidden_value, is_determined, is_possible
 from chainmark.report.published_values import Change, org_change, org_value, typst_change, typst_value
 

@@ -83,6 +83,7 @@ def qa_document(report: QaReport) -> Document:
         ],
         result=report,
         contents=True,
+        is_page=True,
     ).noted_once()
 
 

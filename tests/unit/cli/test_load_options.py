@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from chainmark.api.loading import parse_target
 from chainmark.capacity.model import Tls
 from chainmark.cli.common import numbered
-from chainmark.cli.load import parse_target
 from chainmark.core.errors import UsageError
 
 from tests.unit.cli.commands import chainmark

@@ -12,8 +12,8 @@ from chainmark.core.published import (
     PublishedRow,
     PublishedTable,
     PublishedValue,
-    ReportStyle,
 )
+from chainmark.core.report_style import ReportStyle
 
 
 def printed_row(

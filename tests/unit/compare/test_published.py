@@ -9,7 +9,8 @@ from chainmark.compare import published
 from chainmark.compare.joined import compare_published, joined, restyled
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Gate, GateStatus, Status
-from chainmark.core.published import PublishedReport, PublishedValue, ReportStyle, chosen, find_version
+from chainmark.core.published import PublishedReport, PublishedValue, chosen, find_version
+from chainmark.core.report_style import ReportStyle
 
 from tests.unit.compare.printed_reports import printed_report, printed_row
 from tests.unit.compare.published_runs import HOSTS, run

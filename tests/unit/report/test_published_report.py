@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from chainmark.compare.joined import compare_published
-from chainmark.core.published import PublishedReport, PublishedRow, ReportStyle
+from chainmark.core.published import PublishedReport, PublishedRow
+from chainmark.core.report_style import ReportStyle
 from chainmark.report.blocks import Definitions, Table
 from chainmark.report.chart import Chart
 from chainmark.report.layouts import document_of

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import chainmark
-from chainmark.cli.common import Output, open_store
+from chainmark.api.runs import RunReference, runs_of, select
+from chainmark.compare.joined import compare_published
 from chainmark.core.errors import UsageError
-from chainmark.core.published import PublishedReport, ReportStyle, chosen, find_version
+from chainmark.core.published import PublishedReport, chosen, find_version
+from chainmark.core.report_style import ReportStyle
 from chainmark.core.tool import tool_version
 from chainmark.lab.protocols import PublishingSystem
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.report.published_text import worded
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
 
 SUFFIX = ".json"
 VERSION_MARK = "@"
+Side = RunReference | Sequence[RunReference]
 
 
 def is_document(reference: str) -> bool:
@@ -24,25 +29,23 @@ def is_document(reference: str) -> bool:
     return path.suffix == SUFFIX or path.is_file()
 
 
-def publish(references: Sequence[str], era: ReportStyle | None, output: Output) -> None:
-    """Show versions as the published reports of their system do.
+def published(references: Sequence[Side], era: ReportStyle | None, store: Store) -> Document:
+    """Versions as the published reports of their system show them.
 
     Args:
         references: runs, reports as JSON, and versions of such reports; the first one is the baseline.
         era: the style; None takes that of the reports given, or today's.
-        output: the files to write, and how to print.
+        store: where the runs are.
     """
-    documents = {reference: _read(reference) for reference in references if is_document(reference)}
-    styles = [document.style for document in documents.values()]
+    files = [_read(one) if isinstance(one, str) and is_document(one) else None for one in references]
+    styles = [report.style for report in files if report]
     style = era or (ReportStyle.ORG if ReportStyle.ORG in styles else ReportStyle.TYPST)
-    parts: list[list[SealedRun] | PublishedReport] = []
-    if documents:
-        store = open_store()
-        parts += [documents.get(reference) or store.select(reference) for reference in references]
+    if styles:
+        pairs = zip(files, references, strict=True)
+        parts: list[list[SealedRun] | PublishedReport] = [file or runs_of(one, store) for file, one in pairs]
     else:
-        parts += sides_of(open_store(), references)
-    document = chainmark.compare_published(parts, style, tool_version=tool_version())
-    output.present(chainmark.worded(document))
+        parts = [*select(references, store)]
+    return document_of(worded(compare_published(parts, style, tool_version=tool_version())))
 
 
 def _split(reference: str) -> tuple[Path, str | None]:
@@ -71,23 +74,3 @@ def _read(reference: str) -> PublishedReport:
         raise UsageError(f"`{path}` is not a published report that is known here", f"known are those of {names}")
     report = reader.published_report(path, tool_version())
     return report if version is None else chosen(report, [find_version(report, version)])
-
-
-def sides_of(store: Store, references: Sequence[str]) -> list[list[SealedRun]]:
-    """The runs of every version that was named, the baseline's first.
-
-    Raises:
-        UsageError: nothing matches, or one reference alone is not an experiment with two sides.
-    """
-    if len(references) > 1:
-        return [store.select(reference) for reference in references]
-    runs = store.select(references[0])
-    sides: dict[str, list[SealedRun]] = {
-        side: [run for run in runs if (place := run.manifest.experiment) and place.side == side]
-        for side in ("baseline", "candidate")
-    }
-    if not sides["baseline"] or not sides["candidate"]:
-        raise UsageError(
-            f"`{references[0]}` is not an experiment with two sides", "name the candidate, too: `chainmark compare A B`"
-        )
-    return [sides["baseline"], sides["candidate"]]

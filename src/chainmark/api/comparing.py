@@ -1,0 +1,67 @@
+"""Comparing runs, and following one sample to what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from chainmark.api.context import store_at
+from chainmark.api.publishing import Side, is_document, published
+from chainmark.api.runs import select
+from chainmark.compare import compare as compare_runs
+from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.core.errors import UsageError
+from chainmark.core.report_style import ReportStyle
+from chainmark.core.tool import tool_version
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.store.runs import SealedRun, Store
+
+
+def compared(sides: Sequence[Sequence[SealedRun]], store: Store) -> Document:
+    """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
+    history = store.alike(run for side in sides for run in side)
+    if len(sides) > 2:
+        return document_of(compare_side_by_side(sides, history=history, tool_version=tool_version()))
+    return document_of(compare_runs(sides[0], sides[1], history=history, tool_version=tool_version()))
+
+
+def compare(
+    baseline: Side,
+    *candidates: Side,
+    style: str = "own",
+    era: ReportStyle | str | None = None,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
+
+    Args:
+        baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``).
+        candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
+        style: "own" for chainmark's own document, "published" for the one that is published for the system.
+        era: which of the published styles: "typst" or "org".
+        store: where the runs are.
+
+    Raises:
+        UsageError: nothing matches, or the sides are of different systems.
+
+    Example:
+        >>> document = cm.compare("v0.38.17", "v1.0.1")
+        >>> print(document.verdict)
+        fail
+        >>> document.frame.filter(document.frame["verdict"] == "fail")["id"].to_list()
+        ['tx_latency_s.p50', 'tx_latency_s.p99']
+    """
+    kept = store_at(store)
+    references = [baseline, *candidates]
+    if style == "published":
+        return published(references, ReportStyle(era) if era else None, kept)
+    if era is not None:
+        raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
+    document = next((one for one in references if isinstance(one, str) and is_document(one)), None)
+    if document is not None:
+        raise UsageError(
+            f"`{document}` is a file: its printed values cannot be judged",
+            "add `--style published`; to compare two versions with a verdict, name runs (`chainmark runs list`)",
+        )
+    return compared(select(references, kept), kept)

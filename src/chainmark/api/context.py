@@ -1,0 +1,139 @@
+"""What all functions share: the store, who listens, how work is cancelled, profiles and settings."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from chainmark.core.progress import LiveListener, LiveSource, Progress
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import LaunchableSystem, System, launchable
+from chainmark.lab.schedules import Step
+from chainmark.store.paths import data_directory
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import load_system
+
+Settings = Mapping[str, object] | Sequence[str]
+
+
+class Cancellation:
+    """Ends work from another thread, as Ctrl-C ends a command: processes are stopped, finished runs are kept."""
+
+    def __init__(self) -> None:
+        self._wanted = threading.Event()
+
+    def cancel(self) -> None:
+        """Ask for the end; the work ends at its next sign of progress."""
+        self._wanted.set()
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if the end was asked for."""
+        if self._wanted.is_set():
+            raise KeyboardInterrupt
+
+
+class Relay:
+    """Passes on to a listener what it takes, and ends the work when that is asked for."""
+
+    def __init__(self, progress: Progress | None, cancel: Cancellation | None) -> None:
+        self._progress = progress
+        self._cancel = cancel or Cancellation()
+
+    def _pass(self, name: str, *arguments: object) -> None:
+        self._cancel.check()
+        if (method := getattr(self._progress, name, None)) is not None:
+            method(*arguments)
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        self._pass("stage", name)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """The stage stands at ``fraction``."""
+        self._pass("update", fraction, detail)
+
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+        """A run begins."""
+        self._pass("begin", step, number, total, left_s)
+
+    def end(self, run: SealedRun) -> None:
+        """A run was sealed."""
+        self._pass("end", run)
+
+    def scenario(self, scenario: object, lacking: Sequence[str]) -> None:
+        """A scenario of a qualification begins, or cannot be run."""
+        self._pass("scenario", scenario, lacking)
+
+    def again(self, step: Step, because: str) -> None:
+        """A run is made once more."""
+        self._pass("again", step, because)
+
+    def say(self, text: str) -> None:
+        """Something that a reader must know now, rather than in a result."""
+        self._cancel.check()
+        if (method := getattr(self._progress, "say", None)) is not None:
+            method(text)
+        else:
+            warnings.warn(text, stacklevel=4)
+
+    def live(self, source: LiveSource) -> AbstractContextManager[None]:
+        """Offer live figures to a listener that wants them."""
+        return self._progress.live(source) if isinstance(self._progress, LiveListener) else nullcontext()
+
+
+def relay(progress: Progress | None, cancel: Cancellation | None) -> Relay:
+    """A listener for every kind of work; of a given one only those methods are called that it has."""
+    return Relay(progress, cancel)
+
+
+def store_at(store: Store | Path | str | None) -> Store:
+    """The store to use; None: the user's own (`CHAINMARK_STORE`, or the data folder)."""
+    if isinstance(store, Store):
+        return store
+    return Store(Path(store) if store is not None else data_directory())
+
+
+def as_settings(settings: Settings | None) -> list[str]:
+    """Settings as ``KEY=VALUE`` texts: ``{"load.rate": 400}`` is ``["load.rate=400"]``."""
+    if not settings:
+        return []
+    if isinstance(settings, Mapping):
+        return [f"{key}={_text(value)}" for key, value in settings.items()]
+    return list(settings)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def resolve_profile(reference: str | Path, settings: Settings | None = None) -> tuple[System, BaseModel]:
+    """A profile with its settings applied, checked by its system.
+
+    Raises:
+        UsageError: there is no such profile, or a key or value is impossible.
+    """
+    content = read_profile(str(reference), as_settings(settings))
+    system = load_system(str(content["system"]))
+    return system, system.profile(content)
+
+
+def resolve_launchable(reference: str | Path, settings: Settings | None = None) -> tuple[LaunchableSystem, BaseModel]:
+    """The same where nodes are to be run.
+
+    Raises:
+        UsageError: chainmark cannot run nodes of the profile's system.
+    """
+    system, profile = resolve_profile(reference, settings)
+    return launchable(system), profile
+
+
+def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> None:
+    """Make sure that all versions can be run."""
+    for version in dict.fromkeys(versions):
+        listener.stage(f"installing {system.title} {version}")
+        system.install(version)

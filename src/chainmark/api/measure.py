@@ -1,0 +1,201 @@
+"""Making runs: of networks that chainmark runs, and of what others measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from chainmark.api.comparing import compared
+from chainmark.api.context import (
+    Cancellation,
+    Relay,
+    Settings,
+    as_settings,
+    installed,
+    relay,
+    resolve_launchable,
+    store_at,
+)
+from chainmark.api.runs import Run
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.core.times import RANGE_HINT, time_range
+from chainmark.lab.importing import Importer
+from chainmark.lab.protocols import ImportOrder, importable
+from chainmark.lab.running import ExperimentPlan, Lab
+from chainmark.lab.schedules import LONE_SIDE, Arm
+from chainmark.report.document import Document
+from chainmark.store.runs import Store
+from chainmark.systems.base import load_system
+
+
+def run(
+    profile: str | Path,
+    version: str,
+    *,
+    repeat: int = 1,
+    settings: Settings | None = None,
+    seed: int = 1,
+    keep_homes: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> list[Run]:
+    """Run a profile on a real network of one version, so many times, and keep what was measured.
+
+    Args:
+        profile: a shipped profile's name, or the path of a TOML file.
+        version: what to run; it is installed if it is not there yet.
+        repeat: how many runs.
+        settings: changes of the profile, ``{"load.rate": 400}``.
+        seed: of everything drawn at random; a run's place is added to it.
+        keep_homes: keep the nodes' homes in the run.
+        store: where the runs are kept.
+        progress, cancel: who listens, and what ends the work early.
+
+    Raises:
+        UsageError: the profile, a setting or the version cannot be used.
+        EnvironmentFailure: the machine or a node did not do what the run needs.
+
+    Example:
+        >>> (run,) = cm.run("cometbft/demo", "v1.0.1", settings={"load.warm_up_s": 2, "load.duration_s": 8})
+        >>> run.manifest.subject.version, run.samples("tx").height > 0
+        ('v1.0.1', True)
+    """
+    system, resolved = resolve_launchable(profile, settings)
+    listener = relay(progress, cancel)
+    installed(system, [version], listener)
+    plan = ExperimentPlan([Arm(LONE_SIDE, version, resolved)], repeat, seed, keep_homes)
+    return [Run(one) for one in Lab(store_at(store), system).experiment(plan, listener)]
+
+
+def experiment(
+    profile: str | Path,
+    *,
+    baseline: str,
+    candidate: str,
+    repeat: int = 3,
+    settings: Settings | None = None,
+    baseline_settings: Settings | None = None,
+    candidate_settings: Settings | None = None,
+    seed: int = 1,
+    keep_homes: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Document:
+    """Run two versions in turn (A B B A A B …) and compare them.
+
+    Args:
+        profile: a shipped profile's name, or the path of a TOML file.
+        baseline, candidate: the two versions.
+        repeat: runs a side.
+        settings: changes of the profile for both sides.
+        baseline_settings, candidate_settings: for one side alone.
+        seed, keep_homes, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the profile, a setting or a version cannot be used.
+        EnvironmentFailure: the machine or a node did not do what the runs need.
+
+    Example:
+        >>> small = {"load.warm_up_s": 2, "load.duration_s": 8}
+        >>> document = cm.experiment(
+        ...     "cometbft/demo", baseline="v0.38.17", candidate="v1.0.1", repeat=1, settings=small
+        ... )
+        >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
+        ('comparison', True)
+    """
+    common = as_settings(settings)
+    system, base = resolve_launchable(profile, [*common, *as_settings(baseline_settings)])
+    _, other = resolve_launchable(profile, [*common, *as_settings(candidate_settings)])
+    listener = relay(progress, cancel)
+    _tell_of_different_workloads(system.workload(base), system.workload(other), listener)
+    installed(system, [baseline, candidate], listener)
+    arms = [Arm("baseline", baseline, base), Arm("candidate", candidate, other)]
+    kept = store_at(store)
+    made = Lab(kept, system).experiment(ExperimentPlan(arms, repeat, seed, keep_homes), listener)
+    sides = [[one for one in made if (place := one.manifest.experiment) and place.side == arm.side] for arm in arms]
+    return compared(sides, kept)
+
+
+def _tell_of_different_workloads(
+    baseline: Mapping[str, object], candidate: Mapping[str, object], listener: Relay
+) -> None:
+    """Say before the runs what the comparison will say after them."""
+    for key in sorted(baseline.keys() | candidate.keys()):
+        left, right = baseline.get(key), candidate.get(key)
+        if left != right:
+            listener.say(
+                f"warning: the workloads differ ({key} is {left} against {right}): the comparison will be invalid"
+            )
+
+
+def ingest(
+    system: str,
+    source: Path | str,
+    *,
+    version: str | None = None,
+    settings: Settings | None = None,
+    filters: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    genesis: Path | None = None,
+    meta: Path | None = None,
+    topology: Path | None = None,
+    threads: int = 0,
+    keep_events: bool = False,
+    published_rules: bool = False,
+    begin: str | None = None,
+    end: str | None = None,
+    duration: str | None = None,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> list[Run]:
+    """Read a cluster's logs, or what a Prometheus server keeps of it, into sealed runs: mostly one.
+
+    Args:
+        system: whose logs these are.
+        source: a folder, one file, or a server's URL.
+        version: what was measured, where the logs do not say.
+        settings: what no document says, ``{"genesis.system_start": "…"}``.
+        filters: names and expressions; None leaves them to the logs' documents, an empty sequence is none.
+        exclude: hosts to leave out.
+        genesis, meta, topology: documents that do not lie beside the logs.
+        threads: 0 means all cores; the run does not depend on it.
+        keep_events: keep every decoded event, too.
+        published_rules: analyse as the published reports do.
+        begin, end, duration: what to take of a server's measurements: two of the three, as
+            "2026-01-01T10:00:00Z" and "90s".
+        store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the source cannot be used; the hint says what is missing.
+        EnvironmentFailure: it cannot be read, or the store cannot be written.
+
+    Example:
+        >>> (run,) = cm.ingest("cardano", logs, filters=[])
+        >>> run.manifest.subject.system, run.samples("block").height > 0
+        ('cardano', True)
+    """
+    is_url = isinstance(source, str) and source.startswith(("http://", "https://"))
+    begin_ns, end_ns = time_range(begin, end, duration)
+    if begin_ns is not None and not is_url:
+        raise UsageError(f"`{source}` is no server, so `--from`, `--to` and `--duration` say nothing of it", RANGE_HINT)
+    order = ImportOrder(
+        source=str(source) if is_url else Path(source),
+        version=version,
+        settings=tuple(as_settings(settings)),
+        filters=None if filters is None else tuple(filters),
+        exclude=tuple(exclude),
+        genesis=genesis,
+        meta=meta,
+        topology=topology,
+        threads=threads,
+        keep_events=keep_events,
+        published_rules=published_rules,
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+    )
+    importer = Importer(store_at(store), importable(load_system(system)))
+    return [Run(one.run, is_new=one.is_new) for one in importer.make_all(order, relay(progress, cancel))]

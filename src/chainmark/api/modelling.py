@@ -1,0 +1,266 @@
+"""Models: what a network would do, whether a run's parts explain its whole, and logs of a cluster that never ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
+from chainmark.api.runs import RunReference, open_run
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.lab.profiles import shipped_profiles
+from chainmark.lab.protocols import Change, ModelledSystem, ModelOrder, ModelSource, modelled
+from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder, synthetic
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import load_system, system_names
+
+SOURCES_HINT = (
+    "a source is a published report's path, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
+)
+REPORT_SUFFIX = ".json"
+_LISTED = 5
+
+
+def predict(
+    source: RunReference | Path,
+    changes: Sequence[tuple[str, str]] = (),
+    *,
+    together: bool = False,
+    version: str | None = None,
+    settings: Settings | None = None,
+    blocks: int | None = None,
+    seed: int = 1,
+    threads: int = 0,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Document:
+    """Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to them.
+
+    Args:
+        source: a published report's path, a profile, or a run.
+        changes: the what-ifs, each a key and an amount: ``[("rtt", "+20%"), ("block-size", "2x")]``.
+        together: only all changes at once, not each of them alone.
+        version: the column of a published report.
+        settings: changes of the profile, where the source is one.
+        blocks: how many to simulate per network.
+        seed, threads: the results depend on the seed alone.
+        store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the source or a change cannot be used.
+
+    Example:
+        >>> document = cm.predict("cardano/value", [("rtt", "+20%")], blocks=64)
+        >>> document.kind
+        'prediction'
+    """
+    system, found = model_source(source, version, settings, store)
+    asked = tuple(Change(key, amount) for key, amount in changes)
+    order = ModelOrder(asked, together=together, blocks=blocks, seed=seed, threads=threads)
+    return document_of(system.predict(found, order, relay(progress, cancel)))
+
+
+def explain(
+    *sources: RunReference | Path,
+    version: str | None = None,
+    blocks: int | None = None,
+    seed: int = 1,
+    threads: int = 0,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Document:
+    """Say whether the measured stages explain the measured whole; of many reports, how often they do.
+
+    Args:
+        sources: one run or published report; or many reports, or a folder of them.
+        version, blocks, seed, threads, store, progress, cancel: as in `predict`.
+
+    Raises:
+        UsageError: a source cannot be used.
+
+    Example:
+        >>> cm.explain(report, blocks=320).word
+        'EXPLAINED'
+    """
+    order = ModelOrder(blocks=blocks, seed=seed, threads=threads)
+    listener = relay(progress, cancel)
+    if len(sources) == 1 and not Path(str(sources[0])).is_dir():
+        system, found = model_source(sources[0], version, None, store)
+        return document_of(system.explain(found, order, listener))
+    if version is not None:
+        raise UsageError("`--version` goes with one report, and a record is of many", "leave `--version` out")
+    reports, left = known_reports(sources)
+    if left:
+        listener.say(f"not published reports: {listed(left)}")
+    systems = {system.name: system for _, system in reports}
+    if not reports:
+        raise UsageError(f"no published report in {listed([str(source) for source in sources])}", SOURCES_HINT)
+    if len(systems) > 1:
+        raise UsageError(f"the reports are of several systems: {', '.join(sorted(systems))}", "give those of one")
+    (only,) = systems.values()
+    return document_of(only.evidence([path for path, _ in reports], order, listener))
+
+
+def synth(
+    system: str,
+    folder: Path | str,
+    *,
+    slots: int = 2000,
+    hosts: int | None = None,
+    seed: int = 1,
+    profile: str | None = None,
+    settings: Settings | None = None,
+    topology: str | None = None,
+    formats: Sequence[str] = (),
+    compression: str = "none",
+    rotation: str | None = None,
+    faults: Sequence[str] = (),
+    system_start: datetime | None = None,
+    threads: int = 0,
+    replace: bool = False,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> SyntheticLogs:
+    """Write the logs of a cluster that never ran, and the truth about it.
+
+    Args:
+        system: whose logs are made.
+        folder: the folder to make.
+        slots: how long the network lives; hosts: how many, None is the profile's.
+        seed: of everything drawn at random; the same arguments give the same bytes.
+        profile, settings, topology: the network.
+        formats, compression, rotation: of the logs, as ``chainmark synth`` takes them.
+        faults: what goes wrong: ``["crash:node-3@400"]``.
+        system_start: when the network starts (UTC).
+        threads: 0 means all cores.
+        replace: replace logs that were made before.
+        progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the folder exists, or something asked for is impossible.
+
+    Example:
+        >>> made = cm.synth("cardano", folder, hosts=3, slots=100, faults=["crash:node-1@60"])
+        >>> made.hosts, made.faults[0].fault
+        (3, 'crash')
+    """
+    order = SyntheticOrder(
+        folder=Path(folder),
+        slots=slots,
+        seed=seed,
+        profile=profile,
+        settings=tuple(as_settings(settings)),
+        hosts=hosts,
+        topology=topology,
+        formats=tuple(formats),
+        compression=compression,
+        rotation=rotation,
+        faults=tuple(faults),
+        system_start=system_start,
+        threads=threads,
+        replace=replace,
+    )
+    return synthetic(load_system(system)).synthesise(order, relay(progress, cancel))
+
+
+def fault_kinds(system: str) -> list[FaultKind]:
+    """What can go wrong on request in made logs, each with an example.
+
+    Raises:
+        UsageError: chainmark cannot make logs of that system.
+
+    Example:
+        >>> {"crash", "restart"} <= {kind.name for kind in cm.fault_kinds("cardano")}
+        True
+    """
+    return synthetic(load_system(system)).fault_kinds()
+
+
+def model_source(
+    reference: RunReference | Path,
+    version: str | None,
+    settings: Settings | None,
+    store: Store | Path | str | None,
+) -> tuple[ModelledSystem, ModelSource]:
+    """The source of that name, and the system that understands it.
+
+    Raises:
+        UsageError: there is none, it is not of one run, or its system has no model.
+    """
+    if not isinstance(reference, str | Path):
+        return _of_run(open_run(reference).sealed)
+    name, path = str(reference), Path(reference)
+    is_profile = name in shipped_profiles() or path.suffix == ".toml"
+    if settings and not is_profile:
+        raise UsageError(f"`--set` changes a profile, and `{name}` is none", "leave `--set` out")
+    if is_profile:
+        system, profile = resolve_profile(name, settings)
+        return modelled(system), ModelSource(name, profile=profile, version=version)
+    if path.is_dir():
+        raise UsageError(f"`{name}` is a folder", f"give one report; `chainmark explain {name}` takes them all")
+    if path.is_file() or path.suffix == REPORT_SUFFIX:
+        return recognise(path), ModelSource(path.name, document=path, version=version)
+    try:
+        run = open_run(name, store_at(store)).sealed
+    except UsageError as error:
+        raise UsageError(f"`{name}` is no report, profile or run: {error.message}", SOURCES_HINT) from error
+    return _of_run(run)
+
+
+def _of_run(run: SealedRun) -> tuple[ModelledSystem, ModelSource]:
+    return modelled(load_system(run.manifest.subject.system)), ModelSource(run.run_id, run=run)
+
+
+def recognise(path: Path) -> ModelledSystem:
+    """The system whose published report a file is.
+
+    Raises:
+        UsageError: there is no such file, or no system knows it.
+    """
+    if not path.is_file():
+        raise UsageError(f"there is no file `{path}`", SOURCES_HINT)
+    found = system_of(path)
+    if found is None:
+        names = ", ".join(f"`{system.name}`" for system in modelled_systems())
+        raise UsageError(f"`{path}` is not a published report that is known here", f"known are those of {names}")
+    return found
+
+
+def modelled_systems() -> list[ModelledSystem]:
+    """The registered systems that have a model."""
+    return [system for name in system_names() if isinstance(system := load_system(name), ModelledSystem)]
+
+
+def system_of(path: Path) -> ModelledSystem | None:
+    """The system that recognises a document, or None."""
+    return next((system for system in modelled_systems() if system.recognises_document(path)), None)
+
+
+def known_reports(references: Sequence[object]) -> tuple[list[tuple[Path, ModelledSystem]], list[str]]:
+    """Every report that was named, and of a folder those that a system knows; and the names of the folder's others."""
+    found: list[tuple[Path, ModelledSystem]] = []
+    left: list[str] = []
+    for reference in references:
+        path = Path(str(reference))
+        if not path.is_dir():
+            found.append((path, recognise(path)))
+            continue
+        for file in sorted(path.glob(f"*{REPORT_SUFFIX}")):
+            system = system_of(file)
+            if system is None:
+                left.append(file.name)
+            else:
+                found.append((file, system))
+    return found, left
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of many names in a sentence."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(f"`{name}`" for name in names[:_LISTED]) + more

@@ -1,0 +1,273 @@
+"""Where a version stops keeping up, and whether a release may replace the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from chainmark.api.context import Cancellation, Settings, as_settings, installed, relay, resolve_profile, store_at
+from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
+from chainmark.compare.saturation import saturation_report
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.core.qa_plan import Role, ScenarioKind
+from chainmark.core.saturation import SaturationReport, SaturationTest, VersionRuns
+from chainmark.core.tool import tool_version
+from chainmark.core.verdict import Verdict
+from chainmark.lab.hardware import machine_facts
+from chainmark.lab.protocols import QualifiableSystem, SweptSystem, qualifiable, swept
+from chainmark.lab.qa_plans import read_plan
+from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
+from chainmark.lab.sweeping import ADAPTIVE_ORDER, FRESH_NETWORKS, GRID_ORDER, Sweep, Sweeper, SweepOrder
+from chainmark.network.host import host_facts
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.store.runs import Store
+from chainmark.systems.base import load_system
+
+VERSION_MARK = "@"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What was made by many runs; with ``is_interrupted`` some are missing, and ``resume=id`` goes on.
+
+    Attributes:
+        id: the experiment under which its runs are found; "" where nothing was run.
+        document: None where too little was made for one.
+    """
+
+    id: str
+    document: Document | None
+    is_interrupted: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """The document's; of what was interrupted before there was one, that it is partial."""
+        return self.document.verdict if self.document else Verdict.PARTIAL
+
+    def _repr_html_(self) -> str:
+        return self.document._repr_html_() if self.document else ""
+
+
+def saturation(
+    profile: str | Path,
+    versions: str | Sequence[str] = (),
+    *,
+    repeat: int = 1,
+    adaptive: bool = False,
+    published: Sequence[Path | str] = (),
+    resume: str | None = None,
+    settings: Settings | None = None,
+    seed: int = 1,
+    keep_homes: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Experiment:
+    """Raise the load step by step and find where each version stops keeping up: its saturation load.
+
+    Args:
+        profile: a shipped profile's name, or the path of a TOML file; it names the loads.
+        versions: what to test, the baseline first.
+        repeat: runs of each version at each load.
+        adaptive: look for the edge by doubling and halving instead of running the grid.
+        published: published tables to be shown beside, ``FILE`` or ``FILE@VERSION``.
+        resume: an interrupted experiment to go on with.
+        settings, seed, keep_homes, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: there is nothing to test, or the experiment to be resumed is another.
+        EnvironmentFailure: a network could not be run.
+
+    Example:
+        >>> made = cm.saturation("cometbft/saturation", published=[f"{table}@v9.0"])
+        >>> made.document.kind, made.id
+        ('saturation', '')
+    """
+    asked = [versions] if isinstance(versions, str) else list(versions)
+    system, resolved = resolve_profile(profile, settings)
+    lab = swept(system)
+    shown = [_published(lab, str(one)) for one in published]
+    if not asked and not shown:
+        raise UsageError("there is nothing to test", "name a version: `--version v1.0.1`")
+    listener = relay(progress, cancel)
+    made: Sweep | None = None
+    if asked:
+        installed(lab, asked, listener)
+        order = SweepOrder(tuple(asked), repeat, seed, adaptive, keep_homes, resume)
+        made = Sweeper(store_at(store), lab).make(resolved, order, listener)
+    measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
+    test = _test(lab, resolved, made, [*measured, *shown], seed=seed, adaptive=adaptive)
+    report = saturation_report(test, [*measured, *shown], lab.sweep_metrics())
+    return Experiment(made.experiment_id if made else "", document_of(report), bool(made and made.interrupted))
+
+
+def _published(system: SweptSystem, text: str) -> VersionRuns:
+    """`FILE`, or `FILE@VERSION`; a file whose own name has the mark is that file."""
+    name, mark, version = text.rpartition(VERSION_MARK)
+    path, label = (Path(name), version) if mark and name and not Path(text).exists() else (Path(text), None)
+    if not path.is_file():
+        raise UsageError(f"there is no file `{path}`", "for example `v1_report_tabbed.txt@v1.0.0-alpha.2`")
+    return system.published_sweep(path, label)
+
+
+def _test(
+    system: SweptSystem,
+    profile: BaseModel,
+    made: Sweep | None,
+    versions: Sequence[VersionRuns],
+    *,
+    seed: int,
+    adaptive: bool,
+) -> SaturationTest:
+    runs = made.all_runs() if made else []
+    measured = [one for one in versions if not one.published] or versions
+    names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in measured)
+    return SaturationTest(
+        title=f"Saturation of {names}",
+        system=system.name,
+        profile_name=str(getattr(profile, "name", "profile")) if made else "",
+        experiment=made.experiment_id if made else "",
+        started_at=min((run.manifest.started_at for run in runs), default=""),
+        tool_version=tool_version(),
+        seed=seed,
+        tolerance=system.sweep_plan(profile).tolerance,
+        order=(ADAPTIVE_ORDER if adaptive else GRID_ORDER) if made else "",
+        machine=machine_facts(runs[0].manifest.host if runs else host_facts()) if made else [],
+        notes=[FRESH_NETWORKS] if made else [],
+        interrupted=made.interrupted if made else False,
+    )
+
+
+def qualify(
+    system: str,
+    *,
+    baseline: str | None = None,
+    candidate: str | None = None,
+    plan: str = "standard",
+    resume: str | None = None,
+    settings: Settings | None = None,
+    baseline_settings: Settings | None = None,
+    candidate_settings: Settings | None = None,
+    seed: int = 1,
+    keep_homes: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Experiment:
+    """Run every scenario of a plan with two versions, and judge the release by all of them.
+
+    Args:
+        system: the system.
+        baseline, candidate: the release before, and the one that is judged; not needed to resume.
+        plan: a shipped plan's name, or the path of a TOML file.
+        resume: an interrupted qualification to go on with, or to show again.
+        settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
+        seed, keep_homes, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: a version or the plan is missing or cannot be used.
+
+    Example:
+        >>> made = cm.qualify("cometbft", baseline="v0.38.17", candidate="v1.0.1", plan=plan, settings=small)
+        >>> made.document.kind, made.is_interrupted
+        ('qa', False)
+    """
+    lab = qualifiable(load_system(system))
+    kept = store_at(store)
+    qualifier = Qualifier(kept, lab)
+    own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
+    if resume is None:
+        order = _order(lab, (baseline, candidate), plan, seed, as_settings(settings))
+        of_version: dict[Role, Sequence[str]] = {"baseline": own["baseline"], "candidate": own["candidate"]}
+        order = replace(order, of_version=of_version, keep_homes=keep_homes)
+    else:
+        if settings or any(own.values()):
+            raise UsageError(f"`{resume}` has its settings already", "leave out `--set` when you resume")
+        order = _resumed(qualifier, resume, {"baseline": baseline, "candidate": candidate})
+    listener = relay(progress, cancel)
+    installed(lab, [order.baseline, order.candidate], listener)
+    made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
+    if made.interrupted:
+        return Experiment(made.experiment, None, True)
+    history = kept.alike(run for one in made.scenarios for run in one.runs)
+    return Experiment(made.experiment, document_of(qa_report(_qa_runs(lab, made), history)), False)
+
+
+def _order(
+    system: QualifiableSystem, versions: tuple[str | None, str | None], plan: str, seed: int, settings: Sequence[str]
+) -> QaOrder:
+    baseline, candidate = versions
+    if baseline is None or candidate is None:
+        raise UsageError("a qualification needs two versions", "for example `--baseline v0.38.17 --candidate v1.0.1`")
+    return QaOrder(read_plan(system, plan), baseline, candidate, seed, tuple(settings))
+
+
+def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | None]) -> QaOrder:
+    """What was ordered when it began; what is named again must be the same."""
+    ordered = qualifier.ordered(resume)
+    known = {"baseline": ordered.baseline, "candidate": ordered.candidate}
+    other = next((name for name, version in versions.items() if version and version != known[name]), None)
+    if other:
+        raise UsageError(
+            f"`{resume}` was begun with the {other} {known[other]}, not {versions[other]}",
+            "leave out the versions when you resume",
+        )
+    return ordered
+
+
+def _qa_runs(system: QualifiableSystem, made: QaMade) -> QaRuns:
+    hosts = [run.manifest.host for one in made.scenarios for run in one.runs]
+    return QaRuns(
+        plan=made.order.plan,
+        experiment=made.experiment,
+        seed=made.order.seed,
+        baseline=made.subjects["baseline"],
+        candidate=made.subjects["candidate"],
+        scenarios=[_scenario(system, one, made) for one in made.scenarios],
+        commits=(system.commit(made.order.baseline), system.commit(made.order.candidate)),
+        machine=machine_facts(hosts[0] if hosts else host_facts()),
+        catalogue=system.catalogue(),
+        tool_version=tool_version(),
+    )
+
+
+def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> ScenarioRuns:
+    described = next((str(getattr(profile, "description", "")) for profile in one.sides.values()), "")
+    return ScenarioRuns(
+        plan=one.plan,
+        experiment=one.experiment,
+        sides={side.id: found for side in one.plan.sides if (found := one.of_side(side.id))},
+        lacking=one.lacking,
+        repeats=one.repeats,
+        failures=one.failures,
+        profile_description=described,
+        saturation=_swept(swept(system), one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
+    )
+
+
+def _swept(system: SweptSystem, one: ScenarioMade, made: QaMade) -> SaturationReport | None:
+    """The result of a sweep; None where a version has no run."""
+    sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
+    if not all(sides.values()):
+        return None
+    versions = [system.swept_version(made.order.version(side.version), sides[side.id]) for side in one.plan.sides]
+    profile = next(iter(one.sides.values()))
+    test = SaturationTest(
+        title=one.plan.title,
+        system=system.name,
+        profile_name=one.plan.profile,
+        experiment=one.experiment,
+        started_at=min(run.manifest.started_at for run in one.runs),
+        tool_version=tool_version(),
+        seed=made.order.seed,
+        tolerance=system.sweep_plan(profile).tolerance,
+        order=GRID_ORDER,
+        machine=[],
+        notes=[FRESH_NETWORKS],
+    )
+    return saturation_report(test, versions, system.sweep_metrics())

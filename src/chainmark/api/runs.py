@@ -1,0 +1,229 @@
+"""Runs: found, opened, and read as data frames."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.api.context import store_at
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Manifest, Status
+from chainmark.core.storage import storage_errors
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.report.run_document import RunRecord
+from chainmark.store.index import Index
+from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+
+_LISTED = 3
+
+
+class Run:
+    """A sealed run: its manifest, its metrics and its samples, as they were measured.
+
+    Attributes:
+        sealed: the run on disk.
+        is_new: false where importing found that the very same run had been made before.
+    """
+
+    def __init__(self, sealed: SealedRun, *, is_new: bool = True) -> None:
+        self.sealed = sealed
+        self.is_new = is_new
+
+    @property
+    def id(self) -> str:
+        """Its name in the store."""
+        return self.sealed.run_id
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.sealed.path
+
+    @property
+    def manifest(self) -> Manifest:
+        """Who was measured, how, where, and whether the run may be compared."""
+        return self.sealed.manifest
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The metrics as they were defined at the time of the run."""
+        return self.sealed.catalogue
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it may be compared."""
+        return self.manifest.status is Status.VALID
+
+    @cached_property
+    def metrics(self) -> pl.DataFrame:
+        """A row for each metric and statistic: metric, unit, n, statistic, value, standard_error."""
+        summaries = self.sealed.summaries()
+        rows = [
+            {
+                "metric": metric.id,
+                "unit": metric.unit,
+                "n": summary.distribution.n if summary.distribution else 0,
+                "statistic": statistic,
+                "value": estimate.value,
+                "standard_error": estimate.standard_error,
+            }
+            for metric in self.catalogue.ordered()
+            if (summary := summaries.get(metric.id))
+            for statistic, estimate in summary.estimates.items()
+        ]
+        schema = {"metric": pl.String, "unit": pl.String, "n": pl.Int64, "statistic": pl.String}
+        return pl.DataFrame(rows, schema=schema | {"value": pl.Float64, "standard_error": pl.Float64})
+
+    @property
+    def populations(self) -> list[str]:
+        """What it has samples of."""
+        return sorted(path.stem for path in (self.path / "samples").glob("*.parquet"))
+
+    def samples(self, population: str) -> pl.DataFrame:
+        """The samples of one population: its keys, then a column for each metric, null where it has no value.
+
+        Raises:
+            UsageError: it has no such population.
+        """
+        if population not in self.populations:
+            raise UsageError(
+                f"run `{self.id}` has no samples of `{population}`", f"it has {', '.join(self.populations)}"
+            )
+        return self.sealed.samples(population)
+
+    def events(self, name: str) -> pl.DataFrame:
+        """The typed events of one kind."""
+        return self.sealed.events(name)
+
+    def verify(self) -> list[str]:
+        """What is not as it was sealed, a sentence each; empty: all is."""
+        return self.sealed.verify()
+
+    def export(self, folder: Path | str = ".") -> Path:
+        """Pack it into one file that another store can take; the file's path."""
+        target = Path(folder)
+        with storage_errors(target):
+            target.mkdir(parents=True, exist_ok=True)
+            return Path(shutil.make_archive(str(target / self.id), "tar", self.path.parent, self.id))
+
+    def document(self) -> Document:
+        """The run as a document: its gates, its counts, every metric."""
+        record = RunRecord(manifest=self.manifest, metrics=self.sealed.summaries(), catalogue=self.catalogue)
+        return document_of(record)
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, {self.manifest.status.value})"
+
+    def _repr_html_(self) -> str:
+        return self.document()._repr_html_()
+
+
+RunReference = Run | SealedRun | str
+
+
+def runs(store: Store | Path | str | None = None) -> pl.DataFrame:
+    """All runs, the oldest first, unfinished ones at the end.
+
+    Returns:
+        run_id, system, version, profile, experiment, side, started_at, status.
+
+    Example:
+        >>> cm.runs().columns[:3]
+        ['run_id', 'system', 'version']
+    """
+    columns = ("run_id", "system", "version", "profile", "experiment", "side", "started_at", "status")
+    found = Index(store_at(store).root).contents()
+    rows = [
+        [one.run_id, one.system, one.version, one.profile, one.experiment, one.side, one.started_at, one.status]
+        for one in found.sealed
+    ]
+    rows += [[name, *[""] * 6, "unfinished"] for name in found.unfinished]
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def open_run(reference: RunReference, store: Store | Path | str | None = None) -> Run:
+    """One run, by its id, a beginning of it that no other has, or a version with one run.
+
+    Raises:
+        UsageError: there is none, or there are several.
+        InvalidRunError: it was not finished.
+
+    Example:
+        >>> run = cm.open_run("cometbft-demo-v1.0.1-20260101T000000-0004")
+        >>> run.is_valid, run.populations[:2]
+        (True, ['block', 'node'])
+    """
+    if isinstance(reference, Run):
+        return reference
+    if isinstance(reference, SealedRun):
+        return Run(reference)
+    return Run(only_run(store_at(store).select(reference), reference))
+
+
+def remove_run(reference: str, store: Store | Path | str | None = None) -> str:
+    """Delete a run, finished or not; its id.
+
+    Raises:
+        UsageError: there is none, there are several, or a living process is making it.
+
+    Example:
+        >>> cm.remove_run("cometbft-demo-v1.0.1-20260101T000000-0006")
+        'cometbft-demo-v1.0.1-20260101T000000-0006'
+    """
+    kept = store_at(store)
+    run = kept.find(reference)
+    if isinstance(run, UnfinishedRun) and (pid := run.state().get("pid")) and Path(f"/proc/{pid}").exists():
+        raise UsageError(f"run `{run.run_id}` is being made by process {pid}", "stop that process first")
+    kept.remove(run)
+    return run.run_id
+
+
+def only_run(found: Sequence[SealedRun], reference: str) -> SealedRun:
+    """The run that a reference names.
+
+    Raises:
+        UsageError: it names several.
+    """
+    if len(found) > 1:
+        names = ", ".join(run.run_id for run in found[:_LISTED])
+        raise UsageError(f"`{reference}` names {len(found)} runs: {names} …", "give one run's id")
+    return found[0]
+
+
+def select(references: Sequence[RunReference | Sequence[RunReference]], store: Store) -> list[list[SealedRun]]:
+    """The runs of every side that was named, the baseline's first; one experiment's name stands for its two sides.
+
+    Raises:
+        UsageError: nothing matches, or one reference alone is not an experiment with two sides.
+    """
+    if len(references) == 1 and isinstance(references[0], str):
+        return _sides_of(references[0], store)
+    return [runs_of(one, store) for one in references]
+
+
+def runs_of(reference: RunReference | Sequence[RunReference], store: Store) -> list[SealedRun]:
+    """The runs of one side."""
+    if isinstance(reference, str):
+        return list(store.select(reference))
+    if isinstance(reference, Run | SealedRun):
+        return [open_run(reference).sealed]
+    return [run for one in reference for run in runs_of(one, store)]
+
+
+def _sides_of(experiment: str, store: Store) -> list[list[SealedRun]]:
+    found = store.select(experiment)
+    sides = [
+        [run for run in found if (place := run.manifest.experiment) and place.side == side]
+        for side in ("baseline", "candidate")
+    ]
+    if not all(sides):
+        raise UsageError(
+            f"`{experiment}` is not an experiment with two sides", "name the candidate, too: `chainmark compare A B`"
+        )
+    return sides

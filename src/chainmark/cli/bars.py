@@ -1,0 +1,172 @@
+"""Progress of work: bars on a terminal, a line per stage elsewhere, and the state that Prometheus scrapes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from chainmark.cli.console import err
+from chainmark.core.progress import LiveSource
+from chainmark.core.qa_plan import ScenarioPlan
+from chainmark.core.tool import tool_version
+from chainmark.lab.schedules import LONE_SIDE, Step
+from chainmark.network.openmetrics import ExperimentState, exposed
+from chainmark.store.runs import SealedRun
+
+_MINUTE_S = 60.0
+
+
+class TerminalProgress:
+    """Progress as a bar on stderr; where stderr is no terminal, one line per stage."""
+
+    def __init__(self, bars: Progress | None) -> None:
+        self._bars = bars
+        self._task: TaskID | None = None
+        self._heading = ""
+
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None, heading: str = "") -> None:
+        """Announce a run, by a heading of its own where there is one."""
+        side = "" if step.side == LONE_SIDE else f" ({step.side})"
+        self._heading = heading or f"run {number} of {total} · {step.version}{side}"
+        if self._bars is None:
+            err.print(self._heading, markup=False)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        (self._bars.console if self._bars else err).print(text, markup=False, highlight=False)
+
+    def end(self, run: SealedRun) -> None:
+        """Say how a run ended."""
+        failed = run.manifest.failed_gates
+        told = "valid" if not failed else f"invalid: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
+        line = Text.assemble((" ✓ " if not failed else " ✗ ", "green" if not failed else "red"), self._heading, "  ")
+        (self._bars.console if self._bars else err).print(line + Text(f"{run.run_id}  {told}", "dim"))
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        if self._bars is None:
+            err.print(f"  {name}")
+            return
+        if self._task is not None:
+            self._bars.remove_task(self._task)
+        self._task = self._bars.add_task(f"{self._heading} · {name}".strip(" ·"), total=1.0, detail="")
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Move the bar."""
+        if self._bars is not None and self._task is not None:
+            self._bars.update(self._task, completed=min(1.0, fraction), detail=detail)
+
+
+class ExposedProgress:
+    """Tells a listener everything, and the state that is scraped."""
+
+    def __init__(self, shown: TerminalProgress, state: ExperimentState) -> None:
+        self._shown = shown
+        self._state = state
+
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None, heading: str = "") -> None:
+        """Announce a run."""
+        self._state.begin(step.version, step.side, number, total)
+        self._shown.begin(step, number, total, left_s, heading)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._shown.say(text)
+
+    def end(self, run: SealedRun) -> None:
+        """Count a run and its gates."""
+        manifest = run.manifest
+        self._state.end(manifest.status.value, Counter(gate.status.value for gate in manifest.gates))
+        self._shown.end(run)
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        self._state.stage(name)
+        self._shown.stage(name)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Move on."""
+        self._state.update(fraction)
+        self._shown.update(fraction, detail)
+
+    def live(self, source: LiveSource) -> AbstractContextManager[None]:
+        """Whoever scrapes sees these figures."""
+        return self._state.live(source)
+
+
+class QaProgress:
+    """A qualification's progress on stderr: where it is, of how many runs, and about how long it still takes."""
+
+    def __init__(self, bars: TerminalProgress | ExposedProgress) -> None:
+        self._bars = bars
+        self._title = ""
+
+    def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
+        """Name a scenario; say what it lacks."""
+        self._title = scenario.title
+        told = f": not run, it needs {'; '.join(lacking)}" if lacking else ""
+        self._bars.say(f"{scenario.title}{told}")
+
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+        """Announce a run."""
+        side = step.side.partition("/")[2] or step.side
+        heading = f"run {number} of {total} · {self._title} · {step.version} ({side}) · {_left(left_s or 0.0)}"
+        self._bars.begin(step, number, total, left_s, heading)
+
+    def again(self, step: Step, because: str) -> None:
+        """Say why a run is made once more."""
+        self._bars.say(f"{step.version} ({step.side}) is run once more: {because}")
+
+    def end(self, run: SealedRun) -> None:
+        """Say how a run ended."""
+        self._bars.end(run)
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        self._bars.stage(name)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Move the bar."""
+        self._bars.update(fraction, detail)
+
+
+def _left(seconds: float) -> str:
+    if seconds < _MINUTE_S:
+        return "less than a minute left"
+    return f"about {round(seconds / _MINUTE_S)} min left"
+
+
+Bars = TerminalProgress | ExposedProgress | QaProgress
+
+
+@contextmanager
+def shown(expose: str | None, *, scenarios: bool) -> Iterator[Bars]:
+    """A listener, and where it can be scraped; ``scenarios``: for the runs of a qualification."""
+    with _drawn() as bars:
+        if expose is None:
+            yield QaProgress(bars) if scenarios else bars
+            return
+        state = ExperimentState(tool_version())
+        with exposed(state, expose) as url:
+            err.print(f"exposed at {url}", markup=False)
+            both = ExposedProgress(bars, state)
+            yield QaProgress(both) if scenarios else both
+
+
+@contextmanager
+def _drawn() -> Iterator[TerminalProgress]:
+    if not err.is_terminal:
+        yield TerminalProgress(None)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[detail]}", style="dim"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        yield TerminalProgress(bars)

@@ -1,0 +1,79 @@
+"""What an import made, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Column, Table
+
+import chainmark as cm
+from chainmark.cli.console import out
+
+_NOTES_SHOWN = 12
+_CLASSES_SHOWN = 10
+_LINES = "lines"
+_COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
+
+
+def print_imported(made: Sequence[cm.Run]) -> None:
+    """What was imported: one run with what became of its lines, or a list of several."""
+    if len(made) == 1:
+        _print_summary(made[0])
+    else:
+        _print_list(made)
+
+
+def _print_list(made: Sequence[cm.Run]) -> None:
+    """What was imported where the source held several runs, for people."""
+    table = Table("run", "version", "what", box=None, padding=(0, 2, 0, 0))
+    for one in made:
+        facts = [fact.value for fact in one.manifest.facts]
+        table.add_row(one.id, one.manifest.subject.version, "; ".join(facts))
+    out.print(table)
+    fresh = sum(one.is_new for one in made)
+    out.print(f"\n{len(made)} runs, {fresh} of them new", markup=False)
+
+
+def _print_summary(made: cm.Run) -> None:
+    """What was imported, for people."""
+    manifest = made.manifest
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(overflow="fold")
+    table.add_row("run", made.id + ("" if made.is_new else "  (imported before: nothing changed)"))
+    table.add_row("version", f"{manifest.subject.name} {manifest.subject.version}")
+    table.add_row("time", f"{manifest.started_at} to {manifest.ended_at}")
+    table.add_row("sources", f"{len(manifest.sources)}, {_size(manifest)}")
+    for account, classes in manifest.counts.items():
+        if len(classes) <= _CLASSES_SHOWN and not account.startswith(f"{_LINES} of "):
+            told = ", ".join(f"{label} {count:,}" for label, count in classes.items() if count)
+            table.add_row(account, f"{sum(classes.values()):,}: {told}")
+    out.print(table)
+    _print_gates(manifest)
+    _print_notes(manifest)
+    if made.is_valid:
+        out.print(f"\nnext  chainmark runs show {made.id}", markup=False)
+        out.print(f"      chainmark compare BASELINE {made.id} --html report.html", markup=False)
+
+
+def _size(manifest: cm.Manifest) -> str:
+    size = sum(source.size_bytes for source in manifest.sources)
+    return f"{size / 1e9:.2f} GB" if size >= 10**8 else f"{size / 1e6:.2f} MB"
+
+
+def _print_gates(manifest: cm.Manifest) -> None:
+    table = Table("gate", "status", "measured", Column("detail", overflow="fold"), box=None)
+    for gate in manifest.gates:
+        table.add_row(gate.label, f"[{_COLOURS[gate.status.value]}]{gate.status.value}[/]", gate.measured, gate.detail)
+    out.print()
+    out.print(table)
+
+
+def _print_notes(manifest: cm.Manifest) -> None:
+    notes = [*manifest.warnings, *(incident.what for incident in manifest.incidents)]
+    if notes:
+        out.print()
+    for note in notes[:_NOTES_SHOWN]:
+        out.print(f"note  {note}", markup=False)
+    if len(notes) > _NOTES_SHOWN:
+        out.print(f"note  {len(notes) - _NOTES_SHOWN} more in `chainmark runs show`", markup=False)

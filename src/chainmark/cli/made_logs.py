@@ -1,0 +1,51 @@
+"""Logs that were made, and what can go wrong in them, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Column, Table
+
+from chainmark.cli.console import out
+
+if TYPE_CHECKING:
+    from chainmark.lab.synthetic import FaultKind, SyntheticLogs
+
+
+def print_fault_kinds(kinds: Sequence[FaultKind]) -> None:
+    """What can go wrong on request, each with an example."""
+    table = Table("kind", Column("meaning", overflow="fold"), Column("example", overflow="fold"), box=None)
+    for kind in kinds:
+        table.add_row(kind.name, kind.meaning, kind.example)
+    out.print(table)
+
+
+def print_made(made: SyntheticLogs) -> None:
+    """What was made."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(justify="left")
+    table.add_column(justify="right")
+    forks = f"{made.blocks_forked} lost a battle" if made.blocks_forked else "none lost a battle"
+    for label, value in (
+        ("hosts", f"{made.hosts}"),
+        ("slots", f"{made.slots}"),
+        ("blocks", f"{made.blocks}, {forks}"),
+        ("transactions", f"{made.transactions}"),
+        ("lines", f"{made.lines}, {made.lines_per_host_s:.1f} a second and host"),
+        ("text", f"{made.text_bytes / 1e6:.0f} MB"),
+        ("stored", f"{made.stored_bytes / 1e6:.0f} MB"),
+    ):
+        table.add_row(label, value)
+    out.print(table)
+    if made.faults:
+        faults = Table("fault", "host", Column("from s", justify="right"), Column("until s", justify="right"), box=None)
+        faults.add_column("value", justify="right")
+        faults.add_column("lines", justify="right")
+        for fault in made.faults:
+            times = ["" if time is None else f"{time:.0f}" for time in (fault.from_s, fault.until_s)]
+            value = fault.name or (f"{fault.value:.6g} {fault.unit}".strip() if fault.value else "")
+            faults.add_row(fault.fault, fault.host, *times, value, f"{fault.lines}")
+        out.print("")
+        out.print(faults)
+    out.print(f"\nlogs and truth  {made.folder}", markup=False)

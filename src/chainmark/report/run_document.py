@@ -1,0 +1,142 @@
+"""One sealed run as a document: whether it is valid, what became of everything it counted, and every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, Field
+
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.manifest import Gate, GateStatus, Manifest, Status
+from chainmark.core.metric import Metric
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.report.blocks import Column, Emphasis, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.document import Document
+
+_OF_GATE = {GateStatus.PASS: Verdict.PASS, GateStatus.WARN: Verdict.INFORMATIONAL, GateStatus.FAIL: Verdict.INVALID}
+_LOOKS: dict[GateStatus, Emphasis] = {GateStatus.PASS: "better", GateStatus.WARN: "caution", GateStatus.FAIL: "worse"}
+
+
+class RunRecord(BaseModel):
+    """What a sealed run says of itself."""
+
+    manifest: Manifest
+    metrics: Mapping[str, MetricSummary]
+    catalogue: Catalogue = Field(exclude=True)
+
+
+def run_document(record: RunRecord) -> Document:
+    """Lay out a run."""
+    manifest = record.manifest
+    valid = manifest.status is Status.VALID
+    failed = [gate for gate in manifest.gates if gate.status is GateStatus.FAIL]
+    notes = [*(incident.what for incident in manifest.incidents), *manifest.warnings]
+    sections = [
+        Section("gates", "Gates", [_gates(manifest)] if manifest.gates else []),
+        Section("counts", "Accounts", [_counts(manifest)] if manifest.counts else []),
+        Section("facts", "Manifest", [_facts(manifest)]),
+        Section("metrics", "Metrics", _metrics(record)),
+    ]
+    return Document(
+        kind="run",
+        title=f"{manifest.subject.name} {manifest.subject.version}",
+        subtitle=one_line([manifest.run_id, f"profile {manifest.profile_name}", units.utc(manifest.started_at)]),
+        verdict=Verdict.PASS if valid else Verdict.INVALID,
+        word=manifest.status.value.upper(),
+        sentence=_sentence(manifest, failed),
+        suites=[Suite(manifest.run_id, [_case(gate) for gate in manifest.gates], started_at=manifest.started_at)],
+        sections=[section for section in sections if section.blocks],
+        notes=notes,
+        result=record,
+        date=manifest.ended_at,
+        tool_version=manifest.tool_version,
+    )
+
+
+def _sentence(manifest: Manifest, failed: list[Gate]) -> str:
+    if failed:
+        told = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in failed)
+        return f"The run is invalid and is never compared: {told}."
+    warned = sum(gate.status is GateStatus.WARN for gate in manifest.gates)
+    warnings = f", {units.plural(warned, 'gate')} warned" if warned else ""
+    return f"The run may be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{warnings}."
+
+
+def _case(gate: Gate) -> Case:
+    told = f"{gate.measured}; required: {gate.limit}"
+    reason = f"{told} ({gate.detail})" if gate.detail else told
+    return Case(gate.id, gate.label, _OF_GATE[gate.status], reason, gates=gate.status is not GateStatus.WARN)
+
+
+def _gates(manifest: Manifest) -> Table:
+    headings = ["gate", "status", "measured", "limit", "detail"]
+    if not any(gate.detail for gate in manifest.gates):
+        headings.remove("detail")
+    rows = []
+    for gate in manifest.gates:
+        told = [TableCell(getattr(gate, name)) for name in headings[2:]]
+        status = TableCell(gate.status.value, emphasis=_LOOKS[gate.status])
+        rows.append(TableRow([TableCell(gate.label), status, *told]))
+    return Table("gates", "What the run must meet", words(*headings), rows)
+
+
+def _counts(manifest: Manifest) -> Table:
+    rows = [
+        TableRow([TableCell(account), TableCell(one_line(f"{name} {units.count(n)}" for name, n in classes.items()))])
+        for account, classes in manifest.counts.items()
+    ]
+    return Table("counts", "What became of everything", words("account", "classes"), rows)
+
+
+def _facts(manifest: Manifest) -> Table:
+    host, place = manifest.host, manifest.experiment
+    size = sum(source.size_bytes for source in manifest.sources)
+    hardware = [units.plural(host.cores, "core"), units.byte_size(host.memory_bytes)] if host.cores else []
+    facts = {
+        "build": manifest.subject.build or "",
+        "revision": manifest.subject.revision or "",
+        "binary, SHA-256": manifest.subject.binary_sha256 or "",
+        "experiment": f"{place.id}, {place.side} {place.repetition}" if place else "",
+        "time": f"{manifest.started_at} to {manifest.ended_at}",
+        "machine": one_line([host.cpu_model, *hardware]),
+        "seed": str(manifest.seed),
+        "sources": f"{units.plural(len(manifest.sources), 'file')}, {units.byte_size(size)}",
+        "made by": f"chainmark {manifest.tool_version}",
+        **{fact.label: fact.value for fact in manifest.facts},
+    }
+    rows = [TableRow([TableCell(label), TableCell(value)]) for label, value in facts.items() if value]
+    return Table("facts", "What was measured, when and where", words("", ""), rows)
+
+
+def _metrics(record: RunRecord) -> list[Table]:
+    """A table for each of the catalogue's tables: a row for each metric and statistic."""
+    tables = []
+    columns = [*words("metric", "unit"), Column("n"), *words("statistic"), Column("value"), Column("standard error")]
+    for table in record.catalogue.tables:
+        metrics = [metric for metric in record.catalogue.ordered() if metric.table == table.id]
+        rows = [row for metric in metrics for row in _rows(metric, record.metrics.get(metric.id))]
+        if rows:
+            tables.append(Table(f"metrics-{table.id}", table.title, columns, rows, sortable=True))
+    return tables
+
+
+def _rows(metric: Metric, summary: MetricSummary | None) -> list[TableRow]:
+    if summary is None:
+        return []
+    n = units.count(summary.distribution.n if summary.distribution else 0)
+    absent = units.NOT_ESTIMABLE if summary.distribution else units.NO_DATA
+    return [
+        TableRow([TableCell(metric.id), *map(TableCell, (metric.unit, n, name, *_figures(estimate, absent)))])
+        for name in metric.statistics
+        if (estimate := summary.estimates.get(name))
+    ]
+
+
+def _figures(estimate: Estimate, absent: str) -> tuple[str, str]:
+    if estimate.value is None:
+        return absent, ""
+    decimals = units.decimals_for([estimate.value], estimate.standard_error)
+    error = "" if estimate.standard_error is None else f"{estimate.standard_error:.2g}"
+    return units.number(estimate.value, decimals), error

@@ -1,0 +1,33 @@
+"""The examples in the docstrings of the library, executed as they stand."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from typing import Any
+
+import chainmark
+
+# Their examples run real nodes or ask a real server.
+NEED_NODES = ("run", "experiment", "qualify", "install")
+NEED_A_SERVER = ("corpus", "check_corpus")
+
+
+def functions() -> list[str]:
+    """The names of all public functions."""
+    return [name for name in chainmark.__all__ if inspect.isfunction(getattr(chainmark, name))]
+
+
+def execute(name: str, **known: Any) -> None:
+    """Execute the example of a public function, which may use the names that are known.
+
+    Raises:
+        AssertionError: it has none, or shows something else than it says.
+    """
+    function = getattr(chainmark, name)
+    globs = {"cm": chainmark, **known}
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(function) or "", globs, name, None, None)
+    assert test.examples, f"`{name}` has no example"
+    told: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=told.append)
+    assert result.failed == 0, "".join(told)

@@ -1,0 +1,32 @@
+"""The examples of the library that need real nodes or a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import examples
+from tests.real.mesh_servers import MeshServer
+from tests.real.test_cometbft_qa import ANYHOW, PLAN
+
+# They say nothing of addresses, so that no other network may run at the same time.
+pytestmark = pytest.mark.quiet
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store of the test's own."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+
+
+@pytest.mark.parametrize("name", examples.NEED_NODES)
+def test_the_examples_that_run_nodes_are_true(name: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN, encoding="utf-8")
+    examples.execute(name, plan=plan, small=ANYHOW)
+
+
+def test_the_examples_that_keep_requests_are_true(rosetta_example: MeshServer, tmp_path: Path) -> None:
+    for name in examples.NEED_A_SERVER:
+        examples.execute(name, url=rosetta_example.url, folder=tmp_path)

@@ -1,0 +1,199 @@
+"""chainmark as a library: every promised name is there, shows how it is used, and can be ended and followed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import polars as pl
+import pytest
+
+import chainmark as cm
+
+from tests import examples
+from tests.golden.fixed_store import FixedStore
+from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.systems.cardano import made_up
+from tests.unit.systems.cardano.clusters import SETTINGS, make_cluster
+from tests.unit.systems.cometbft.test_published_tables import spaced
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "use-from-a-notebook.md"
+ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, "load"}
+PROFILE = """
+system = "http"
+sla = { p99_s = 5.0 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = ["clients"], clients_first = 1, clients_last = 1, times = 1 }
+fixed = { times = 0, duration_s = 1, shares = [0.5] }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+checks = [{ pointer = "/right", is = true }]
+"""
+_CELL = ("7dfb6c4e-0001-4000-8000-000000000001", "1", "25", "1024", "2225", "0", "136.940262ms", "6.921905501s",
+         "599.404362ms", "1.169158915s")  # fmt: skip
+
+
+def _seal(store: FixedStore, run: SyntheticRun) -> None:
+    made = store.create("cometbft", run.manifest.profile_name, run.manifest.subject.version, {})
+    for population, frame in run.frames.items():
+        made.write_samples(population, frame)
+    known = run.manifest.model_copy(update={"run_id": made.run_id})
+    made.seal(known, run.catalogue, list(run.summaries().values()))
+
+
+@pytest.fixture
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A store with an experiment and a run that can be followed, and what the examples name."""
+    store = FixedStore(tmp_path / "store")
+    monkeypatch.setenv("CHAINMARK_STORE", str(store.root))
+    for side in sides({"tx_latency_s": 1.37}):
+        for run in side:
+            _seal(store, run)
+    sealed(store, Lives(6, 8).fill())
+    figures = made_up.measured(made_up.profile().scenario(made_up.SEED))
+    table = tmp_path / "v9_report_tabbed.txt"
+    table.write_text(spaced(_CELL), encoding="utf-8")
+    return {
+        "logs": make_cluster(tmp_path / "logs", hosts=3, slots=100),
+        "folder": tmp_path / "cluster",
+        "report": made_up.write(tmp_path / "release.json", made_up.report({"10.5.4": figures, "10.6.2": figures})),
+        "table": table,
+    }
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A server that answers rightly."""
+
+    class Right(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "15")
+            self.end_headers()
+            self.wfile.write(b'{"right": true}')
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Right) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_every_public_name_loads_and_is_listed() -> None:
+    for name in cm.__all__:
+        assert getattr(cm, name).__module__.startswith("chainmark.")
+    assert dir(cm) == sorted(cm.__all__)
+
+
+def test_the_package_of_comparing_does_not_hide_the_function() -> None:
+    """Importing a package puts it into the one that it is in, under its own name."""
+    code = "import chainmark, chainmark.compare.verdict; print(chainmark.compare.__module__)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "chainmark.api.comparing"
+    assert isinstance(sys.modules["chainmark.compare"], ModuleType)
+
+
+@pytest.mark.parametrize("name", [name for name in examples.functions() if name not in ELSEWHERE])
+def test_the_example_of_every_function_is_true(name: str, known: dict[str, Any]) -> None:
+    examples.execute(name, **known)
+
+
+def test_the_example_of_a_load_test_is_true(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    profile = tmp_path / "work.toml"
+    profile.write_text(PROFILE, encoding="utf-8")
+    examples.execute("load", profile=profile, url=url)
+
+
+def test_runs_and_documents_are_shown_in_notebooks(known: dict[str, Any]) -> None:
+    assert known
+    document = cm.compare("v0.38.17", "v1.0.1")
+    for shown in (document._repr_html_(), cm.open_run("v1")._repr_html_()):
+        assert "<table" in shown
+        assert "<script" not in shown
+    assert document.sentence.partition(":")[0] in document._repr_html_()
+
+
+def test_a_document_is_saved_in_every_format(known: dict[str, Any], tmp_path: Path) -> None:
+    assert known
+    document = cm.compare("v0.38.17", "v1.0.1")
+    begins = {".html": b"<!doctype", ".pdf": b"%PDF", ".md": b"", ".xml": b"<?xml", ".json": b"{"}
+    for suffix, begin in begins.items():
+        assert document.save(tmp_path / f"report{suffix}").read_bytes().startswith(begin)
+    with pytest.raises(cm.ChainmarkError, match="has no format"):
+        document.save(tmp_path / "report.docx")
+
+
+def test_runs_are_data_frames(known: dict[str, Any]) -> None:
+    assert known
+    run = cm.open_run("cometbft-demo-v1.0.1-20260101T000000-0004")
+    p50 = run.metrics.filter(metric="tx_latency_s", statistic="p50")
+    assert p50["value"].item() == run.sealed.summaries()["tx_latency_s"].estimates["p50"].value
+    assert run.samples("block").equals(pl.read_parquet(run.path / "samples" / "block.parquet"))
+    with pytest.raises(cm.ChainmarkError, match="has no samples of `slot`"):
+        run.samples("slot")
+    assert cm.runs()["run_id"].to_list().count(run.id) == 1
+
+
+class Heard:
+    """A listener that remembers, and asks for the end at a stage."""
+
+    def __init__(self, cancel: cm.Cancellation | None = None) -> None:
+        self.stages: list[str] = []
+        self._cancel = cancel
+
+    def stage(self, name: str) -> None:
+        """Remember it."""
+        self.stages.append(name)
+        if self._cancel:
+            self._cancel.cancel()
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Ignore it."""
+
+
+def test_work_is_followed_and_can_be_ended(tmp_path: Path) -> None:
+    heard = Heard()
+    settings = dict(setting.split("=") for setting in SETTINGS)
+    cm.synth("cardano", tmp_path / "whole", hosts=3, slots=100, settings=settings, progress=heard)
+    assert heard.stages
+    cancel = cm.Cancellation()
+    with pytest.raises(KeyboardInterrupt):
+        cm.ingest("cardano", tmp_path / "whole", store=tmp_path / "store", progress=Heard(cancel), cancel=cancel)
+    assert cm.runs(tmp_path / "store").is_empty()
+
+
+def test_what_is_left_out_is_told_where_nobody_listens(known: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    (folder / "release.json").write_bytes(known["report"].read_bytes())
+    (folder / "package.json").write_text("{}", encoding="utf-8")
+    with pytest.warns(UserWarning, match="not published reports: `package.json`"):
+        cm.explain(folder, blocks=64)
+
+
+def test_the_guide_says_what_can_be_done(
+    known: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert known
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec("\n".join(blocks), names)  # noqa: S102 - our own guide
+    assert capsys.readouterr().out.startswith("fail v1.0.1 is worse than v0.38.17")
+    assert (tmp_path / "report.html").is_file()
+    assert names["worse"].height == 2

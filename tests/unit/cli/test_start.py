@@ -1,0 +1,65 @@
+"""What only asks for a line waits for nothing that the line does not need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"polars", "numpy", "scipy", "pydantic"}
+TYPED = """
+import contextlib, io, json, sys
+sys.argv = ["chainmark", *json.loads(sys.argv[1])]
+from chainmark.cli import main
+told = io.StringIO()
+with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+    main()
+print(json.dumps([told.getvalue(), sorted(sys.modules)]))
+"""
+
+
+def _typed(*arguments: str, **environment: str) -> tuple[str, set[str]]:
+    """What a command prints, and the packages that it loaded."""
+    ended = subprocess.run(
+        [sys.executable, "-c", TYPED, json.dumps(arguments)],
+        capture_output=True, text=True, check=True, env={**os.environ, **environment},
+    )  # fmt: skip
+    told, modules = json.loads(ended.stdout.splitlines()[-1])
+    return told, {name.partition(".")[0] for name in modules}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"), [(["--version"], "chainmark 0."), (["--help"], "saturation  Raise the")]
+)
+def test_the_version_and_the_help_load_no_library_that_counts(arguments: list[str], part: str) -> None:
+    told, loaded = _typed(*arguments)
+    assert part in told
+    assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["chainmark", "ru"], ["run", "runs"]),
+        (["chainmark", "--store", "here", "runs", "s"], ["show"]),
+        (["chainmark", "compare", "--h"], ["--html", "--help"]),
+        (["chainmark", "compare", "--style", ""], ["own", "published"]),
+        (["chainmark", "predict", "--rt"], ["--rtt"]),
+        (["chainmark", "runs", "show", "--js"], ["--json-file", "--json"]),
+    ],
+)
+def test_completing_loads_no_library_that_counts(words: list[str], offered: list[str]) -> None:
+    typed = {"_CHAINMARK_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    told, loaded = _typed(**typed)
+    assert told.split() == offered
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_listing_runs_loads_no_library_that_reads_them(tmp_path: Path) -> None:
+    told, loaded = _typed("runs", "list", CHAINMARK_STORE=str(tmp_path))
+    assert told.split() == ["run", "version", "profile", "side", "status"]
+    assert loaded.isdisjoint(HEAVY - {"pydantic"})  # typer itself checks arguments with pydantic
