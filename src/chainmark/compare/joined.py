@@ -16,9 +16,9 @@ from chainmark.core.published import (
     PublishedRow,
     PublishedTable,
     PublishedValue,
-    ReportStyle,
     chosen,
 )
+from chainmark.core.report_style import ReportStyle
 
 
 def compare_published(

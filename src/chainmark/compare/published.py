@@ -28,11 +28,11 @@ from chainmark.core.published import (
     PublishedRow,
     PublishedTable,
     PublishedValue,
-    ReportStyle,
     data_dictionary,
     published_label,
     published_unit,
 )
+from chainmark.core.report_style import ReportStyle
 
 _RULES, _PUBLISHED = "analysis.rules", "published"  # the key of a run's workload or profile, and its value
 _SAMPLES_SHOWN = 4  # characters of a sample count in the org style

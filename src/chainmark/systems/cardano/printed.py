@@ -16,9 +16,9 @@ from chainmark.core.published import (
     PublishedRow,
     PublishedTable,
     PublishedValue,
-    ReportStyle,
     data_dictionary,
 )
+from chainmark.core.report_style import ReportStyle
 from chainmark.systems.cardano.published import (
     NUMBER,
     ReportContent,
