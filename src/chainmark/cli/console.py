@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -16,8 +14,6 @@ from chainmark.core.errors import ChainmarkError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from chainmark.cli.bars import Bars
 
 # Where nobody looks at a screen, nothing need be cut to its width: ids and paths must stay whole in a pipe.
 PIPE_WIDTH = 200
@@ -42,17 +38,3 @@ def print_error(error: ChainmarkError) -> None:
 def say(text: str) -> None:
     """A message on stderr, letter by letter."""
     err.print(text, markup=False)
-
-
-@contextmanager
-def progress(expose: str | None = None, *, scenarios: bool = False) -> Iterator[Bars]:
-    """A progress listener for as long as the context lasts.
-
-    Args:
-        expose: where the state can be scraped meanwhile, as ``--expose`` takes it; None: nowhere.
-        scenarios: whether runs are those of a qualification's scenarios.
-    """
-    from chainmark.cli.bars import shown
-
-    with shown(expose, scenarios=scenarios) as listener:
-        yield listener

@@ -12,7 +12,8 @@ from rich.table import Column, Table
 
 import chainmark as cm
 from chainmark.cli.common import AsJson, CaFile, Insecure, Settings
-from chainmark.cli.console import out, print_json, progress, say
+from chainmark.cli.console import out, print_json, say
+from chainmark.cli.following import progress
 from chainmark.core.errors import ExitCode
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Expose, KeepHomes, Output, Profile, Seed, Settings, SideSettings, shows_result
-from chainmark.cli.console import progress
+from chainmark.cli.following import progress
 
 
 @shows_result

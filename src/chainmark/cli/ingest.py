@@ -9,7 +9,8 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import AsJson, exit_if_invalid
-from chainmark.cli.console import print_json, progress
+from chainmark.cli.console import print_json
+from chainmark.cli.following import progress
 from chainmark.cli.imported import print_imported
 from chainmark.core.errors import UsageError
 

@@ -9,7 +9,8 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import CaFile, Expose, Insecure, Output, Profile, Seed, Settings, shows_result
-from chainmark.cli.console import progress, say
+from chainmark.cli.console import say
+from chainmark.cli.following import progress
 from chainmark.core.errors import ExitCode
 
 

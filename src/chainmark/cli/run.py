@@ -8,7 +8,8 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import AsJson, Expose, KeepHomes, Profile, Seed, Settings, exit_if_invalid
-from chainmark.cli.console import out, print_json, progress
+from chainmark.cli.console import out, print_json
+from chainmark.cli.following import progress
 
 
 def run(

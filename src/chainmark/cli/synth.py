@@ -10,7 +10,8 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import AsJson
-from chainmark.cli.console import print_json, progress
+from chainmark.cli.console import print_json
+from chainmark.cli.following import progress
 from chainmark.cli.made_logs import print_fault_kinds, print_made
 from chainmark.core.errors import UsageError
 

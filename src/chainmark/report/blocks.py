@@ -9,30 +9,12 @@ from typing import Literal
 from chainmark.core import units
 from chainmark.report.bars import IntervalBar
 from chainmark.report.chart import Chart
+from chainmark.report.phrases import Emphasis, Phrase, Phrases, unphrased
 
-Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
 Medium = Literal["terminal", "html", "pdf", "markdown"]
 EVERYWHERE: frozenset[Medium] = frozenset({"terminal", "html", "pdf", "markdown"})
 ON_PAGES: frozenset[Medium] = EVERYWHERE - {"terminal"}
 IN_FULL: frozenset[Medium] = frozenset({"html", "pdf"})
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """A part of a text. ``target`` is an anchor of the document that it leads to, ``literal`` a key or a command."""
-
-    text: str
-    target: str = ""
-    emphasis: Emphasis = "plain"
-    literal: bool = False
-
-
-Phrases = tuple[Phrase, ...]
-
-
-def unphrased(phrases: Phrases) -> str:
-    """The phrases as one text."""
-    return "".join(phrase.text for phrase in phrases)
 
 
 @dataclass(frozen=True)

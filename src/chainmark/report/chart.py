@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from chainmark.report.blocks import Phrases
+    from chainmark.report.phrases import Phrases
 
 Columns = Mapping[str, Sequence[Any]]  # of one length; None is a gap
 Place = str | float | None  # a column's name, or one place for all

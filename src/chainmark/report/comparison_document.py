@@ -17,7 +17,6 @@ from chainmark.report.blocks import (
     Details,
     Filter,
     Medium,
-    Phrase,
     Remark,
     Remarks,
     Section,
@@ -39,6 +38,7 @@ from chainmark.report.metric_tables import (
     moved_table,
     run_by_run,
 )
+from chainmark.report.phrases import Phrase
 from chainmark.report.wording import VERDICT_WORDS, prose
 
 _TERMINAL: frozenset[Medium] = frozenset({"terminal"})

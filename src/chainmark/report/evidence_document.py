@@ -11,7 +11,6 @@ from chainmark.report import modelled
 from chainmark.report.blocks import (
     Block,
     Column,
-    Emphasis,
     Section,
     Table,
     TableCell,
@@ -22,6 +21,7 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.document import Document
 from chainmark.report.model_charts import method_chart, strip_chart
+from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import prose
 
 _ERRORS_ARE = "Errors are modelled / measured − 1, in percent."

@@ -20,7 +20,6 @@ from chainmark.report.bars import bar_between
 from chainmark.report.blocks import (
     Block,
     Column,
-    Emphasis,
     Section,
     Table,
     TableCell,
@@ -32,6 +31,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.document import Document
 from chainmark.report.model_blocks import curve_charts, matrix_table, measured_points, parts_chart
 from chainmark.report.model_charts import ErrorPoint, error_chart, link_chart
+from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import prose
 
 EXPLAINED, NOT_EXPLAINED = "✓", "✗"

@@ -12,8 +12,6 @@ from chainmark.report.blocks import (
     Column,
     Details,
     Medium,
-    Phrase,
-    Phrases,
     Remarks,
     Table,
     TableCell,
@@ -22,6 +20,7 @@ from chainmark.report.blocks import (
     phrased,
     words,
 )
+from chainmark.report.phrases import Phrase, Phrases
 from chainmark.report.timeline import timeline_chart
 from chainmark.report.trail_document import missing, places_table, sentence
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from chainmark.report.blocks import Block, Column, Remarks, Table, padded
 from chainmark.report.chart import Chart
+from chainmark.report.content import Content
 from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
 
-if TYPE_CHECKING:
-    from chainmark.report.document import Document
 
-
-def page_of(document: Document) -> str:
+def page_of(document: Content) -> str:
     """The document as a single self-contained page; the same document gives the same text."""
     document = document.seen_on("html")
     return environment().get_template("document.html.j2").render(
@@ -31,7 +28,7 @@ def page_of(document: Document) -> str:
     )  # fmt: skip
 
 
-def fragment_of(document: Document) -> str:
+def fragment_of(document: Content) -> str:
     """What a notebook shows of the document: the verdict and the first section, without charts and without scripts."""
     seen = document.seen_on("html")
     first = seen.sections[0].blocks if seen.sections else []

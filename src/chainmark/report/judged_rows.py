@@ -20,7 +20,7 @@ from chainmark.core.comparison import (
 from chainmark.core.metric import Better, Metric
 from chainmark.core.verdict import Verdict
 from chainmark.report.bars import IntervalBar, interval_bar
-from chainmark.report.blocks import Emphasis
+from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import BETTER_WORDS, NOT_COMPARED, NOT_JUDGED
 
 # Outcomes that say by themselves why there is no change.

@@ -20,7 +20,16 @@ from chainmark.core.load_report import (
 from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
 from chainmark.report import load_text as text
-from chainmark.report.blocks import EVERYWHERE, ON_PAGES, Column, Emphasis, Table, TableCell, TableRow, words
+from chainmark.report.blocks import (
+    EVERYWHERE,
+    ON_PAGES,
+    Column,
+    Table,
+    TableCell,
+    TableRow,
+    words,
+)
+from chainmark.report.phrases import Emphasis
 
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: what is longer is told below the table

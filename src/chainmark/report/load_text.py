@@ -18,7 +18,8 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
-from chainmark.report.blocks import Emphasis, TableCell, TableRow
+from chainmark.report.blocks import TableCell, TableRow
+from chainmark.report.phrases import Emphasis
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
 KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from chainmark.report.blocks import (
     Block,
@@ -17,16 +16,14 @@ from chainmark.report.blocks import (
     TableCell,
 )
 from chainmark.report.chart import Chart
+from chainmark.report.content import Content
 from chainmark.report.markup import bullets, code, escaped, fenced, folded, plain, table
 from chainmark.report.vega import on_paper
-
-if TYPE_CHECKING:
-    from chainmark.report.document import Document
 
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
 
 
-def comment_of(document: Document) -> str:
+def comment_of(document: Content) -> str:
     """The document as GitHub-flavoured Markdown; the same document gives the same text."""
     document = document.seen_on("markdown")
     lines = [
@@ -50,7 +47,7 @@ def comment_of(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page_of(document: Document, folder: str) -> tuple[str, dict[str, str]]:
+def page_of(document: Content, folder: str) -> tuple[str, dict[str, str]]:
     """The document as a page of a website or a release: nothing folded, with its figures as files.
 
     Args:
@@ -101,12 +98,12 @@ def _anchor(title: str) -> str:
     return kept.replace(" ", "-")
 
 
-def _verdict(document: Document) -> str:
+def _verdict(document: Content) -> str:
     sentence = plain(document.sentence)
     return f"{_SIGNS[document.tone]}**{document.word}**: {sentence}" if document.word else sentence
 
 
-def _origin(document: Document) -> str:
+def _origin(document: Content) -> str:
     made = f"{plain(document.author)} · " if document.tool_version else ""
     return f"<sub>{made}{document.kind} SHA-256 <code>{document.digest}</code></sub>"
 

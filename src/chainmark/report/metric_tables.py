@@ -14,9 +14,7 @@ from chainmark.report.blocks import (
     Column,
     Definition,
     Definitions,
-    Emphasis,
     Medium,
-    Phrase,
     Table,
     TableCell,
     TableRow,
@@ -25,6 +23,7 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.judged_rows import Row
+from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.wording import BETTER_WORDS
 
 _ON_PAPER: frozenset[Medium] = frozenset({"pdf"})

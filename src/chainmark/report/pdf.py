@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chainmark.report.blocks import (
     Block,
@@ -21,17 +21,15 @@ from chainmark.report.blocks import (
     padded,
 )
 from chainmark.report.chart import Chart
+from chainmark.report.content import Content
 from chainmark.report.typeset import typeset
 from chainmark.report.vega import on_paper
-
-if TYPE_CHECKING:
-    from chainmark.report.document import Document
 
 # A list of contents of more lines than half a page has the sections alone.
 _LONGEST_CONTENTS = 40
 
 
-def pdf_of(document: Document) -> bytes:
+def pdf_of(document: Content) -> bytes:
     """The document on paper. A document without a date gives a file without one."""
     document = document.seen_on("pdf")
     data: dict[str, Any] = {

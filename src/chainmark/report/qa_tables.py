@@ -16,9 +16,17 @@ from chainmark.core.qa_report import (
     QaScenario,
 )
 from chainmark.core.verdict import Verdict
-from chainmark.report.blocks import ON_PAGES, Column, Emphasis, Table, TableCell, TableRow, words
+from chainmark.report.blocks import (
+    ON_PAGES,
+    Column,
+    Table,
+    TableCell,
+    TableRow,
+    words,
+)
 from chainmark.report.breakdown_parts import breakdown_table
 from chainmark.report.judged_rows import Row, RowMaker, row_label
+from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import GATE_MARKS
 
 RESULT_WORDS = {

@@ -12,8 +12,17 @@ from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateStatus, Manifest, Status
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.blocks import Column, Emphasis, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.blocks import (
+    Column,
+    Section,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    words,
+)
 from chainmark.report.document import Document
+from chainmark.report.phrases import Emphasis
 
 _OF_GATE = {GateStatus.PASS: Verdict.PASS, GateStatus.WARN: Verdict.INFORMATIONAL, GateStatus.FAIL: Verdict.INVALID}
 _LOOKS: dict[GateStatus, Emphasis] = {GateStatus.PASS: "better", GateStatus.WARN: "caution", GateStatus.FAIL: "worse"}

@@ -8,7 +8,15 @@ from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.saturation import Cell, CellRun, SaturationReport, SaturationVersion, VersionComparison
 from chainmark.report import saturation_text as text
-from chainmark.report.blocks import ON_PAGES, Column, Emphasis, Table, TableCell, TableRow, words
+from chainmark.report.blocks import (
+    ON_PAGES,
+    Column,
+    Table,
+    TableCell,
+    TableRow,
+    words,
+)
+from chainmark.report.phrases import Emphasis
 
 _OUTCOMES: dict[Outcome, Emphasis] = {
     Outcome.WORSE: "worse",

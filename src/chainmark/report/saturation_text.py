@@ -15,7 +15,8 @@ from chainmark.core.saturation import (
     Standing,
     State,
 )
-from chainmark.report.blocks import Emphasis, TableCell
+from chainmark.report.blocks import TableCell
+from chainmark.report.phrases import Emphasis
 
 WORDS: dict[State, str] = {
     "found": "FOUND",

@@ -13,7 +13,6 @@ from chainmark.report import validity
 from chainmark.report.blocks import (
     Block,
     Column,
-    Emphasis,
     Remarks,
     Section,
     Table,
@@ -26,6 +25,7 @@ from chainmark.report.charts import DistributionAxes, VersionLine, distribution_
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.phrases import Emphasis
 from chainmark.report.published_document import facts_table
 from chainmark.report.wording import GATE_MARKS, VERDICT_WORDS, prose
 

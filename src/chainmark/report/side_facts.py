@@ -13,7 +13,6 @@ from chainmark.report.blocks import (
     Block,
     Column,
     Details,
-    Emphasis,
     Medium,
     Remarks,
     Table,
@@ -21,6 +20,7 @@ from chainmark.report.blocks import (
     TableRow,
     words,
 )
+from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import flatten
 
 Facts = Sequence[tuple[str, str, str]]  # label, baseline, candidate

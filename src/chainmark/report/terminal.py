@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -28,10 +27,8 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.chart import PART_COLOURS
 from chainmark.report.chart_terminal import print_chart
+from chainmark.report.content import Content
 from chainmark.report.lines import Printer, shorten, wrapped
-
-if TYPE_CHECKING:
-    from chainmark.report.document import Document
 
 _STYLES = {
     "pass": "bold white on green",
@@ -55,7 +52,7 @@ _WIDEST_BAR_NAME = 0.22
 _QUIET = "bright_black"
 
 
-def print_document(document: Document, console: Console) -> None:
+def print_document(document: Content, console: Console) -> None:
     """Print the document. Colour only underlines what the words say, so nothing is lost without it."""
     out = Printer(console)
     out.blank()

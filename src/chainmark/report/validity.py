@@ -14,9 +14,7 @@ from chainmark.report.blocks import (
     Block,
     Column,
     Details,
-    Emphasis,
     Medium,
-    Phrase,
     Remark,
     Table,
     TableCell,
@@ -24,6 +22,7 @@ from chainmark.report.blocks import (
     phrased,
     words,
 )
+from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.side_facts import differs, machine, pairs_table, workload_differences
 from chainmark.report.wording import GATE_MARKS
 
