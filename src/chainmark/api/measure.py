@@ -59,7 +59,7 @@ def run(
 
     Example:
         >>> (run,) = cm.run("cometbft/demo", "v1.0.1", settings={"load.warm_up_s": 2, "load.duration_s": 8})
-        >>> run.manifest.subject.version, run.samples("tx").height > 0
+        >>> run.manifest.subject.version, run.samples("block").height > 0
         ('v1.0.1', True)
     """
     system, resolved = resolve_launchable(profile, settings)
