@@ -49,6 +49,7 @@ _OUTLIERS = 12  # told in sentences
 _OUTLIERS_ON_TERMINAL = 4
 _MOVED_ON_TERMINAL = 12  # the report lists them all
 _TAILS_ON_TERMINAL = 3
+_MOST_ON_PAPER = 40  # charts: of more, only those of what decides or moved
 _HOW_TO_USE_CHARTS = (
     "Select a side in a legend to see it alone, select it again to see both. Ctrl and scroll, or pinch, to zoom; drag "
     "to move; double-click to go back."
@@ -65,7 +66,7 @@ def comparison_document(comparison: Comparison) -> Document:
         Section("closing", "Besides", _closing(comparison, rows), media=_TERMINAL),
         *_facts(comparison),
         *_metrics(comparison, rows),
-        _charts(comparison),
+        *_charts(comparison),
         *_tails(comparison),
         Section("run-by-run", "Run by run", [run_by_run(comparison, rows)], media=_PDF),
         Section("how-judged", "How each metric was judged", [how_judged(rows)], media=_PDF),
@@ -233,14 +234,26 @@ def _metrics(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
     ]
 
 
-def _charts(comparison: Comparison) -> Section:
-    blocks: list[Block] = [
+def _charts(comparison: Comparison) -> list[Section]:
+    """All of them on a screen; on paper, where there are many, those of the metrics that decide or moved."""
+    charts: list[Block] = [
         _led(comparison, chart, data)
         for chart, data in zip(comparison_charts(comparison), comparison.charts, strict=True)
     ]
-    none: list[Block] = [Remarks("no-chart", "", ["No chart."])]
-    hint = _HOW_TO_USE_CHARTS if blocks else ""
-    return Section("charts", "Charts", blocks or none, hint=hint, media=IN_FULL)
+    if not charts:
+        return [Section("charts", "Charts", [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)]
+    telling = {one.metric_id for one in comparison.judgements if one.gating or one.moved}
+    places = [place for place, data in enumerate(comparison.charts) if data.metric_id in telling]
+    if len(charts) <= _MOST_ON_PAPER:
+        places = list(range(len(charts)))
+    on_paper = [charts[place] for place in places]
+    if left_out := len(charts) - len(on_paper):
+        told = f"{units.plural(left_out, 'more chart')}, of metrics that neither decide nor moved: in the HTML report."
+        on_paper.append(Remarks("charts-left-out", "", [told]))
+    return [
+        Section("charts", "Charts", charts, hint=_HOW_TO_USE_CHARTS, media=_HTML),
+        Section("charts-on-paper", "Charts", on_paper, media=_PDF),
+    ]
 
 
 def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:

@@ -116,6 +116,7 @@ def _table(table: Table) -> dict[str, Any]:
                 "heading": column.heading,
                 "group": column.group,
                 "kind": column.kind,
+                "tails": any(tail for _, tail in texts),
                 "cells": [_cell(text, tail, cell) for (text, tail), cell in zip(texts, cells, strict=True)],
             }
         )
