@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from chainmark.capacity.model import GiveUp, Outcome, Step
-from chainmark.capacity.sla import Sla, requests_to_estimate, share_interval
+from chainmark.capacity.sla import Sla, share_interval
+from chainmark.stats.estimable import fewest_for_upper_bound
 
 # A share's interval halves with four times the requests.
 LENGTHENING = 4.0
@@ -15,7 +16,7 @@ _RESERVE = 1.1
 
 def requests_wanted(sla: Sla) -> int:
     """As many as the agreement asks for, and as a p99 needs."""
-    return max(sla.min_requests, requests_to_estimate(0.99))
+    return max(sla.min_requests, fewest_for_upper_bound(0.99))
 
 
 def step_seconds(per_s: float | None, sla: Sla, usual_s: float, longest_s: float) -> float:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from chainmark.capacity.model import Step
-from chainmark.core.load_report import StepFigures
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from chainmark.capacity.model import Condition, LevelKind, Phase, Step
+from chainmark.core.load_report import Centile, Centiles, ConditionEntry, FixedLevel, Kind, StepEntry, StepFigures
+from chainmark.stats.estimable import has_upper_bound
+
+_NOT_ESTIMABLE = Centile(value_s=None, missing="not estimable")
+_NEVER_ANSWERED = Centile(value_s=None, missing="never answered")
 
 
 def figures_of(step: Step) -> StepFigures:
@@ -28,3 +36,51 @@ def figures_of(step: Step) -> StepFigures:
         bytes_in=result.bytes_in,
         **{name: measured[name] for name in StepFigures.model_fields.keys() & measured.keys()},
     )
+
+
+def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> Centiles:
+    """The centiles of all that was due: as their conditions measured them, or else of what ended."""
+    measured = {one.name: one.measured for one in conditions if one.measured is not None}
+    return Centiles(
+        p50=_of_due(step, 0.5, step.p50_s),
+        p95=_of_due(step, 0.95, measured.get(Condition.P95.value, step.p95_s)),
+        p99=_of_due(step, 0.99, measured.get(Condition.P99.value, step.p99_s)),
+    )
+
+
+def _of_due(step: StepFigures, fraction: float, found_s: float | None) -> Centile:
+    if found_s is None or not has_upper_bound(step.due, fraction):
+        return _NOT_ESTIMABLE
+    if step.failed + step.unsent > (1.0 - fraction) * step.due:
+        return _NEVER_ANSWERED
+    return Centile(value_s=found_s)
+
+
+def fixed_levels(steps: Sequence[StepEntry]) -> list[FixedLevel]:
+    """What the steps at fixed levels gave, level by level; what was interrupted is left out."""
+    found: dict[tuple[Kind, float], list[StepEntry]] = {}
+    for step in steps:
+        if step.phase == Phase.FIXED.value and not step.partial:
+            found.setdefault((step.kind, step.level), []).append(step)
+    order = [kind.value for kind in LevelKind]
+    return [_fixed_level(found[key]) for key in sorted(found, key=lambda key: (order.index(key[0]), key[1]))]
+
+
+def _fixed_level(steps: Sequence[StepEntry]) -> FixedLevel:
+    failed = sum(step.failed for step in steps)
+    sent = failed + sum(step.ok for step in steps)
+    return FixedLevel(
+        kind=steps[0].kind,
+        level=steps[0].level,
+        measured=len(steps),
+        p50=_median([step.of_due.p50 for step in steps]),
+        p99=_median([step.of_due.p99 for step in steps]),
+        error_share=failed / sent if sent else None,
+    )
+
+
+def _median(centiles: Sequence[Centile]) -> Centile:
+    if _NOT_ESTIMABLE in centiles:
+        return _NOT_ESTIMABLE
+    middle_s = median(math.inf if one.value_s is None else one.value_s for one in centiles)
+    return Centile(value_s=middle_s) if math.isfinite(middle_s) else _NEVER_ANSWERED

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chainmark.capacity.engine import ReadHistogram, native_histogram
-from chainmark.capacity.figures import figures_of
+from chainmark.capacity.figures import centiles_of_due, figures_of, fixed_levels
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.measured import ErrorClass, Series
 from chainmark.capacity.model import Level, LevelKind, Step
@@ -38,6 +38,7 @@ def endpoint_entry(
     """One endpoint of one server."""
     steps = found.steps()
     numbers = {id(step): number for number, step in enumerate(steps)}
+    entries = [_step(number, step, read_histogram) for number, step in enumerate(steps)]
     return EndpointEntry(
         id=found.endpoint.id,
         label=found.endpoint.label,
@@ -45,7 +46,8 @@ def endpoint_entry(
         strata=dict(strata),
         agreement=_agreement(found.agreement),
         capacities=[_capacity(answer, numbers) for answer in found.answers.values() if answer.steps],
-        steps=[_step(number, step, read_histogram) for number, step in enumerate(steps)],
+        steps=entries,
+        fixed=fixed_levels(entries),
         seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
         notes=list(notes),
     )
@@ -108,21 +110,24 @@ def _capacity(answer: Answer, numbers: Mapping[int, int]) -> CapacityEntry:
 def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
     ended = step.result.latency_all
     histogram = read_histogram(ended.hdr) if ended.n else None
+    figures = figures_of(step)
+    conditions = [
+        ConditionEntry(
+            name=limit.name.value,
+            measured=limit.measured,
+            limit=limit.limit,
+            outcome=limit.outcome.value,
+            low=limit.low,
+            high=limit.high,
+            note=limit.note,
+        )
+        for limit in step.limits
+    ]
     return StepEntry(
-        **dict(figures_of(step)),
+        **dict(figures),
         number=number,
-        conditions=[
-            ConditionEntry(
-                name=limit.name.value,
-                measured=limit.measured,
-                limit=limit.limit,
-                outcome=limit.outcome.value,
-                low=limit.low,
-                high=limit.high,
-                note=limit.note,
-            )
-            for limit in step.limits
-        ],
+        of_due=centiles_of_due(figures, conditions),
+        conditions=conditions,
         errors=[_error(error) for error in step.result.errors],
         curve=[(fraction, histogram.quantile(fraction)) for fraction in FRACTIONS] if histogram else [],
     )

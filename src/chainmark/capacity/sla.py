@@ -24,10 +24,9 @@ from chainmark.capacity.model import (
     StepResult,
 )
 from chainmark.core.errors import UsageError
+from chainmark.stats.estimable import RISK, has_upper_bound
 
-CONFIDENCE = 0.95
-_RISK = 1.0 - CONFIDENCE
-_NORMAL = float(special.ndtri(1.0 - _RISK / 2.0))
+_NORMAL = float(special.ndtri(1.0 - RISK / 2.0))
 # The engine's histograms end there.
 LONGEST_LATENCY_S = 120.0
 # Lateness of the generator that cannot be told from the server's: a tenth of a millisecond is a busy scheduler's.
@@ -56,7 +55,7 @@ class Sla(BaseModel):
     p99_s: Latency = 1.0
     error_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01
     achieved_share: Annotated[float, Field(ge=0.5, le=1)] = 0.99
-    # p99 of fewer than 299 cannot be told (0.99^298 > 5 %).
+    # A p99 has no upper bound from fewer than 299.
     min_requests: Annotated[int, Field(ge=1, le=10_000_000)] = 300
 
     @model_validator(mode="after")
@@ -109,17 +108,12 @@ def share_interval(count: int, n: int) -> tuple[float, float]:
     if n == 0:
         return 0.0, 1.0
     if count == 0:
-        return 0.0, float(1.0 - _RISK ** (1.0 / n))
+        return 0.0, float(1.0 - RISK ** (1.0 / n))
     if count == n:
-        return float(_RISK ** (1.0 / n)), 1.0
-    low = special.betaincinv(count, n - count + 1.0, _RISK / 2.0)
-    high = special.betaincinv(count + 1.0, n - count, 1.0 - _RISK / 2.0)
+        return float(RISK ** (1.0 / n)), 1.0
+    low = special.betaincinv(count, n - count + 1.0, RISK / 2.0)
+    high = special.betaincinv(count + 1.0, n - count, 1.0 - RISK / 2.0)
     return float(low), float(high)
-
-
-def requests_to_estimate(fraction: float) -> int:
-    """The fewest requests of which the centile can be told: the least n with ``fraction^n < 5 %`` (299 for p99)."""
-    return math.floor(math.log(_RISK) / math.log(fraction)) + 1
 
 
 @dataclass(frozen=True)
@@ -227,7 +221,7 @@ def _centile(evidence: _Evidence, name: Condition, fraction: float, limit_s: flo
 def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
     """The centile of all that was due, what failed being slower than anything."""
     books = evidence.result.books
-    if books.due < requests_to_estimate(fraction):
+    if not has_upper_bound(books.due, fraction):
         return None, f"not estimable from {books.due} requests"
     within = fraction * books.due
     if within > books.ok:

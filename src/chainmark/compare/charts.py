@@ -14,7 +14,8 @@ from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.wording import counted
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
-from chainmark.stats.centiles import FloatArray, IntArray, centiles, is_estimable
+from chainmark.stats.centiles import FloatArray, IntArray, centiles
+from chainmark.stats.estimable import has_rank
 from chainmark.stats.intervals import Working, welch
 
 _TAIL = (0.999, 1.0)
@@ -160,7 +161,7 @@ def shift_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence
     if not all(runs):
         return None
     smallest = min(len(values) for side in runs for values in side)
-    fractions = np.array([fraction for fraction in _SHIFT_FRACTIONS if is_estimable(smallest, fraction)])
+    fractions = np.array([fraction for fraction in _SHIFT_FRACTIONS if has_rank(smallest, fraction)])
     if len(fractions) == 0:
         return None
     ratio = metric.kind is Kind.POSITIVE and min(float(values[0]) for side in runs for values in side) > 0.0

@@ -18,7 +18,7 @@ class Distribution(BaseModel):
     ``mean`` follows the weighting of the metric's population, so that a metric has one mean; all else is of the pooled
     samples, and ``sd`` is about their plain mean.
     ``centiles`` pairs each of the 29 standard fractions with its value, or with None where n is too small for
-    that fraction to be estimable (fewer than one sample is expected beyond it).
+    that fraction to have a rank: fewer than one sample is expected beyond it (`stats.estimable.has_rank`).
     """
 
     model_config = ConfigDict(frozen=True)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.manifest import Fact, Subject
 
-LOAD_REPORT_SCHEMA = 1
+LOAD_REPORT_SCHEMA = 2
 StepOutcome = Literal["pass", "fail", "inconclusive", "generator-limited"]
 Kind = Literal["clients", "rate"]
 
@@ -93,15 +93,37 @@ class StepFigures(_Part):
     bytes_in: int
 
 
+class Centile(_Part):
+    """A centile of all requests that were due, of which those that had no right answer are slower than anything.
+
+    Attributes:
+        value_s: None where there is none.
+        missing: why there is none: too few requests, or more than the rest were never answered rightly.
+    """
+
+    value_s: float | None
+    missing: Literal["", "not estimable", "never answered"] = ""
+
+
+class Centiles(_Part):
+    """The centiles of a step that its tables and charts tell."""
+
+    p50: Centile
+    p95: Centile
+    p99: Centile
+
+
 class StepEntry(StepFigures):
     """A step with why it was judged so.
 
     Attributes:
+        of_due: centiles of all that was due; the figures above them are of what ended.
         number: of its endpoint, by which seconds and answers name it: no two steps of an endpoint share one.
         curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
     """
 
     number: int
+    of_due: Centiles
     conditions: list[ConditionEntry]
     errors: list[ErrorEntry]
     curve: list[tuple[float, float]] = []
@@ -151,6 +173,23 @@ class CapacityEntry(_Part):
     fail_step: int | None
 
 
+class FixedLevel(_Part):
+    """What was measured at one fixed level, of all steps that ran to their end together.
+
+    Attributes:
+        measured: how many steps.
+        p50, p99: medians of the steps' centiles of all that was due; not estimable where one of them is not.
+        error_share: failed requests of those that were sent; None if none was.
+    """
+
+    kind: Kind
+    level: float
+    measured: int
+    p50: Centile
+    p99: Centile
+    error_share: float | None
+
+
 class EndpointEntry(_Part):
     """One endpoint of one server: its agreement, what was asked, what was found.
 
@@ -166,6 +205,7 @@ class EndpointEntry(_Part):
     agreement: Agreement
     capacities: list[CapacityEntry]
     steps: list[StepEntry]
+    fixed: list[FixedLevel] = []
     seconds: list[SecondEntry] = []
     notes: list[str] = []
 

@@ -5,8 +5,7 @@ Colours, dashes and shapes say the same, so that each chart can be read without 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -16,11 +15,7 @@ from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, StepEntr
 from chainmark.report import load_text as text
 from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Limit, Series, Tip, columns_of, rounded
 
-CENTILES: tuple[tuple[str, Callable[[StepEntry], float | None]], ...] = (
-    ("p50", text.p50_s),
-    ("p95", text.p95_s),
-    ("p99", text.p99_s),
-)
+CENTILES = ("p50", "p95", "p99")
 _MOST_LINES = 6  # of a chart of distributions: more cannot be told apart
 _MOST_CURVE_POINTS = 200
 _ROW_PX = 26
@@ -151,7 +146,7 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
         "outcome": Series(outcomes, shapes=[_OUTCOME_SHAPES.get(name, SHAPES[4]) for name in outcomes]),
     }
     if not alone:
-        series["centile"] = Series([name for name, _ in CENTILES])
+        series["centile"] = Series(CENTILES)
     return Chart(
         id=f"load-{kind}-{id_}",
         title=f"{label}: latency against {'concurrency' if kind == 'clients' else 'arrival rate'}",
@@ -187,15 +182,15 @@ def _points(side: Side, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
     """Three centiles a step; a value of None cannot be drawn."""
     rows = []
     for step in side.steps(kind):
-        for name, read in CENTILES:
-            value = read(step)
+        for name in CENTILES:
+            value = getattr(step.of_due, name).value_s
             rows.append(
                 {
                     "label": name if alone else side.name,
                     "centile": name,
                     "series": f"{side.name} {name}",
                     "level": step.level,
-                    "value": None if value is None or not math.isfinite(value) or value <= 0.0 else value,
+                    "value": None if value is None or value <= 0.0 else value,
                     "outcome": step.outcome,
                     "step": f"{step.number}, {step.phase}",
                 }

@@ -74,7 +74,8 @@ def _figures(endpoint: EndpointEntry, found: CapacityEntry) -> dict[str, float |
     best = text.shown_step(endpoint, found)
     figures: dict[str, float | None] = {"capacity": found.capacity, "low": found.low, "high": found.high}
     if best:
-        figures |= {"requests": best.due, "p95_s": text.p95_s(best), "p99_s": text.p99_s(best), "failed": best.failed}
+        figures |= {"requests": best.due, "failed": best.failed}
+        figures |= {"p95_s": best.of_due.p95.value_s, "p99_s": best.of_due.p99.value_s}
         figures |= {"error_share": text.error_share(best), "ok_per_s": best.ok_per_s}
     known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
     return {

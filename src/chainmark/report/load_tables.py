@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from chainmark.core import units
 from chainmark.core.load_report import (
     CapacityEntry,
     EndpointEntry,
     ErrorEntry,
+    FixedLevel,
     Kind,
     LoadReport,
     StepEntry,
@@ -67,7 +67,7 @@ def _capacity_rows(place: int, endpoint: EndpointEntry, main: Kind, beside: Kind
     other = text.capacity_of(endpoint, beside) if beside else None
     if beside:
         other_best = text.shown_step(endpoint, other) if other else None
-        cells += [_capacity_cell(other), text.milliseconds(text.p99_s(other_best)) if other_best else _QUIET]
+        cells += [_capacity_cell(other), text.centile_cell(other_best.of_due.p99) if other_best else _QUIET]
     rows = [TableRow(cells)]
     failed = [one if one and one.capacity == 0.0 else None for one in (found, other)]
     steps = [text.step_of(endpoint, one.kind, one.fail_step) if one else None for one in failed]
@@ -76,7 +76,7 @@ def _capacity_rows(place: int, endpoint: EndpointEntry, main: Kind, beside: Kind
         second = [TableCell(f"at {levels}", emphasis="quiet"), TableCell()]
         second += _figures(steps[0]) if steps[0] else [TableCell()] * 5
         if beside:
-            second += [TableCell(), text.milliseconds(text.p99_s(steps[1])) if steps[1] else TableCell()]
+            second += [TableCell(), text.centile_cell(steps[1].of_due.p99) if steps[1] else TableCell()]
         rows.append(TableRow(second, second=True))
     return rows
 
@@ -92,8 +92,8 @@ def _figures(step: StepEntry | None) -> list[TableCell]:
     if step is None:
         return [_QUIET] * 5
     return [
-        text.milliseconds(text.p95_s(step)),
-        text.milliseconds(text.p99_s(step)),
+        text.centile_cell(step.of_due.p95),
+        text.centile_cell(step.of_due.p99),
         TableCell(units.count(text.non_2xx(step))),
         text.percent_figure(text.error_share(step)),
         text.per_second(step.ok_per_s),
@@ -120,7 +120,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
                 TableCell(text.interval_text(found)),
                 TableCell(units.count(best.due)) if best else _QUIET,
                 TableCell(bare_level(fail.kind, fail.level)) if fail else _QUIET,
-                text.milliseconds(text.p99_s(fail)) if fail else _QUIET,
+                text.centile_cell(fail.of_due.p99) if fail else _QUIET,
                 TableCell(text.stopped_text(found, endpoint.agreement)),
                 TableCell("yes" if found.confirmed else "no", emphasis="plain" if found.confirmed else "quiet"),
             ]
@@ -167,7 +167,7 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
         cells = [TableCell(label)]
         for place, (endpoint, found) in enumerate(zip(endpoints, entries, strict=True)):
             best = text.shown_step(endpoint, found) if endpoint and found else None
-            cells += [_capacity_cell(found), text.milliseconds(text.p99_s(best)) if best else _QUIET]
+            cells += [_capacity_cell(found), text.centile_cell(best.of_due.p99) if best else _QUIET]
             if place:
                 cells += _change(entries[0], found)
         rows.append(TableRow(cells))
@@ -225,14 +225,12 @@ def _interval(found: _Change) -> str:
 def fixed_table(report: LoadReport) -> list[Table]:
     """The same fixed levels on every server: their median p50 and p99 and all their errors."""
     names = text.names_of(report.targets)
-    found: dict[tuple[str, Kind, float], list[list[StepEntry]]] = {}
+    found: dict[tuple[str, Kind, float], list[FixedLevel | None]] = {}
     labels = text.endpoint_ids(report)
     for place, target in enumerate(report.targets):
         for endpoint in target.endpoints:
-            for step in endpoint.steps:
-                if step.phase == "fixed" and not step.partial:
-                    sides = found.setdefault((endpoint.id, step.kind, step.level), [[] for _ in names])
-                    sides[place].append(step)
+            for one in endpoint.fixed:
+                found.setdefault((endpoint.id, one.kind, one.level), [None for _ in names])[place] = one
     if not found:
         return []
     columns = [*words("level")]
@@ -245,7 +243,7 @@ def fixed_table(report: LoadReport) -> list[Table]:
         TableRow(
             [
                 TableCell(f"{labels[key[0]]}, {level_text(key[1], key[2])}"),
-                *(cell for steps in found[key] for cell in _fixed_cells(steps)),
+                *(cell for one in found[key] for cell in _fixed_cells(one)),
             ]
         )
         for key in keys
@@ -254,22 +252,15 @@ def fixed_table(report: LoadReport) -> list[Table]:
     return [Table("fixed", "At fixed levels", columns, rows, [*notes, *text.centile_notes(rows)])]
 
 
-def _fixed_cells(steps: Sequence[StepEntry]) -> list[TableCell]:
-    if not steps:
+def _fixed_cells(found: FixedLevel | None) -> list[TableCell]:
+    if found is None:
         return [_QUIET] * 4
-    sent = sum(step.ok + step.failed for step in steps)
     return [
-        text.milliseconds(_median([text.p50_s(step) for step in steps])),
-        text.milliseconds(_median([text.p99_s(step) for step in steps])),
-        text.percent_figure(sum(step.failed for step in steps) / sent if sent else None),
-        TableCell(f"{len(steps)} ×", emphasis="quiet"),
+        text.centile_cell(found.p50),
+        text.centile_cell(found.p99),
+        text.percent_figure(found.error_share),
+        TableCell(f"{found.measured} ×", emphasis="quiet"),
     ]
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    """None where one of them cannot be told."""
-    told = [value for value in values if value is not None]
-    return median(told) if told and len(told) == len(values) else None
 
 
 def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: int) -> Table:
@@ -308,9 +299,9 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
         TableCell(f"{step.number}: {bare_level(step.kind, step.level)}{'/s' if step.kind == 'rate' else ''}"),
         TableCell(step.phase),
         TableCell(units.count(step.due)),
-        text.milliseconds(text.p50_s(step)),
-        text.milliseconds(text.p95_s(step)),
-        text.milliseconds(text.p99_s(step)),
+        text.centile_cell(step.of_due.p50),
+        text.centile_cell(step.of_due.p95),
+        text.centile_cell(step.of_due.p99),
         TableCell(units.count(step.failed), emphasis="worse" if step.failed else "plain"),
         TableCell(units.count(step.unsent), emphasis="worse" if step.unsent else "plain"),
         text.per_second(step.ok_per_s),

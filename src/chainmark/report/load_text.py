@@ -9,6 +9,7 @@ from chainmark.core import units
 from chainmark.core.load_report import (
     Agreement,
     CapacityEntry,
+    Centile,
     EndpointEntry,
     Kind,
     LoadReport,
@@ -20,6 +21,7 @@ from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import TableCell, TableRow
 from chainmark.report.phrases import Emphasis
+from chainmark.stats.estimable import fewest_for_upper_bound
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
 KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}
@@ -40,14 +42,14 @@ OUTCOMES: dict[StepOutcome, Emphasis] = {
 }
 BEYOND = "∞"
 NOT_DECIDED = "not decided"
-_RISK = 0.05
 _NAMED = 4
 MS = units.DisplayUnit("ms", 1e3)
 _MOST_MS_DECIMALS = 3
 
 CENTILES_ARE = (
-    f"{units.NOT_ESTIMABLE}: of fewer than 299 requests no p99 can be told, of fewer than 59 no p95; the longest "
-    f"latency is not put in its place. {BEYOND}: more requests than that were never answered rightly."
+    f"{units.NOT_ESTIMABLE}: of fewer than {fewest_for_upper_bound(0.99)} requests no p99 can be told, of fewer than "
+    f"{fewest_for_upper_bound(0.95)} no p95; the longest latency is not put in its place. {BEYOND}: more requests than "
+    "that were never answered rightly."
 )
 ERRORS_ARE = (
     "Error rate: of the requests that were sent, all that had no right answer in time, by status, content, timeout or "
@@ -65,49 +67,17 @@ def centile_notes(rows: Sequence[TableRow]) -> list[str]:
     return [CENTILES_ARE] if any(cell.text in strange for row in rows for cell in row.cells) else []
 
 
-def estimable(requests: int, fraction: float) -> bool:
-    """Whether a centile of so many requests has an upper bound: ``fraction^n`` is at most 5 %."""
-    return requests > 0 and fraction**requests <= _RISK
-
-
-def centile_s(step: StepEntry, fraction: float, found_s: float | None) -> float | None:
-    """A centile of all that was due, where what failed is slower than anything.
-
-    Returns:
-        Infinity if more than the rest failed, None where there is no telling.
-    """
-    if found_s is None or not estimable(step.due, fraction):
-        return None
-    unanswered = step.failed + step.unsent
-    return math.inf if unanswered > (1.0 - fraction) * step.due else found_s
-
-
-def p50_s(step: StepEntry) -> float | None:
-    """The median latency."""
-    return centile_s(step, 0.5, step.p50_s)
-
-
-def p95_s(step: StepEntry) -> float | None:
-    """As its condition measured it, or else the step's own."""
-    return centile_s(step, 0.95, _measured(step, "p95", step.p95_s))
-
-
-def p99_s(step: StepEntry) -> float | None:
-    """As its condition measured it, or else the step's own."""
-    return centile_s(step, 0.99, _measured(step, "p99", step.p99_s))
-
-
-def _measured(step: StepEntry, name: str, otherwise_s: float | None) -> float | None:
-    found = next((one.measured for one in step.conditions if one.name == name), None)
-    return otherwise_s if found is None else found
-
-
-def milliseconds(seconds: float | None, emphasis: Emphasis = "plain") -> TableCell:
-    """A latency in ms, the unit that these tables have everywhere, to at most four digits."""
-    if seconds is None:
-        return TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
-    if math.isinf(seconds):
+def centile_cell(centile: Centile) -> TableCell:
+    """A centile of all that was due, in ms, or why there is none."""
+    if centile.value_s is not None:
+        return milliseconds(centile.value_s)
+    if centile.missing == "never answered":
         return TableCell(BEYOND, emphasis="worse")
+    return TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
+
+
+def milliseconds(seconds: float, emphasis: Emphasis = "plain") -> TableCell:
+    """A latency in ms, the unit that these tables have everywhere, to at most four digits."""
     value = seconds * MS.factor
     return TableCell(units.number(value, min(_MOST_MS_DECIMALS, units.decimals_for([value]))), emphasis=emphasis)
 

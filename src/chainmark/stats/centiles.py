@@ -10,19 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from chainmark.core.distribution import STANDARD_CENTILES, Distribution
+from chainmark.stats.estimable import has_rank
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Fractions are decimals (0.9), products are binary (10 * (1 - 0.9) is 0.9999999999999998): without this allowance the
-# p90 of 10 samples would not be estimable. The index of a centile has none: the published reports take the floor of the
-# binary product, so that the 0.7 centile of 90 values is the element 62.
-_ROUNDING = 1e-9
-
 
 def centile_index(n: int, fraction: float) -> int:
     """Index of a centile among n ascending values: ``min(n - 1, floor(n * fraction))``, the product in IEEE doubles.
+
+    The product is not rounded, as in the published reports: the 0.7 centile of 90 values is the element 62.
 
     Args:
         n: number of values, >= 1.
@@ -52,20 +50,6 @@ def centile_indices(sizes: IntArray, fractions: FloatArray) -> IntArray:
     """
     ranks = np.floor(sizes[:, None] * fractions[None, :]).astype(np.int64)
     return np.minimum(sizes[:, None] - 1, ranks)
-
-
-def is_estimable(n: int, fraction: float) -> bool:
-    """Whether at least one of n samples is expected on either side of the fraction; 0 and 1 are the extremes.
-
-    Args:
-        n: number of samples.
-        fraction: 0 to 1.
-    """
-    if n < 1:
-        return False
-    if fraction in {0.0, 1.0}:
-        return True
-    return n * (1.0 - fraction) >= 1.0 - _ROUNDING and n * fraction >= 1.0 - _ROUNDING
 
 
 def centile(sorted_values: FloatArray, fraction: float) -> float:
@@ -99,13 +83,13 @@ def centiles(sorted_values: FloatArray, fractions: FloatArray) -> FloatArray:
 
 
 def estimable_centile(sorted_values: FloatArray, fraction: float) -> float | None:
-    """The centile, or None where n is too small for that fraction.
+    """The centile, or None where so few values have no such rank (:func:`.estimable.has_rank`).
 
     Args:
         sorted_values: shape (n,), ascending, in the metric's unit; may be empty.
         fraction: 0 to 1.
     """
-    return centile(sorted_values, fraction) if is_estimable(len(sorted_values), fraction) else None
+    return centile(sorted_values, fraction) if has_rank(len(sorted_values), fraction) else None
 
 
 def fraction_of(statistic: str) -> float | None:

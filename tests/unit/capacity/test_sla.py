@@ -21,8 +21,9 @@ from chainmark.capacity.model import (
     StepOrder,
     StepResult,
 )
-from chainmark.capacity.sla import Sla, judge, requests_to_estimate, share_interval
+from chainmark.capacity.sla import Sla, judge, share_interval
 from chainmark.core.errors import UsageError
+from chainmark.stats.estimable import fewest_for_upper_bound
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
@@ -60,7 +61,7 @@ def test_with_none_or_all_of_them_only_one_side_is_open() -> None:
 
 
 def test_how_many_a_centile_needs() -> None:
-    assert (requests_to_estimate(0.99), requests_to_estimate(0.95)) == (299, 59)
+    assert (fewest_for_upper_bound(0.99), fewest_for_upper_bound(0.95)) == (299, 59)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(299, 700), st.integers(0, 12), st.integers(0, 12))

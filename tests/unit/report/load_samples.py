@@ -6,6 +6,7 @@ import math
 from statistics import NormalDist
 from typing import Any
 
+from chainmark.capacity.figures import centiles_of_due, fixed_levels
 from chainmark.core.load_report import (
     Agreement,
     CapacityEntry,
@@ -16,6 +17,7 @@ from chainmark.core.load_report import (
     LoadReport,
     SecondEntry,
     StepEntry,
+    StepFigures,
     StepOutcome,
     TargetEntry,
 )
@@ -59,7 +61,9 @@ def step(number: int, kind: Kind, level: float, top: float, **changes: Any) -> S
         ],
         "errors": [], "curve": [(one, quantile_s(median_s, one)) for one in FRACTIONS],
     }  # fmt: skip
-    return StepEntry(**{**values, **changes})
+    values |= changes
+    figures = StepFigures(**{name: values[name] for name in StepFigures.model_fields})
+    return StepEntry(**values, of_due=centiles_of_due(figures, values["conditions"]))
 
 
 def seconds(one: StepEntry) -> list[SecondEntry]:
@@ -131,7 +135,8 @@ def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> En
         "strata": {"recent": 60, "old": 60}, "agreement": AGREEMENT, "capacities": capacities, "steps": steps,
         "seconds": [row for one in steps for row in seconds(one)],
     }  # fmt: skip
-    return EndpointEntry(**{**values, **changes})
+    values |= changes
+    return EndpointEntry(**{"fixed": fixed_levels(values["steps"]), **values})
 
 
 def target(name: str = "2.1.0", factor: float = 1.0, labels: tuple[str, ...] = LABELS, **changes: Any) -> TargetEntry:

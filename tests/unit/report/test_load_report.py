@@ -29,7 +29,6 @@ from chainmark.report.chart import Chart, rows_of
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.report.load_document import load_document
-from chainmark.report.load_text import estimable
 from chainmark.report.vega import paper_specs, svg_of, with_data
 
 from tests.unit.report.browser import page_without_complaints
@@ -108,13 +107,6 @@ def test_a_centile_of_few_requests_is_said_to_be_unknown_and_is_never_the_maximu
     assert told[2:4] == ["not estimable", "not estimable"]
     assert "10427" not in terminal(made)
     assert "299 requests" in terminal(made)
-
-
-@pytest.mark.parametrize(("fraction", "n"), [(0.99, 299), (0.95, 59), (0.5, 5)])
-def test_the_fewest_requests_of_a_centile(fraction: float, n: int) -> None:
-    """The least n with ``fraction^n`` of at most 5 %: the spec's 299 for a p99."""
-    assert estimable(n, fraction)
-    assert not estimable(n - 1, fraction)
 
 
 def test_a_centile_above_the_answered_share_is_endless() -> None:

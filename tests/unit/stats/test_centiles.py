@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.distribution import STANDARD_CENTILES
-from chainmark.stats.centiles import centile, centile_index, distribution, estimable_centile, fraction_of, is_estimable
+from chainmark.stats.centiles import centile, centile_index, distribution, estimable_centile, fraction_of
+from chainmark.stats.estimable import has_rank
 
 finite_floats = st.floats(-1e9, 1e9, allow_nan=False)
 
@@ -32,7 +33,7 @@ def test_the_published_analysis_finds_the_same_elements(n: int, fraction: float,
 def test_a_centile_is_estimable_when_a_sample_is_expected_on_either_side(n: int, fraction: float) -> None:
     exact = Fraction(str(fraction))
     expected = exact in {0, 1} or (n * (1 - exact) >= 1 and n * exact >= 1)
-    assert is_estimable(n, fraction) == expected
+    assert has_rank(n, fraction) == expected
 
 
 @given(st.lists(finite_floats, min_size=1, max_size=300), st.sampled_from(STANDARD_CENTILES))

@@ -1,0 +1,46 @@
+"""From how many samples a centile may be told."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.stats.estimable import fewest_for_upper_bound, has_rank, has_upper_bound
+
+FRACTIONS = st.sampled_from([0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999])
+RISKS = st.sampled_from([0.01, 0.05, 0.1, 0.25])
+
+
+@pytest.mark.parametrize(("fraction", "n"), [(0.99, 299), (0.95, 59), (0.5, 5)])
+def test_the_fewest_requests_of_a_centile(fraction: float, n: int) -> None:
+    """The least n with ``fraction^n`` of at most 5 %: the spec's 299 for a p99."""
+    assert fewest_for_upper_bound(fraction) == n
+    assert has_upper_bound(n, fraction)
+    assert not has_upper_bound(n - 1, fraction)
+
+
+@given(FRACTIONS, RISKS)
+def test_the_fewest_is_where_the_bound_begins(fraction: float, risk: float) -> None:
+    """Also where the risk is a whole power of the fraction, 0.25 of 0.5, and a logarithm's last digit decides."""
+    n = fewest_for_upper_bound(fraction, risk)
+    assert Fraction(fraction) ** n <= Fraction(risk) < Fraction(fraction) ** (n - 1)
+
+
+@given(st.integers(0, 5000), FRACTIONS, RISKS)
+def test_more_samples_never_tell_less(n: int, fraction: float, risk: float) -> None:
+    assert not has_upper_bound(n, fraction, risk) or has_upper_bound(n + 1, fraction, risk)
+    assert not has_rank(n, fraction) or has_rank(n + 1, fraction)
+
+
+@given(st.integers(0, 5000), st.sampled_from([0.9, 0.95, 0.99, 0.999]))
+def test_what_is_bounded_has_a_rank(n: int, fraction: float) -> None:
+    """A bound asks for more: 299 of a p99, whose value of the samples is told from 100."""
+    assert has_rank(n, fraction) or not has_upper_bound(n, fraction)
+
+
+def test_nothing_is_told_of_no_samples() -> None:
+    assert not has_rank(0, 1.0)
+    assert not has_upper_bound(0, 0.5)
