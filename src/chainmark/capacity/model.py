@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from chainmark.capacity.engine import GENERATOR_LIMIT
 from chainmark.capacity.measured import Finished
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, InternalError
 
 
@@ -106,8 +107,8 @@ class Level:
 
     def __str__(self) -> str:
         if self.kind is LevelKind.RATE:
-            return f"{self.value:,.6g}/s"
-        return f"{self.value:,.0f} client{'' if self.value == 1 else 's'}"
+            return f"{units.tidy(self.value)}/s"
+        return units.plural(round(self.value), "client")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from chainmark.capacity.model import Level, LevelKind
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 
 # 1, 2, then 4 to 100 in fours, then 125 to 500 in 25s: 43 steps.
@@ -107,13 +108,16 @@ class SearchPlan:
     def _check(self) -> None:
         if not 0.0 < self.floor <= self.first <= self.last < math.inf:
             raise UsageError(
-                f"a search from {self.first:g} to {self.last:g} {self.kind} (floor {self.floor:g}) has no levels",
+                f"a search from {units.tidy(self.first)} to {units.tidy(self.last)} {self.kind} (floor "
+                f"{units.tidy(self.floor)}) has no levels",
                 "0 < floor <= first <= last",
             )
         if not 1.0 < self.factor <= 100.0:
-            raise UsageError(f"the search's factor is {self.factor:g}", "above 1, at most 100; 2 doubles")
+            raise UsageError(f"the search's factor is {units.tidy(self.factor)}", "above 1, at most 100; 2 doubles")
         if not 0.001 <= self.relative_gap <= 1.0:
-            raise UsageError(f"the search's relative gap is {self.relative_gap:g}", "from 0.001 to 1; 0.05 is 5 %")
+            raise UsageError(
+                f"the search's relative gap is {units.tidy(self.relative_gap)}", "from 0.001 to 1; 0.05 is 5 %"
+            )
         if self.times < 1 or self.budget_steps < 1:
             raise UsageError(f"the search has {self.budget_steps} steps and {self.times} times", "both are at least 1")
         levels = self.ladder or (self.first, self.last, self.floor)
@@ -125,4 +129,4 @@ class SearchPlan:
 
 def rounded(value: float) -> float:
     """To 4 significant digits, so that a level can be said and asked for again."""
-    return float(f"{value:.{_DIGITS}g}")
+    return units.rounded(value, _DIGITS)

@@ -76,7 +76,7 @@ def recovery_notes(looks: Looks) -> list[str]:
         if one.p50_s is not None:
             seen = f"the median at one client was {units.quantity(one.p50_s, 's')}"
         notes.append(
-            f"the server had not recovered {units.tidy_quantity(one.waited_s, 's')} after a step at {one.level}: "
+            f"the server had not recovered {units.duration(one.waited_s)} after a step at {one.level}: "
             f"{seen}, {units.quantity(one.reference_s, 's')} before"
         )
     return notes

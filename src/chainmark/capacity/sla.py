@@ -23,6 +23,7 @@ from chainmark.capacity.model import (
     Step,
     StepResult,
 )
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.stats.estimable import RISK, has_upper_bound
 
@@ -62,7 +63,8 @@ class Sla(BaseModel):
     def _p95_can_decide(self) -> Self:
         if self.p95_s is not None and self.p95_s >= self.p99_s:
             raise ValueError(
-                f"`p95_s` is {self.p95_s:g}, which never decides beside a `p99_s` of {self.p99_s:g}: it must be below"
+                f"`p95_s` is {units.tidy(self.p95_s)}, which never decides beside a `p99_s` of "
+                f"{units.tidy(self.p99_s)}: it must be below"
             )
         return self
 

@@ -16,6 +16,7 @@ from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, Step, St
 from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, Waiting, median_s
 from chainmark.capacity.search import Ask, Interrupted
 from chainmark.capacity.sla import Sla, judge
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import LiveFigures, Progress, Silent, live_figures
 
@@ -105,8 +106,8 @@ def _figures(engine: Engine) -> LiveFigures:
 def _watch(engine: Engine, progress: Progress, pause: Callable[[float], None]) -> None:
     while engine.running():
         told = json.loads(engine.progress())
-        said = f"{told['phase']}, {told['ok']:,} answered"
-        failed = f", {told['failed']:,} failed" if told["failed"] else ""
+        said = f"{told['phase']}, {units.count(told['ok'])} answered"
+        failed = f", {units.count(told['failed'])} failed" if told["failed"] else ""
         progress.update(min(1.0, told["elapsed_s"] / told["planned_s"]), said + failed)
         pause(_LOOK_EVERY_S)
 
@@ -161,7 +162,7 @@ class StepRunner:
         waiting.until_back(self.looks, level)
 
     def _tell(self, fraction: float, p50_s: float | None) -> None:
-        seen = "not answered" if p50_s is None else f"{1e3 * p50_s:.3g} ms"
+        seen = "not answered" if p50_s is None else units.duration(p50_s)
         self.progress.update(min(1.0, fraction), f"{seen} at one client")
 
     def _look(self, longest_s: float) -> float | None:

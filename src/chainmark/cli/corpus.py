@@ -14,6 +14,7 @@ import chainmark as cm
 from chainmark.cli.common import AsJson, CaFile, Insecure, Settings
 from chainmark.cli.console import out, print_json, say
 from chainmark.cli.following import progress
+from chainmark.core import units
 from chainmark.core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ def check(
     if as_json:
         print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})
     else:
-        out.print(f"{total - len(wrong):,} of {total:,} requests are answered rightly", markup=False)
+        out.print(
+            f"{units.count(total - len(wrong))} of {units.count(total)} requests are answered rightly", markup=False
+        )
         _list(wrong)
     raise typer.Exit(ExitCode.FAIL if wrong else ExitCode.DONE)
 
@@ -114,12 +117,12 @@ def _show(kept: KeptCorpus, path: Path, as_json: bool) -> None:
     table = Table("endpoint", Column("requests", justify="right"), Column("kinds", overflow="fold"), box=None)
     for endpoint, counts in kept.requests.items():
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if len(counts) > 1)
-        table.add_row(endpoint, f"{sum(counts.values()):,}", kinds)
+        table.add_row(endpoint, units.count(sum(counts.values())), kinds)
     for endpoint, reason in kept.skipped.items():
         table.add_row(endpoint, "–", reason)
     out.print(table)
     if kept.refused:
-        out.print(f"\n{len(kept.refused):,} were not answered rightly, and are not in it:")
+        out.print(f"\n{units.count(len(kept.refused))} were not answered rightly, and are not in it:")
         _list(kept.refused)
     out.print(f"\nnetwork {kept.network}\nhash    {kept.hash}", markup=False)
     say(f"corpus  {path}")
@@ -129,4 +132,6 @@ def _list(wrong: Sequence[WrongRequest]) -> None:
     for one in wrong[:_LISTED]:
         out.print(f"  {one.endpoint}: {one.reason}", markup=False)
     if len(wrong) > _LISTED:
-        out.print(f"  and {len(wrong) - _LISTED:,} more, all of them in the file or with `--json`", markup=False)
+        out.print(
+            f"  and {units.count(len(wrong) - _LISTED)} more, all of them in the file or with `--json`", markup=False
+        )

@@ -8,6 +8,7 @@ from rich.table import Column, Table
 
 import chainmark as cm
 from chainmark.cli.console import out
+from chainmark.core import units
 
 _NOTES_SHOWN = 12
 _CLASSES_SHOWN = 10
@@ -46,8 +47,8 @@ def _print_summary(made: cm.Run) -> None:
     table.add_row("sources", f"{len(manifest.sources)}, {_size(manifest)}")
     for account, classes in manifest.counts.items():
         if len(classes) <= _CLASSES_SHOWN and not account.startswith(f"{_LINES} of "):
-            told = ", ".join(f"{label} {count:,}" for label, count in classes.items() if count)
-            table.add_row(account, f"{sum(classes.values()):,}: {told}")
+            told = ", ".join(f"{label} {units.count(count)}" for label, count in classes.items() if count)
+            table.add_row(account, f"{units.count(sum(classes.values()))}: {told}")
     out.print(table)
     _print_gates(manifest)
     _print_notes(manifest)
@@ -57,8 +58,7 @@ def _print_summary(made: cm.Run) -> None:
 
 
 def _size(manifest: cm.Manifest) -> str:
-    size = sum(source.size_bytes for source in manifest.sources)
-    return f"{size / 1e9:.2f} GB" if size >= 10**8 else f"{size / 1e6:.2f} MB"
+    return units.byte_size(sum(source.size_bytes for source in manifest.sources))
 
 
 def _print_gates(manifest: cm.Manifest) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Column, Table
 
 from chainmark.cli.console import out
+from chainmark.core import units
 
 if TYPE_CHECKING:
     from chainmark.lab.synthetic import FaultKind, SyntheticLogs
@@ -32,9 +33,9 @@ def print_made(made: SyntheticLogs) -> None:
         ("slots", f"{made.slots}"),
         ("blocks", f"{made.blocks}, {forks}"),
         ("transactions", f"{made.transactions}"),
-        ("lines", f"{made.lines}, {made.lines_per_host_s:.1f} a second and host"),
-        ("text", f"{made.text_bytes / 1e6:.0f} MB"),
-        ("stored", f"{made.stored_bytes / 1e6:.0f} MB"),
+        ("lines", f"{made.lines}, {units.number(made.lines_per_host_s, 1)} a second and host"),
+        ("text", units.byte_size(made.text_bytes)),
+        ("stored", units.byte_size(made.stored_bytes)),
     ):
         table.add_row(label, value)
     out.print(table)
@@ -43,8 +44,8 @@ def print_made(made: SyntheticLogs) -> None:
         faults.add_column("value", justify="right")
         faults.add_column("lines", justify="right")
         for fault in made.faults:
-            times = ["" if time is None else f"{time:.0f}" for time in (fault.from_s, fault.until_s)]
-            value = fault.name or (f"{fault.value:.6g} {fault.unit}".strip() if fault.value else "")
+            times = ["" if time is None else units.number(time, 0) for time in (fault.from_s, fault.until_s)]
+            value = fault.name or (f"{units.tidy(fault.value)} {fault.unit}".strip() if fault.value else "")
             faults.add_row(fault.fault, fault.host, *times, value, f"{fault.lines}")
         out.print("")
         out.print(faults)

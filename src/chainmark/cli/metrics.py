@@ -10,6 +10,7 @@ from rich.padding import Padding
 import chainmark as cm
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json
+from chainmark.core import units
 
 if TYPE_CHECKING:
     from chainmark.core.metric import Metric
@@ -36,7 +37,8 @@ def metrics(
 
 
 def _print(metric: Metric, population: str) -> None:
-    margin = f"{metric.margin:.0%}" + (f", at least {metric.floor:g} {metric.unit}" if metric.floor else "")
+    margin = units.plain_percent(metric.margin)
+    margin += f", at least {units.tidy(metric.floor)} {metric.unit}" if metric.floor else ""
     gating = " · [bold]gating[/]" if metric.gating else ""
     out.print(f"[bold]{metric.id}[/]  {metric.label}, {metric.unit}{gating}")
     better = "no direction" if metric.better == NEITHER else f"{metric.better} is better"

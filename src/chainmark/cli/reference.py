@@ -9,6 +9,7 @@ from typing import Any
 
 import chainmark
 from chainmark.cli.app import all_commands
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Metric
 from chainmark.systems.base import load_system, system_names
@@ -34,7 +35,8 @@ def metrics_page(catalogue: Catalogue) -> str:
 
 
 def _row(metric: Metric, population: str) -> str:
-    margin = f"{metric.margin:.0%}" + (f", at least {metric.floor:g} {metric.unit}" if metric.floor else "")
+    margin = units.plain_percent(metric.margin)
+    margin += f", at least {units.tidy(metric.floor)} {metric.unit}" if metric.floor else ""
     name = f"`{metric.id}`" + (" ●" if metric.gating else "")
     cells = [name, metric.unit, ", ".join(metric.judged_by), metric.better, margin, population, metric.description]
     return "| " + " | ".join([*cells, ", ".join(metric.source)]) + " |"

@@ -13,6 +13,7 @@ import polars as pl
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.trails import is_followed
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, Scale
 from chainmark.core.metric import Kind, Metric, Population
@@ -233,4 +234,4 @@ def _change(left: Means, right: Means, name: str, *, ratio: bool) -> float | Non
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.{_DIGITS}g}")
+    return None if value is None else units.rounded(value, _DIGITS)

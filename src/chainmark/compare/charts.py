@@ -12,6 +12,7 @@ from chainmark.compare.bands import BAND_RESAMPLES, Resampler, band
 from chainmark.compare.inputs import Instants
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.wording import counted
+from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
 from chainmark.stats.centiles import FloatArray, IntArray, centiles
@@ -29,7 +30,7 @@ _DIGITS = 6  # of a coordinate: more than a screen or a page can show
 
 def _rounded(values: FloatArray | Sequence[float]) -> list[float]:
     plain = values.tolist() if isinstance(values, np.ndarray) else values  # formatted sooner than those of an array
-    return [float(f"{value:.{_DIGITS}g}") for value in plain]
+    return [units.rounded(value, _DIGITS) for value in plain]
 
 
 def _fractions(points: int) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from chainmark.compare.estimates import SideEstimates, combined, side_value
 from chainmark.compare.noise import Archive, ArchiveNoise
+from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
 from chainmark.stats import intervals, power
@@ -77,7 +78,7 @@ def _single_run(
     assumed = max(metric.default_noise, LEAST_ASSUMED_NOISE)
     unit = 1.0 if logarithmic else max(abs(base), abs(other))
     deviation = found.deviation if found else assumed * unit
-    noise = f"history of {found.runs} runs" if found else f"assumed noise, {100.0 * assumed:.3g} % between runs"
+    noise = f"history of {found.runs} runs" if found else f"assumed noise, {units.plain_percent(assumed)} between runs"
     within_a = _within_squared(baseline, logarithmic=logarithmic)
     within_b = _within_squared(candidate, logarithmic=logarithmic)
     between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs

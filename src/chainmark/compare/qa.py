@@ -349,14 +349,15 @@ def _swept(plan: ScenarioPlan, report: SaturationReport) -> _Judged:
     names = [version.label for version in report.versions]
     reasons = [f"{name}: {found.reason}" for name, found in zip(names, (base, other), strict=True)]
     reach = max(base.load_per_s or 0, base.low_per_s)
-    sure = f"{names[1]} keeps up with at least {other.low_per_s:,} per second for certain"
+    sure = f"{names[1]} keeps up with at least {units.count(other.low_per_s)} per second for certain"
     result = candidate_verdict(base, other)
     told = {
         Verdict.INVALID: "A version has no run that counts.",
-        Verdict.FAIL: f"{names[0]} keeps up with {base.low_per_s:,} per second, by which {names[1]} is saturated.",
-        Verdict.PASS: f"{sure}, as {names[0]} does with {reach:,}.",
-        Verdict.INCONCLUSIVE: f"{sure}, {names[0]} with {reach:,}: the loads and runs do not decide whether that is "
-        "less.",
+        Verdict.FAIL: f"{names[0]} keeps up with {units.count(base.low_per_s)} per second, by which {names[1]} is "
+        "saturated.",
+        Verdict.PASS: f"{sure}, as {names[0]} does with {units.count(reach)}.",
+        Verdict.INCONCLUSIVE: f"{sure}, {names[0]} with {units.count(reach)}: the loads and runs do not decide "
+        "whether that is less.",
     }[result]
     return _Judged(result if plan.gating else Verdict.INFORMATIONAL, told, reasons)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainmark.compare.inputs import LoadedRun
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Metric, Population
@@ -200,4 +201,4 @@ def _line(label: str, curve: _Curve) -> Line:
 
 
 def _rounded(values: FloatArray) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values.tolist()]
+    return [units.rounded(value, _DIGITS) for value in values.tolist()]

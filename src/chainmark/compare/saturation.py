@@ -134,7 +134,7 @@ def _between(values: Sequence[float], within: float = 0.0) -> Figure:
         basis = (
             "one run: the error within it"
             if error > LEAST_ASSUMED_NOISE * abs(mean)
-            else f"one run: assumed noise of {100.0 * LEAST_ASSUMED_NOISE:.0f} % between runs"
+            else f"one run: assumed noise of {units.plain_percent(LEAST_ASSUMED_NOISE)} between runs"
         )
     return Figure(value=mean, low=mean - half, high=mean + half, runs=len(values), basis=basis)
 
@@ -275,12 +275,12 @@ def _share(cell: Cell, measure: Measure) -> Figure | None:
 
 def _told(cell: Cell, measure: Measure) -> str:
     figure = _share(cell, measure)
-    return f"{cell.name} {100.0 * figure.value:.1f} %" if figure else cell.name
+    return f"{cell.name} {units.plain_percent(figure.value, decimals=1)}" if figure else cell.name
 
 
 def _contradiction(rest: Sequence[_Diagonal], beyond: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
     mixed = next((one for one in rest if not one.kept and not one.saturated), None)
-    limit = f"{100.0 * threshold:.0f} %"
+    limit = units.plain_percent(threshold)
     if mixed is not None:
         told = " and ".join(_told(cell, measure) for cell in mixed.cells)
         return f"the cells of one load, {_per_s(mixed.load)}, lie on both sides of {limit}: {told}"
@@ -303,8 +303,8 @@ def _leaning(diagonals: Sequence[_Diagonal], threshold: float, measure: Measure)
     for cell in unclear:
         figure = _share(cell, measure)
         if figure is not None and figure.low is not None and figure.high is not None:
-            parts.append(f"{_told(cell, measure)} ({100.0 * figure.low:.1f} … {100.0 * figure.high:.1f} %)")
-    return f"by the values alone, for these intervals include {100.0 * threshold:.0f} %: {', '.join(parts)}"
+            parts.append(f"{_told(cell, measure)} ({units.plain_percent_interval(figure.low, figure.high)})")
+    return f"by the values alone, for these intervals include {units.plain_percent(threshold)}: {', '.join(parts)}"
 
 
 # --- the knee ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import polars as pl
 
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.sides import SelectedRuns
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Tail, TailSample
 from chainmark.core.metric import Better, Chart, Metric, Trail
@@ -97,7 +98,7 @@ def _samples(run: LoadedRun, metric: Metric) -> list[_Found]:
         return []
     keys = [name for name in (trail.key, trail.place) if name in frame.columns]
     return [
-        _Found(run, trail, row[trail.key], row.get(trail.place, ""), float(f"{row[metric.id]:.{_DIGITS}g}"))
+        _Found(run, trail, row[trail.key], row.get(trail.place, ""), units.rounded(row[metric.id], _DIGITS))
         for row in _tail_rows(frame, keys, metric.id, lowest=metric.better is Better.HIGHER)
     ]
 

@@ -15,6 +15,7 @@ from chainmark.compare.wording import (
     margin_of,
     name_of,
 )
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.manifest import Gate, GateStatus, failed_gates
@@ -209,7 +210,7 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
         elif item.outcome is Outcome.WORSE:
             reasons.append(
                 f"{name} looks worse, {change}, but not when {counted(family, 'gating metric')} are judged "
-                f"together (Holm-adjusted p = {item.p_worse_holm or 0.0:.2g}, required 0.05)"
+                f"together (Holm-adjusted p = {units.probability(item.p_worse_holm or 0.0)}, required 0.05)"
             )
         elif item.outcome is Outcome.INCONCLUSIVE:
             reasons.append(f"{name} is undecided: {change} reaches past the margin of {margin_of(item, metric)}")

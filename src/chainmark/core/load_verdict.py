@@ -55,8 +55,7 @@ def bare_level(kind: str | None, value: float) -> str:
     """A level as a figure: clients are whole, rates have four digits and no useless zeros."""
     if kind == "clients":
         return units.count(round(value))
-    text = units.number(value, units.decimals_for([value]))
-    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+    return units.tidy(value, 4)
 
 
 def rulings(report: LoadReport) -> list[Ruling]:

@@ -148,10 +148,21 @@ def percent_interval(low: float | None, high: float | None) -> str:
     return f"{number(low * 100.0, places, signed=True)} … {number(high * 100.0, places, signed=True)} %"
 
 
-def plain_percent(fraction: float) -> str:
-    """A share or a margin without a sign and without useless decimals: ``0.1`` is "10 %"."""
-    decimals = 0 if math.isclose(fraction * 100.0, round(fraction * 100.0), abs_tol=0.05) else 1
+def probability(value: float) -> str:
+    """A p- or q-value: to a thousandth, and below that "< 0.001"."""
+    return "< 0.001" if value < 0.001 else number(value, 3)
+
+
+def plain_percent(fraction: float, *, decimals: int | None = None) -> str:
+    """A share or a margin without a sign and, unless asked for, without useless decimals: ``0.1`` is "10 %"."""
+    if decimals is None:
+        decimals = 0 if math.isclose(fraction * 100.0, round(fraction * 100.0), abs_tol=0.05) else 1
     return f"{number(fraction * 100.0, decimals)} %"
+
+
+def plain_percent_interval(low: float, high: float) -> str:
+    """An interval of shares, to a tenth of a per cent: "94.1 … 96.2 %"."""
+    return f"{number(low * 100.0, 1)} … {number(high * 100.0, 1)} %"
 
 
 def quantity(value: float | None, unit: str, uncertainty: float | None = None) -> str:
@@ -164,12 +175,36 @@ def quantity(value: float | None, unit: str, uncertainty: float | None = None) -
     return f"{text} {shown.symbol}".rstrip()
 
 
+def quantity_with_error(value: float, standard_error: float, unit: str) -> str:
+    """A value with its standard error: ``0.0753`` and ``0.0021`` s are "75.3 ± 2.1 ms"."""
+    shown = display_unit(unit, [value])
+    decimals = decimals_for([value * shown.factor], standard_error * shown.factor)
+    texts = (number(one * shown.factor, decimals) for one in (value, standard_error))
+    return f"{' ± '.join(texts)} {shown.symbol}".rstrip()
+
+
+def tidy(value: float, digits: int = 6) -> str:
+    """A figure to so many significant digits, without useless zeros: ``0.250`` is "0.25"."""
+    magnitude = math.floor(math.log10(abs(value))) + 1 if value and math.isfinite(value) else 1
+    text = number(value, min(_MOST_DECIMALS, max(0, digits - magnitude)))
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
 def tidy_quantity(value: float, unit: str, *, is_change: bool = False) -> str:
     """A chosen value, such as a floor, with its unit and no trailing zeros: ``0.005`` s is "5 ms"."""
     shown = display_unit(unit, [value])
-    text = number(value * shown.factor, decimals_for([value * shown.factor], abs(value * shown.factor) / 10.0))
-    text = text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
-    return f"{text} {symbol_of_change(shown) if is_change else shown.symbol}".rstrip()
+    symbol = symbol_of_change(shown) if is_change else shown.symbol
+    return f"{tidy(value * shown.factor, 3)} {symbol}".rstrip()
+
+
+def rounded(value: float, digits: int = 6) -> float:
+    """A coordinate or a level to so many significant digits: more cannot be drawn, and make a document long."""
+    return float(f"{value:.{digits}g}")
+
+
+def duration(seconds: float) -> str:
+    """A duration to three digits, without useless zeros: ``0.005`` is "5 ms"."""
+    return tidy_quantity(seconds, "s")
 
 
 def count(value: int) -> str:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from chainmark.capacity.model import Target
 from chainmark.capacity.profile import LoadProfile
+from chainmark.core import units
 from chainmark.core.manifest import Fact, HostFacts
 from chainmark.network.addresses import is_own
 
@@ -27,6 +28,6 @@ def machine_facts(host: HostFacts) -> list[Fact]:
     """The machine that made the load, as a report tells it."""
     return [
         Fact(label="Processor", value=f"{host.cpu_model} × {host.cores}"),
-        Fact(label="Memory", value=f"{host.memory_bytes / 2**30:.0f} GiB"),
+        Fact(label="Memory", value=f"{units.number(host.memory_bytes / 2**30, 0)} GiB"),
         Fact(label="System", value=f"{host.operating_system}, kernel {host.kernel}"),
     ]

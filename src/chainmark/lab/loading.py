@@ -252,7 +252,7 @@ def load_gates(result: ServerResult, *, interrupted: bool) -> list[Gate]:
             label="the generator kept its schedule",
             status=GateStatus.FAIL if limited else GateStatus.PASS,
             measured=f"{limited} of {len(fixed)} steps at fixed levels were limited by the generator"
-            + (f"; lag p99 at most {1e3 * max(lags):.2f} ms" if lags else ""),
+            + (f"; lag p99 at most {units.duration(max(lags))}" if lags else ""),
             limit="none",
         )
     )

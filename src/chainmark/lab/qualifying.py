@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Subject
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
@@ -233,7 +234,7 @@ class Qualifier:
         if need.startswith(_MEMORY):
             wanted = _amount(need, _MEMORY)
             found = host.memory_bytes / 2**30
-            return "" if found >= wanted else f"{wanted} GiB of memory; this machine has {found:.1f}"
+            return "" if found >= wanted else f"{wanted} GiB of memory; this machine has {units.number(found, 1)}"
         versions = dict.fromkeys(order.version(side.version) for side in scenario.sides)
         return self.system.lacking(need, tuple(versions))
 

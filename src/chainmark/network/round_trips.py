@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from chainmark._native import measure_round_trips
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.network.namespaces import Namespace
@@ -118,7 +119,7 @@ def round_trip_gate(measured: Sequence[RoundTrip]) -> Gate:
         label="Round trips as intended",
         status=GateStatus.FAIL if beyond else GateStatus.PASS,
         measured=_figures(worst) if worst else "one node, no pairs",
-        limit=f"each pair's median within {TOLERANCE_SHARE:.0%} or {TOLERANCE_S * 1e3:.0f} ms",
+        limit=f"each pair's median within {units.plain_percent(TOLERANCE_SHARE)} or {units.duration(TOLERANCE_S)}",
         detail="; ".join(named),
     )
 
@@ -127,8 +128,8 @@ def _figures(one: RoundTrip) -> str:
     pair = f"{one.source}–{one.destination}"
     if one.measured_s is None:
         return f"{pair}: none of {one.sent} pings answered"
-    found = f"{one.measured_s * 1e3:.1f} ms (median, n = {one.answered})"
-    return f"largest deviation {pair}: {found}, intended {one.intended_s * 1e3:.1f} ms"
+    found = f"{units.duration(one.measured_s)} (median, n = {one.answered})"
+    return f"largest deviation {pair}: {found}, intended {units.duration(one.intended_s)}"
 
 
 def _sentence(one: RoundTrip) -> str:

@@ -299,11 +299,6 @@ def picked(columns: Columns, kept: Sequence[int]) -> dict[str, list[Any]]:
     return {name: [values[place] for place in kept] for name, values in columns.items()}
 
 
-def rounded(value: float, digits: int = 6) -> float:
-    """To so many digits: more cannot be drawn, and make a page long."""
-    return float(f"{value:.{digits}g}")
-
-
 def paper_charts(chart: Chart) -> list[Chart]:
     """What stands on paper: each choice by itself, so many names at a time, thinned to what paper can show."""
     pages = [chart]

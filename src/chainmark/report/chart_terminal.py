@@ -149,7 +149,7 @@ def _names(chart: Chart, marks: Sequence[_Marks], along: Along) -> list[Any]:
 
 
 def _words(name: Any) -> str:
-    return name if isinstance(name, str) else f"{name:,.6g}"
+    return name if isinstance(name, str) else units.tidy(name)
 
 
 def _figures(chart: Chart, marks: Sequence[_Marks], across: Along) -> list[float]:
@@ -220,7 +220,7 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
     if not xs or not ys:
         return []
     ends = {"x": chart.x.domain or (min(xs), max(xs)), "y": chart.y.domain or (min(ys), max(ys))}
-    left = [f"{value:.3g}" for value in (ends["y"][1], ends["y"][0])]
+    left = [units.tidy(value, 3) for value in (ends["y"][1], ends["y"][0])]
     margin = max(map(len, left))
     width = max(10, min(_WIDEST, room - len(_INDENT) - margin - 2))
     grid: list[list[int | str]] = [[" "] * width for _ in range(_PLOT_ROWS)]
@@ -238,7 +238,7 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
         _append(line, cells, chart)
         line.rstrip()
         lines.append(line)
-    first, last = (f"{value:.4g}" for value in ends["x"])
+    first, last = (units.tidy(value, 4) for value in ends["x"])
     title = shorten(chart.x.title, max(4, width - len(first) - len(last) - 2))
     spare = max(2, width - len(first) - len(last) - cell_len(title))
     between = " " * (spare // 2) + title + " " * (spare - spare // 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainmark.core import units
 from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.manifest import GateStatus
 from chainmark.core.verdict import Case, Suite, Verdict
@@ -56,7 +57,8 @@ def _case(comparison: Comparison, judgement: Judgement, row: Row) -> Case:
         f"{judgement.metric_id}.{judgement.statistic}",
         row.label,
         _verdict(comparison, judgement),
-        f"{row.label_with_unit}: {row.baseline} → {row.candidate}, {row.change_with_unit}, {comparison.confidence:.0%} "
+        f"{row.label_with_unit}: {row.baseline} → {row.candidate}, {row.change_with_unit}, "
+        f"{units.plain_percent(comparison.confidence)} "
         f"interval {row.interval}: {row.outcome}",
         gates=judgement.gating,
         figures={name: value for name, value in figures.items() if value is not None},

@@ -258,10 +258,6 @@ def _emphasis(judgement: Judgement, metric: Metric) -> Emphasis:
     return "plain"
 
 
-def _probability(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def _facts(
     judgement: Judgement, metric: Metric, effect: EffectSize | None, unit: units.DisplayUnit
 ) -> list[tuple[str, str]]:
@@ -271,7 +267,9 @@ def _facts(
         facts.append(("margin", margin))
     if judgement.noise:
         freedom = judgement.degrees_of_freedom
-        facts.append(("noise", judgement.noise + ("" if freedom is None else f", {freedom:.1f} degrees of freedom")))
+        facts.append(
+            ("noise", judgement.noise + ("" if freedom is None else f", {units.number(freedom, 1)} degrees of freedom"))
+        )
     facts.append(("samples", f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}"))
     probabilities = (
         ("p, worse than the margin", judgement.p_worse),
@@ -279,7 +277,7 @@ def _facts(
         ("p, any change", judgement.p_different),
         ("q, any change (Benjamini-Hochberg)", judgement.q_different),
     )
-    facts += [(name, _probability(value)) for name, value in probabilities if value is not None]
+    facts += [(name, units.probability(value)) for name, value in probabilities if value is not None]
     if judgement.equivalent:
         facts.append(("equivalent", "the whole interval lies within the band"))
     if judgement.trend:
@@ -304,18 +302,18 @@ def _effect_facts(effect: EffectSize | None, metric: Metric) -> list[tuple[str, 
     if effect is None:
         return []
     return [
-        ("P(candidate's sample larger)", f"{effect.probability_candidate_larger:.3f}"),
+        ("P(candidate's sample larger)", units.number(effect.probability_candidate_larger, 3)),
         ("Wasserstein distance", units.quantity(effect.wasserstein, metric.unit)),
         (
             "largest gap between the CDFs",
-            f"{effect.largest_gap:.3f} at {units.quantity(effect.largest_gap_at, metric.unit)}",
+            f"{units.number(effect.largest_gap, 3)} at {units.quantity(effect.largest_gap_at, metric.unit)}",
         ),
     ]
 
 
 def centile_name(fraction: float) -> str:
     """The usual short name of a centile: 0.5 is "p50", 0.999 is "p99.9"."""
-    return f"p{fraction * 100.0:.6g}"
+    return f"p{units.tidy(fraction * 100.0)}"
 
 
 def _statistics(row: DistributionRow | None) -> dict[str, float | None]:

@@ -13,7 +13,7 @@ from typing import Any
 from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, StepEntry
 from chainmark.report import load_text as text
-from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Limit, Series, Tip, columns_of, rounded
+from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Limit, Series, Tip, columns_of
 
 CENTILES = ("p50", "p95", "p99")
 _MOST_LINES = 6  # of a chart of distributions: more cannot be told apart
@@ -129,7 +129,7 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
         return None
     limits_s = list(dict.fromkeys(limit for side in sides for limit in _limits(side.endpoint)))
     for row in told:
-        row["value"] = rounded(row["value"] * text.MS.factor, 5)
+        row["value"] = units.rounded(row["value"] * text.MS.factor, 5)
     label = sides[0].endpoint.label
     level, latency = text.KIND_AXES[kind], f"latency, {text.MS.symbol}"
     marks = _marks(sides, kind)
@@ -172,9 +172,9 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
 
 def _limits(endpoint: EndpointEntry) -> list[tuple[float, str]]:
     agreed = endpoint.agreement
-    found = [(agreed.p99_s, f"SLA p99 {units.tidy_quantity(agreed.p99_s, 's')}")]
+    found = [(agreed.p99_s, f"SLA p99 {units.duration(agreed.p99_s)}")]
     if agreed.p95_s is not None:
-        found.append((agreed.p95_s, f"SLA p95 {units.tidy_quantity(agreed.p95_s, 's')}"))
+        found.append((agreed.p95_s, f"SLA p95 {units.duration(agreed.p95_s)}"))
     return [limit for limit in found if limit[0] > 0.0]
 
 
@@ -242,7 +242,7 @@ def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | 
     limit_s = side.endpoint.agreement.p99_s
     labels = _step_names(side, kind, chosen)
     rows: list[dict[str, Any]] = [
-        {"label": label, "value": rounded(value * text.MS.factor, 5), "slower": rounded(1.0 - fraction, 5),
+        {"label": label, "value": units.rounded(value * text.MS.factor, 5), "slower": units.rounded(1.0 - fraction, 5),
          "order": order}
         for label, step in zip(labels, chosen, strict=True)
         for order, (fraction, value) in enumerate(_thinned(step.curve))
@@ -275,7 +275,7 @@ def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | 
         data={"points": columns_of(rows)},
         series={"label": Series(labels)},
         limits=[
-            Limit(limit_s * text.MS.factor, f"SLA p99 {units.tidy_quantity(limit_s, 's')}", along="x"),
+            Limit(limit_s * text.MS.factor, f"SLA p99 {units.duration(limit_s)}", along="x"),
             Limit(0.01),
         ],
         note=note,

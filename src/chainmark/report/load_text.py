@@ -149,8 +149,8 @@ def stopped_text(found: CapacityEntry, agreement: Agreement) -> str:
 def condition_text(name: str, agreement: Agreement) -> str:
     """A missed condition with its limit: "p99 above 1 s"."""
     return {
-        "p99": f"p99 above {units.tidy_quantity(agreement.p99_s, 's')}",
-        "p95": f"p95 above {units.tidy_quantity(agreement.p95_s, 's')}" if agreement.p95_s is not None else "p95",
+        "p99": f"p99 above {units.duration(agreement.p99_s)}",
+        "p95": f"p95 above {units.duration(agreement.p95_s)}" if agreement.p95_s is not None else "p95",
         "errors": f"errors above {units.plain_percent(agreement.error_share)}",
         "achieved": f"below {units.plain_percent(agreement.achieved_share)} of the rate",
         "samples": "too few requests",
@@ -160,8 +160,8 @@ def condition_text(name: str, agreement: Agreement) -> str:
 
 def agreement_text(agreement: Agreement) -> str:
     """The limits in short: "p99 ≤ 1 s, errors ≤ 1 %"."""
-    p95 = [] if agreement.p95_s is None else [f"p95 ≤ {units.tidy_quantity(agreement.p95_s, 's')}"]
-    p99 = f"p99 ≤ {units.tidy_quantity(agreement.p99_s, 's')}"
+    p95 = [] if agreement.p95_s is None else [f"p95 ≤ {units.duration(agreement.p95_s)}"]
+    p99 = f"p99 ≤ {units.duration(agreement.p99_s)}"
     return ", ".join([*p95, p99, f"errors ≤ {units.plain_percent(agreement.error_share)}"])
 
 

@@ -12,7 +12,7 @@ from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, SecondEntry, StepEntry
 from chainmark.core.load_verdict import bare_level
 from chainmark.report import load_text as text
-from chainmark.report.chart import PART_COLOURS, QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of, rounded
+from chainmark.report.chart import PART_COLOURS, QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
 from chainmark.report.load_charts import Rows, Side, sides_of
 
 _MOST_BINS = 400  # of a time line: more cannot be told apart
@@ -112,7 +112,7 @@ def _latency_timeline(track: _Track) -> Chart | None:
     if not rows:
         return None
     for row in rows:
-        row["value"] = rounded(row["value"] * text.MS.factor, 5)
+        row["value"] = units.rounded(row["value"] * text.MS.factor, 5)
     axis = f"latency, {text.MS.symbol}"
     tips = [Tip("step", "text"), Tip("second", "second", ",g"), Tip("line", "label"), Tip(axis, "value", ",.4g")]
     line = Layer("line", x="second", y="value", colour="label", style="label", detail="series", width=1.4, opacity=1)
@@ -125,7 +125,7 @@ def _latency_timeline(track: _Track) -> Chart | None:
         layers=[line, dots],
         rows=rows,
         series={"label": Series(list(dict.fromkeys(row["label"] for row in rows)))},
-        limits=[Limit(limit_s * text.MS.factor, f"SLA p99 {units.tidy_quantity(limit_s, 's')}")],
+        limits=[Limit(limit_s * text.MS.factor, f"SLA p99 {units.duration(limit_s)}")],
     )
 
 

@@ -18,8 +18,8 @@ _MOST_DECIMALS = 9
 ERRORS_ARE = "±: one standard error of the simulation."
 _LEAST_SHOWN = 0.0005  # a change that prints as 0.0 % is none to a reader, however surely it can be told from none
 NO_DIFFERENCE_IS = (
-    f"{NO_DIFFERENCE}: no difference can be seen, it is within {SIGNIFICANT_STANDARD_ERRORS:g} standard errors, or "
-    f"below {_LEAST_SHOWN * 100.0:g} %."
+    f"{NO_DIFFERENCE}: no difference can be seen, it is within {units.tidy(SIGNIFICANT_STANDARD_ERRORS)} standard "
+    f"errors, or below {units.tidy(_LEAST_SHOWN * 100.0)} %."
 )
 
 
@@ -72,7 +72,7 @@ def spread(error: float | None, decimals: int) -> str:
     if error == 0.0:
         return "± 0"
     if 0.0 < error <= 0.5 * 10.0**-decimals:
-        return f"± <{10.0**-decimals:.{decimals}f}"
+        return f"± <{units.number(10.0**-decimals, decimals)}"
     return f"± {units.number(error, decimals)}"
 
 

@@ -16,7 +16,8 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
-from chainmark.report.chart import PALETTES, Chart, Origin, rounded
+from chainmark.core import units
+from chainmark.report.chart import PALETTES, Chart, Origin
 from chainmark.report.vega import VEGA_LITE_VERSION, vega_lite
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
@@ -85,7 +86,7 @@ def _references(origins: Sequence[Origin]) -> dict[str, Any]:
 def _short(value: float) -> float:
     if isinstance(value, int):
         return value
-    short = rounded(value)
+    short = units.rounded(value)
     return int(short) if short.is_integer() and abs(short) < _EXACT else short
 
 

@@ -147,5 +147,5 @@ def _figures(estimate: Estimate, absent: str) -> tuple[str, str]:
     if estimate.value is None:
         return absent, ""
     decimals = units.decimals_for([estimate.value], estimate.standard_error)
-    error = "" if estimate.standard_error is None else f"{estimate.standard_error:.2g}"
+    error = "" if estimate.standard_error is None else units.tidy(estimate.standard_error, 2)
     return units.number(estimate.value, decimals), error

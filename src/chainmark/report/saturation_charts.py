@@ -10,7 +10,7 @@ from typing import Any
 
 from chainmark.core import units
 from chainmark.core.saturation import Cell, Figure, SaturationReport, SaturationVersion
-from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of, rounded
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
 
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _LOAD = "offered, connections × rate, tx/s"
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def _drawn(value: float) -> float:
-    return rounded(value, 5)
+    return units.rounded(value, 5)
 
 
 def saturation_charts(report: SaturationReport) -> list[Chart]:
@@ -118,7 +118,7 @@ def _share(report: SaturationReport) -> Chart | None:
             numbers="percent",
             domain=(0.0, max(1.0, *(row.get(name) or 0.0 for row in rows for name in ("y", "high")))),
         ),
-        limits=[Limit(least, f"kept up from {100.0 * least:.4g} % on", colour=QUIET, at_end=True)],
+        limits=[Limit(least, f"kept up from {units.plain_percent(least)} on", colour=QUIET, at_end=True)],
         note=_error_note(report),
         on_terminal=True,
         beside={load: _shares(report, load) for load in {row["x"] for row in rows}},
@@ -128,7 +128,7 @@ def _share(report: SaturationReport) -> Chart | None:
 def _shares(report: SaturationReport, load: float) -> str:
     """What each version processed of a load: "100.0, 98.2 / 97.1 %" where the first one bore it in two ways."""
     cells = [[cell.efficiency for cell in one.cells if cell.load_per_s == load] for one in report.versions]
-    told = [", ".join(f"{100.0 * share.value:.1f}" for share in one if share) for one in cells]
+    told = [", ".join(units.number(100.0 * share.value, 1) for share in one if share) for one in cells]
     return f"{' / '.join(text or units.UNSET for text in told)} %"
 
 

@@ -98,7 +98,7 @@ def diagonal_table(report: SaturationReport) -> Table:
 
 def _diagonal_cell(cells: Sequence[Cell]) -> TableCell:
     told = [
-        f"c={cell.connections} {100.0 * cell.efficiency.value:.1f} %"
+        f"c={cell.connections} {units.plain_percent(cell.efficiency.value, decimals=1)}"
         for cell in sorted(cells, key=lambda one: one.connections)
         if cell.efficiency is not None
     ]

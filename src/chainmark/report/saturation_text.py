@@ -122,7 +122,7 @@ def count_of(cell: Cell) -> TableCell:
     if not used or cell.efficiency is None:
         return QUIET
     mean = sum(run.committed for run in used) / len(used)
-    share = f"{100.0 * cell.efficiency.value:.1f} %"
+    share = units.plain_percent(cell.efficiency.value, decimals=1)
     return TableCell(units.count(round(mean)), share, emphasis=STANDINGS[cell.standing])
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.metric import Kind, Metric, Population
+from chainmark.core.units import number
 from chainmark.stats import woodruff
 from chainmark.stats.bootstrap import (
     RESAMPLES,
@@ -152,7 +153,7 @@ def _resampled(
     if units.count < 2 or not prepared:
         return [None] * len(prepared), "not estimable: a single unit"
     length = block_length([(item.mean.sums, item.mean.counts) for item in prepared], ordered=units.ordered)
-    how = f"stationary bootstrap, mean block {length:.1f} {units.noun}" if units.ordered else "bootstrap"
+    how = f"stationary bootstrap, mean block {number(length, 1)} {units.noun}" if units.ordered else "bootstrap"
     method = f"{how}, {RESAMPLES} resamples of {units.count} {units.noun}"
     large = [item.reduced for item in prepared if item.reduced is not None]
     if large:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
 from chainmark.core.metric import Trail
@@ -294,7 +295,7 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return units.tidy(value)
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return str(value)

@@ -9,6 +9,7 @@ from statistics import median
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.books import HostSummary
 from chainmark.systems.cardano.documents import GENESIS_HINT, Genesis
@@ -46,9 +47,10 @@ def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None
         return
     best = min(misfits.values(), key=abs)
     if abs(best) > max(CLUSTER_MISFIT_S, 2 * genesis.slot_length_s):
-        stated = f"; with slots of {genesis.slot_length_s:g} s, theirs began at `--set genesis.system_start={start}`"
+        length = units.duration(genesis.slot_length_s)
+        stated = f"; with slots of {length}, theirs began at `--set genesis.system_start={start}`"
         raise UsageError(
-            f"these logs are not of the genesis: by it slots of {genesis.slot_length_s:g} s began at "
+            f"these logs are not of the genesis: by it slots of {units.duration(genesis.slot_length_s)} began at "
             f"{_text(genesis.system_start_ns)}, but the logs' slots begin {_apart(best)} than they would then",
             "give their own with `--genesis FILE`" + (stated if start else ""),
         )
@@ -83,7 +85,7 @@ def _apart(seconds: float) -> str:
     """A distance in time as people say it: "3.2 hours later"."""
     sizes = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
     size, name = next((one for one in sizes if abs(seconds) >= one[0]), sizes[-1])
-    return f"{abs(seconds) / size:,.1f} {name} {'later' if seconds > 0 else 'earlier'}"
+    return f"{units.number(abs(seconds) / size, 1)} {name} {'later' if seconds > 0 else 'earlier'}"
 
 
 def _text(time_ns: int) -> str:
@@ -122,9 +124,9 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
             raise UsageError(f"{name} has not one log line", _exclude_hint(name))
         if books.objects == 0:
             kept = next((line for line in books.malformed_kept), None)
-            why = f"; line {kept.line:,} of {Path(kept.file).name}: {kept.reason}" if kept else ""
+            why = f"; line {units.count(kept.line)} of {Path(kept.file).name}: {kept.reason}" if kept else ""
             raise UsageError(
-                f"none of the {books.raw_lines:,} lines of {name} can be read as a trace message{why}",
+                f"none of the {units.count(books.raw_lines)} lines of {name} can be read as a trace message{why}",
                 f"logs are JSON lines as cardano-node prints them; {_exclude_hint(name)}",
             )
     if not any(summary.books.decoded for summary in summaries.values()):

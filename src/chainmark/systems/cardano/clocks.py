@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from chainmark.core import units
+
 
 @dataclass(frozen=True)
 class Contradiction:
@@ -34,9 +36,11 @@ class Suspect:
 
     def __str__(self) -> str:
         if len(self.others) == 1:
-            return f"the clocks of {self.name} and {self.others[0]} differ by {self.by_s:.3f} s or more"
+            return f"the clocks of {self.name} and {self.others[0]} differ by {units.number(self.by_s, 3)} s or more"
         direction = "ahead of" if self.ahead else "behind"
-        return f"the clock of {self.name} is {self.by_s:.3f} s or more {direction} {len(self.others)} others'"
+        return (
+            f"the clock of {self.name} is {units.number(self.by_s, 3)} s or more {direction} {len(self.others)} others'"
+        )
 
 
 def contradictions(lives: pl.DataFrame, forgers: pl.DataFrame) -> list[Contradiction]:

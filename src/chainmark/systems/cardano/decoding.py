@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chainmark._native import TraceDecoder
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.parts import map_parts
 from chainmark.core.progress import Progress
@@ -154,9 +155,10 @@ class Decoders:
         with self._lock:
             told = [decoder.progress() for decoder in self._made]
         done = sum(stored for stored, _ in told)
-        rate = done / max(time.monotonic() - self._begun, 1e-3) / 1e9
+        rate = done / max(time.monotonic() - self._begun, 1e-3)
         lines = sum(count for _, count in told) / 1e6
-        self._progress.update(done / self._total_bytes, f"{done / 1e9:.2f} GB, {lines:.1f} M lines, {rate:.2f} GB/s")
+        said = f"{units.byte_size(done)}, {units.number(lines, 1)} M lines, {units.byte_size(round(rate))}/s"
+        self._progress.update(done / self._total_bytes, said)
 
     def cancel(self) -> None:
         """Stop all of them, and those that begin hereafter."""

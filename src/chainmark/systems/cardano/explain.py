@@ -180,8 +180,8 @@ def _routing(calibration: Calibration) -> str:
         return ""
     later = "later" if trip.value > link.measured_s else "earlier"
     return (
-        f" The round trip {link.name} was {1e3 * trip.value:.0f} ± {1e3 * trip.standard_error:.0f} ms, not the "
-        f"{1e3 * link.measured_s:.0f} ms of the pings: so far as hosts adopted {later} than on the pinged network, "
+        f" The round trip {link.name} was {units.quantity_with_error(trip.value, trip.standard_error, 's')}, not the "
+        f"{units.duration(link.measured_s)} of the pings: so far as hosts adopted {later} than on the pinged network, "
         "the routing changed, not the node."
     )
 

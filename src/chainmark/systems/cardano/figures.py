@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.scenario import Stages
 
@@ -81,8 +82,9 @@ class Figures:
                 low, high, unit = -LONGEST_S if metric in SIGNED else 0.0, LONGEST_S, "s"
             if not low <= value <= high or (metric in ADOPTION and value == 0.0):
                 raise UsageError(
-                    f"{self.label} has a `{metric}` of {value:g} {unit}, which cannot be",
-                    f"durations are more than 0 and at most {LONGEST_S:g} s, sizes at most {LARGEST_BYTES:g} bytes",
+                    f"{self.label} has a `{metric}` of {units.tidy(value)} {unit}, which cannot be",
+                    f"durations are more than 0 and at most {units.duration(LONGEST_S)}, sizes at most "
+                    f"{units.tidy(LARGEST_BYTES)} bytes",
                 )
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.manifest import Gate, GateStatus, Incident
 from chainmark.systems.cardano.analyse import Analysis
 from chainmark.systems.cardano.books import HostSummary
@@ -89,11 +90,15 @@ def _completeness(judged: Judged, findings: Findings) -> None:
     early = {name: (end - at) / 1e9 for name, at in lasts.items() if (end - at) / 1e9 > SPREAD_LIMIT_S}
     for name, seconds in late.items():
         findings.incidents.append(
-            Incident(time_ns=firsts[name], what=f"{name} begins to log, {seconds:,.0f} s after the first host")
+            Incident(
+                time_ns=firsts[name], what=f"{name} begins to log, {units.number(seconds, 0)} s after the first host"
+            )
         )
     for name, seconds in early.items():
         findings.incidents.append(
-            Incident(time_ns=lasts[name], what=f"{name} falls silent, {seconds:,.0f} s before the last host")
+            Incident(
+                time_ns=lasts[name], what=f"{name} falls silent, {units.number(seconds, 0)} s before the last host"
+            )
         )
     incomplete = sorted({*late, *early})
     total = len(judged.summaries)
@@ -101,7 +106,7 @@ def _completeness(judged: Judged, findings: Findings) -> None:
         "hosts_complete",
         "hosts log to the end",
         f"{total - len(incomplete)} of {total} hosts",
-        f"every host's log begins and ends within {SPREAD_LIMIT_S:.0f} s of the others'",
+        f"every host's log begins and ends within {units.duration(SPREAD_LIMIT_S)} of the others'",
         fine=not incomplete,
         detail=f"not so {listed(incomplete)}",
     )
@@ -140,12 +145,12 @@ def _silences(judged: Judged, findings: Findings) -> None:
         for first, last in silences(path) if path is not None else []:
             count = last - first + 1
             silent[name] = silent.get(name, 0) + count
-            what = f"{name} tells nothing of slots {first} to {last}, {count * length:,.0f} s"
+            what = f"{name} tells nothing of slots {first} to {last}, {units.number(count * length, 0)} s"
             findings.incidents.append(Incident(time_ns=judged.genesis.slot_start_ns(first), what=what))
     findings.gate(
         "no_gaps",
         "no gaps in the logs",
-        f"{sum(silent.values()):,} slots in gaps",
+        f"{units.count(sum(silent.values()))} slots in gaps",
         f"no host is silent for {SILENCE_SLOTS} slots",
         fine=not silent,
         detail=listed(list(silent)),
@@ -160,8 +165,8 @@ def _readability(judged: Judged, findings: Findings) -> None:
     findings.gate(
         "lines_readable",
         "log lines readable",
-        f"{sum(malformed.values()):,} of {lines:,} lines malformed",
-        f"at most {MALFORMED_LIMIT:.1%}",
+        f"{units.count(sum(malformed.values()))} of {units.count(lines)} lines malformed",
+        f"at most {units.plain_percent(MALFORMED_LIMIT)}",
         fine=share <= MALFORMED_LIMIT,
         detail=f"most of them in {worst}",
     )
@@ -173,7 +178,8 @@ def _readability(judged: Judged, findings: Findings) -> None:
             kept += 1
             noun = "line" if count == 1 else "lines"
             findings.warnings.append(
-                f"{name} has {count:,} malformed {noun}, such as line {line.line:,} of {Path(line.file).name} "
+                f"{name} has {units.count(count)} malformed {noun}, such as line {units.count(line.line)} of "
+                f"{Path(line.file).name} "
                 f"({line.reason}): {line.text[:_TEXT]!r}"
             )
             break
@@ -183,7 +189,7 @@ def _readability(judged: Judged, findings: Findings) -> None:
                 findings.warnings.append(f"{Path(file.path).name} of {name} is damaged: {file.damage}")
         if summary.books.seconds_before_order > ORDER_LIMIT_S:
             back = summary.books.seconds_before_order
-            findings.warnings.append(f"the lines of {name} go back in time, once by {back:,.1f} s")
+            findings.warnings.append(f"the lines of {name} go back in time, once by {units.number(back, 1)} s")
         if len(summary.books.names) > 1 and len(summary.books.files) == 1:
             names = listed(sorted(summary.books.names))
             findings.warnings.append(f"the log of {name} has lines of the hosts {names}; all were taken for {name}'s")
@@ -196,7 +202,8 @@ def _clocks(judged: Judged, findings: Findings) -> None:
     off = {name: told[1] for name, told in offsets.items() if not -CLOCK_LIMIT_S <= told[1] <= length}
     early = suspects([one for one in judged.analysis.contradictions if one.by_s > CLOCK_LIMIT_S])
     details = [
-        f"the forge loop of {name} runs {seconds:+.3f} s from its slots' starts" for name, seconds in off.items()
+        f"the forge loop of {name} runs {units.number(seconds, 3, signed=True)} s from its slots' starts"
+        for name, seconds in off.items()
     ]
     details += [str(suspect) for suspect in early]
     findings.gate(
@@ -205,7 +212,7 @@ def _clocks(judged: Judged, findings: Findings) -> None:
         f"{len({*off, *(suspect.name for suspect in early)})} of {len(judged.summaries)} hosts contradict the others"
         if details
         else "no contradiction",
-        f"no header before its block by more than {CLOCK_LIMIT_S * 1000:.0f} ms, slots begin on time",
+        f"no header before its block by more than {units.duration(CLOCK_LIMIT_S)}, slots begin on time",
         fine=not details,
         detail="; ".join(details[:_KEPT]),
     )
@@ -217,7 +224,7 @@ def _chain(judged: Judged, findings: Findings) -> None:
     findings.gate(
         "chain_complete",
         "chain known to its first block",
-        f"{analysis.chain_blocks:,} blocks",
+        f"{units.count(analysis.chain_blocks)} blocks",
         "every block down to number 0 has a known forger",
         fine=short is None,
         detail=short or "",
@@ -232,13 +239,13 @@ def _chain(judged: Judged, findings: Findings) -> None:
 
 def _blocks(judged: Judged, findings: Findings) -> None:
     analysis = judged.analysis
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in analysis.rejected_by.items() if count)
+    reasons = ", ".join(f"{reason} {units.count(count)}" for reason, count in analysis.rejected_by.items() if count)
     findings.gates.append(
         Gate(
             id="blocks_analysed",
             label="blocks analysed",
             status=GateStatus.PASS if analysis.accepted else GateStatus.FAIL,
-            measured=f"{analysis.accepted:,} of {analysis.chain_blocks:,} blocks",
+            measured=f"{units.count(analysis.accepted)} of {units.count(analysis.chain_blocks)} blocks",
             limit="at least 1",
             detail="" if analysis.accepted or not reasons else f"rejected by: {reasons}",
         )
@@ -247,7 +254,7 @@ def _blocks(judged: Judged, findings: Findings) -> None:
         hosts = analysis.hosts_without_slots
         findings.warnings.append(f"no slot of {listed(hosts)} passes the filters: left out of the resource usage")
     if analysis.unadopted:
-        findings.warnings.append(f"{len(analysis.unadopted):,} analysed blocks were adopted by no host")
+        findings.warnings.append(f"{units.count(len(analysis.unadopted))} analysed blocks were adopted by no host")
 
 
 def _messages(judged: Judged, findings: Findings) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.prediction import Cell, Contribution, Curve, Modelled, Prediction, Row, ScenarioEntry
 from chainmark.core.progress import Progress
@@ -194,7 +195,7 @@ def _forging_s(stages: Stages) -> float:
 
 def curve(scenario: int, simulated: Simulated) -> Curve:
     """The mean time until each share of the hosts had adopted."""
-    points = [simulated.modelled(f"curve_{fraction:.3f}") for fraction in CURVE_FRACTIONS]
+    points = [simulated.modelled(f"curve_{units.number(fraction, 3)}") for fraction in CURVE_FRACTIONS]
     return Curve(
         scenario=scenario,
         fractions=list(CURVE_FRACTIONS),
@@ -245,16 +246,17 @@ def fitted_note(calibration: Calibration) -> str:
     if calibration.link is not None and calibration.round_trip is not None:
         trip: Modelled = calibration.round_trip
         text += (
-            f", a round trip {calibration.link.name} of {1e3 * trip.value:.0f} ± {1e3 * trip.standard_error:.0f} ms "
-            f"(pings of the reference: {1e3 * calibration.link.measured_s:.0f} ms)"
+            f", a round trip {calibration.link.name} of "
+            f"{units.quantity_with_error(trip.value, trip.standard_error, 's')} "
+            f"(pings of the reference: {units.duration(calibration.link.measured_s)})"
         )
     if calibration.detour_s is not None:
         text += (
-            f"; it may be longer: the way round by a third region is {1e3 * calibration.detour_s:.0f} ms, and no fetch "
-            "duration tells how far beyond that it is"
+            f"; it may be longer: the way round by a third region is {units.duration(calibration.detour_s)}, and no "
+            "fetch duration tells how far beyond that it is"
         )
     return text
 
 
 def _ms(seconds: float) -> str:
-    return f"{1e3 * seconds:.1f} ms"
+    return units.duration(seconds)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.scenario import (
     PINGS_S,
@@ -68,7 +69,7 @@ class Network(BaseModel):
                     link = f"{self.regions[a].name}–{self.regions[b].name}"
                     raise UsageError(
                         f"`network.{key}` is {value} s for {link}",
-                        f"it must be {low} and at most {ROUND_TRIP_MAX_S:g} s",
+                        f"it must be {low} and at most {units.duration(ROUND_TRIP_MAX_S)}",
                     )
 
     def _check_listed(self, topology: Listed, regions: set[str]) -> None:
@@ -159,7 +160,8 @@ class Profile(BaseModel):
         limit, initial = self.parameters.window_limit_segments, self.parameters.initial_window_segments
         if limit < initial:
             raise UsageError(
-                f"`parameters.window_limit_segments` is {limit:g}, less than the initial window of {initial:g}",
+                f"`parameters.window_limit_segments` is {units.tidy(limit)}, less than the initial window of "
+                f"{units.tidy(initial)}",
                 "a window starts at its initial size and never grows beyond its limit",
             )
         return self

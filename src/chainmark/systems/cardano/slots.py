@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.systems.cardano.documents import Genesis
@@ -166,7 +167,7 @@ def write_slot_samples(
             files.append(parts / f"{number}.parquet")
             chunk.write_parquet(files[-1], compression="lz4")
             rows += chunk.height
-            progress.update(rows / total, f"{rows:,} of {total:,} slots")
+            progress.update(rows / total, f"{units.count(rows)} of {units.count(total)} slots")
         pl.scan_parquet(files).sink_parquet(
             path, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS, maintain_order=True
         )

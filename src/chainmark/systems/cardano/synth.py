@@ -38,6 +38,7 @@ from typing import Any
 
 from chainmark._native import ClusterLogs
 from chainmark._native import fault_kinds as native_fault_kinds
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
@@ -129,7 +130,7 @@ def _run(logs: ClusterLogs, progress: Progress) -> str:
         while worker.is_alive():
             worker.join(PROGRESS_PERIOD_S)
             fraction, lines, text_bytes = logs.progress()
-            progress.update(fraction, f"{lines / 1e6:.1f} million lines, {text_bytes / 1e9:.1f} GB")
+            progress.update(fraction, f"{units.number(lines / 1e6, 1)} million lines, {units.byte_size(text_bytes)}")
     except BaseException:
         logs.cancel()
         worker.join()

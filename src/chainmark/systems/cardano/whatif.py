@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.lab.protocols import Change
 from chainmark.systems.cardano.scenario import ClusterOrder, Scenario
@@ -182,7 +183,9 @@ def _rtt(change: Change, base: Scenario) -> Edit:
                     spread[a][b] *= amount.value
                 if not 0.0 < matrix[a][b] <= 60.0:
                     between = f"{cluster.regions[a].name}–{cluster.regions[b].name}"
-                    raise UsageError(f"`{change}` makes the round trip {between} {matrix[a][b]:.4g} s", RTT_HINT)
+                    raise UsageError(
+                        f"`{change}` makes the round trip {between} {units.tidy(matrix[a][b], 4)} s", RTT_HINT
+                    )
         return _cluster(scenario, rtt_s=matrix, rtt_spread_s=spread or None)
 
     apply(base)
@@ -264,7 +267,7 @@ def _block_size(change: Change, base: Scenario) -> Edit:
     def apply(scenario: Scenario) -> Scenario:
         size = amount.act(scenario.block_bytes)
         if not 1.0 <= size <= BLOCK_BYTES_MAX:
-            raise UsageError(f"`{change}` makes blocks of {size:.4g} bytes", SIZE_HINT)
+            raise UsageError(f"`{change}` makes blocks of {units.tidy(size, 4)} bytes", SIZE_HINT)
         factor = size / scenario.block_bytes
         changed = _with(scenario, block_bytes=size)
         if not colon:
@@ -312,7 +315,9 @@ def _stage(change: Change, base: Scenario) -> Edit:
 
 def _within(change: Change, seconds: float) -> float:
     if not 0.0 <= seconds <= DURATION_MAX_S:
-        raise UsageError(f"`{change}` makes a stage {seconds:.4g} s long", "a stage takes between 0 and 600 s")
+        raise UsageError(
+            f"`{change}` makes a stage {units.tidy(seconds, 4)} s long", "a stage takes between 0 and 600 s"
+        )
     return seconds
 
 
@@ -348,7 +353,7 @@ def _window_memory(change: Change, base: Scenario) -> Edit:
         amount = parse_amount(change.value, SECONDS, change, hint)
         seconds = amount.act(base.parameters.window_memory_s)
     if seconds < 0.0:
-        raise UsageError(f"`{change}` makes the memory {seconds:.4g} s", hint)
+        raise UsageError(f"`{change}` makes the memory {units.tidy(seconds, 4)} s", hint)
     chosen = min(seconds, FOREVER_S)
     return Edit(str(change), lambda scenario: _parameters(scenario, window_memory_s=chosen))
 
@@ -358,7 +363,7 @@ def _whole(change: Change, low: int, high: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
     if not low <= number <= high:
         raise UsageError(
-            f"`{change}`: `{change.value}` is not a whole number from {low} to {high:,}",
+            f"`{change}`: `{change.value}` is not a whole number from {low} to {units.count(high)}",
             f"for example `{change.key} {min(high, max(low, 40))}`",
         )
     return number

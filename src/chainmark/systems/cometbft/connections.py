@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from chainmark.core import units
 from chainmark.core.storage import storage_errors
 
 _BROKEN = re.compile(r'Stopping peer for error .*\berr=(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
@@ -44,6 +45,6 @@ def told(broken: Mapping[str, Counter[str]]) -> list[str]:
         return []
     nodes = [name for name, reasons in broken.items() if reasons]
     shown = sorted(total.items(), key=lambda item: (-item[1], item[0]))
-    listed = ", ".join(f"{count:,} × `{reason}`" for reason, count in shown[:REASONS_SHOWN])
+    listed = ", ".join(f"{units.count(count)} × `{reason}`" for reason, count in shown[:REASONS_SHOWN])
     more = f" and {len(shown) - REASONS_SHOWN} other reasons" if len(shown) > REASONS_SHOWN else ""
-    return [f"nodes dropped peers {total.total():,} times ({', '.join(nodes)}): {listed}{more}"]
+    return [f"nodes dropped peers {units.count(total.total())} times ({', '.join(nodes)}): {listed}{more}"]

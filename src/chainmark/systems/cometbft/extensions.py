@@ -14,6 +14,7 @@ from pathlib import Path
 
 import tomlkit
 
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Scalar
 from chainmark.core.storage import storage_errors
@@ -77,7 +78,7 @@ class ExtendingApplication:
         return {"CMTHOME": str(home)}
 
     def __str__(self) -> str:
-        size = f"{self.size_bytes:,} bytes" if self.size_bytes else "up to 8 bytes"
+        size = f"{units.count(self.size_bytes)} bytes" if self.size_bytes else "up to 8 bytes"
         return f"end-to-end test application, vote extensions of {size}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.systems.cometbft.answers import MEMPOOL_FULL
 from chainmark.systems.cometbft.disturb import planned_starts
@@ -43,8 +44,20 @@ def run_gates(
             _percent,
         ),
         _at_most("lag", "the schedule was kept (p99)", lag_s, limits.schedule_lag_p99_max_s, _milliseconds),
-        _gate("drained", "the mempools ran empty", measurement.drained, f"{measurement.pending:,} left", "0 left"),
-        _at_least("blocks", "enough blocks", float(blocks.height), float(limits.blocks_min), "{:.0f} blocks".format),
+        _gate(
+            "drained",
+            "the mempools ran empty",
+            measurement.drained,
+            f"{units.count(measurement.pending)} left",
+            "0 left",
+        ),
+        _at_least(
+            "blocks",
+            "enough blocks",
+            float(blocks.height),
+            float(limits.blocks_min),
+            lambda value: units.plural(round(value), "block"),
+        ),
         _gate(
             "observed",
             "every commit was seen",
@@ -57,7 +70,7 @@ def run_gates(
             "the generator had time to spare",
             generator_cores,
             limits.generator_cpu_max_cores,
-            "{:.2f} cores".format,
+            lambda value: f"{units.number(value, 2)} cores",
         ),
         _pressure_gate(_mean(seconds["machine_cpu_pressure"]), limits.cpu_pressure_max),
         *rounds_gate(blocks, limits.extra_rounds_max),
@@ -118,7 +131,8 @@ def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
     if limit is None:
         return []
     rounds = blocks["block_extra_rounds"].drop_nulls()
-    label, measured = "consensus needed no more rounds", f"{rounds.sum():.0f} in {rounds.len()} blocks"
+    label = "consensus needed no more rounds"
+    measured = f"{units.number(float(rounds.sum()), 0)} in {rounds.len()} blocks"
     return [_gate("rounds", label, rounds.len() > 0 and rounds.sum() <= limit, measured, f"≤ {limit}")]
 
 
@@ -154,11 +168,11 @@ def _at_most(gate_id: str, label: str, value: float | None, limit: float, wordin
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    return units.plain_percent(value, decimals=1)
 
 
 def _milliseconds(value: float) -> str:
-    return f"{1000 * value:.1f} ms"
+    return units.duration(value)
 
 
 def _mean(column: pl.Series) -> float | None:

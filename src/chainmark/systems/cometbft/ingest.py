@@ -17,6 +17,7 @@ import polars as pl
 from prometheus_client.parser import text_string_to_metric_families
 
 from chainmark._native import decode_transaction
+from chainmark.core import units
 from chainmark.core.progress import Progress
 from chainmark.network.sampling import read_pages
 from chainmark.store.schema import Schema
@@ -277,11 +278,11 @@ def _problems(counts: Mapping[str, Mapping[str, int]], events: Events, offered_b
     ]
     if offered_by_profile is not None:
         equations.append(("offered", account["offered"], "the schedule", offered_by_profile))
-    problems = [f"{left} {a:,} ≠ {right} {b:,}" for left, a, right, b in equations if a != b]
+    problems = [f"{left} {units.count(a)} ≠ {right} {units.count(b)}" for left, a, right, b in equations if a != b]
     if account["lost"] < 0:
-        problems.append(f"committed and pending exceed accepted by {-account['lost']:,}")
+        problems.append(f"committed and pending exceed accepted by {units.count(-account['lost'])}")
     if account["rejected but committed"]:
-        problems.append(f"{account['rejected but committed']:,} rejected transactions were committed")
+        problems.append(f"{units.count(account['rejected but committed'])} rejected transactions were committed")
     unmatched = events.blocks.filter(pl.col("header_transactions").is_null()).height
     if unmatched:
         problems.append(f"{unmatched} blocks have no header count")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.manifest import Configuration, Scalar
 from chainmark.core.progress import Progress
@@ -321,7 +322,7 @@ def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progr
             raise EnvironmentFailure(f"{deaths[0]} while the network started", _last_lines(network, deaths[0]))
         if time.monotonic() - began > timeout_s:
             raise EnvironmentFailure(
-                f"{waiting[0].name} was not healthy within {timeout_s:g} s of its start",
+                f"{waiting[0].name} was not healthy within {units.duration(timeout_s)} of its start",
                 "its last log lines:\n" + waiting[0].process.last_log_lines(),
             )
         for node in waiting:

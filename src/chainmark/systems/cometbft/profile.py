@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from chainmark.core import units
 from chainmark.core.manifest import Scalar
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
@@ -126,7 +127,7 @@ class Network(BaseModel):
         if self.power_share_present <= Fraction(2, 3) and not self.allow_halt:
             raise ValueError(
                 f"`network.absent_validators` is {self.absent_validators} of {self.validators}, which halts the chain "
-                f"with {float(1 - self.power_share_present):.1%} of the voting power away: "
+                f"with {units.plain_percent(float(1 - self.power_share_present))} of the voting power away: "
                 "more than two thirds of the power must be there (`--set network.allow_halt=true` does it nevertheless)"
             )
         if self.first_absent < 1:
@@ -309,7 +310,8 @@ class Profile(BaseModel):
                 raise ValueError(f'{name} cuts connections, which needs `network.links = "namespaces"`, or zones')
             if one.end_s > self.load.duration_s:
                 raise ValueError(
-                    f"{name} ends {one.end_s:g} s into the window, but `load.duration_s` is {self.load.duration_s:g}"
+                    f"{name} ends {units.tidy(one.end_s)} s into the window, but `load.duration_s` is "
+                    f"{units.tidy(self.load.duration_s)}"
                 )
             if one.kind == "partition" and set(one.nodes) >= set(self.network.started_nodes):
                 raise ValueError(f"{name} names all nodes, but it takes two sides")

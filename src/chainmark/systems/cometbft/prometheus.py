@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, HostFacts, Scalar, Subject
@@ -174,7 +175,12 @@ def _imported(fetched: Fetched, asked: Range, content: dict[str, object], found:
         **settings.workload,
     }
     told = [Fact(label="Nodes", value=f"{len(fetched.hosts)}, chain {fetched.chain_id}")]
-    told.append(Fact(label="Read from", value=f"{content['server']}, one sample every {fetched.interval_s:g} s"))
+    told.append(
+        Fact(
+            label="Read from",
+            value=f"{content['server']}, one sample every {units.duration(fetched.interval_s)}",
+        )
+    )
     return Imported(
         subject=Subject(system="cometbft", name="CometBFT", version=version),
         profile_name="cometbft/prometheus",

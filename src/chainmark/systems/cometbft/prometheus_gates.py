@@ -9,6 +9,7 @@ from typing import Self
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.manifest import Gate, GateStatus, Incident
 from chainmark.core.times import NS
 from chainmark.systems.cometbft.analyse import Window
@@ -51,7 +52,7 @@ class Coverage:
     def incidents(self) -> list[Incident]:
         """Silences and new starts, as a reader must know them."""
         silent = [
-            Incident(time_ns=begin_ns, what=f"{host} was not scraped for {(end_ns - begin_ns) / NS:.1f} s")
+            Incident(time_ns=begin_ns, what=f"{host} was not scraped for {units.number((end_ns - begin_ns) / NS, 1)} s")
             for host, begin_ns, end_ns in self.gaps
         ]
         anew = [Incident(time_ns=time_ns, what=f"{host} started anew") for host, time_ns in self.restarts]
@@ -105,8 +106,8 @@ def find_gates(judged: Judged) -> list[Gate]:
         _gate(
             "scraped",
             "every node was scraped all the time",
-            f"{100 * least:.1f} % of {worst}",
-            f"≥ {100 * limits.complete_min:.1f} % of every node",
+            f"{units.plain_percent(least, decimals=1)} of {worst}",
+            f"≥ {units.plain_percent(limits.complete_min, decimals=1)} of every node",
             passed=least >= limits.complete_min,
         ),
         _gate("nodes_steady", "no node started anew", named or "none", "none", passed=not restarted),

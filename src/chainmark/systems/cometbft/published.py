@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
 from chainmark.core.storage import storage_errors
@@ -232,10 +233,10 @@ def published_version(path: Path, label: str | None) -> VersionRuns:
     report = read_report(path)
     notes = [NOISE_NOTE]
     if report.invalid is not None:
-        notes.append(f"{report.invalid:,} transactions of the chain were no payload of the load tool.")
+        notes.append(f"{units.count(report.invalid)} transactions of the chain were no payload of the load tool.")
     negative = sum(one.negative for one in report.experiments)
     if negative:
-        notes.append(f"{negative:,} latencies are negative: the clocks of the machines differed.")
+        notes.append(f"{units.count(negative)} latencies are negative: the clocks of the machines differed.")
     return published_runs(
         label or path.stem.removesuffix("_report_tabbed"),
         f"{path.name}: {len(report.experiments)} experiments",

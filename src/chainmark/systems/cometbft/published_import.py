@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
@@ -97,7 +98,7 @@ def ingest_report(order: ImportOrder, run: UnfinishedRun, progress: Progress) ->
         "lines of the report": dict(report.lines),
         "experiments of the report": {"read": len(report.experiments)},
     }
-    warnings = [f"{experiment.negative:,} latencies are negative: the machines' clocks differed"]
+    warnings = [f"{units.count(experiment.negative)} latencies are negative: the machines' clocks differed"]
     load = PublishedLoad(experiment, counts=counts, warnings=warnings if experiment.negative else [])
     catalogue = Catalogue(
         system="cometbft",
@@ -192,6 +193,6 @@ def _complete(load: PublishedLoad) -> Gate:
         id="complete",
         label="every line was understood",
         status=GateStatus.WARN if malformed else GateStatus.PASS,
-        measured=f"{malformed:,} malformed",
+        measured=f"{units.count(malformed)} malformed",
         limit="0 malformed",
     )

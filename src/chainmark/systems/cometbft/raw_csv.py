@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Better, Kind, Metric, Population
@@ -210,11 +211,13 @@ def ingest_raw(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Im
     }
     warnings = []
     if figures.duplicates:
-        warnings.append(f"{figures.duplicates:,} rows repeat a transaction; all count, as in the published figures")
+        warnings.append(
+            f"{units.count(figures.duplicates)} rows repeat a transaction; all count, as in the published figures"
+        )
     if figures.negative:
-        warnings.append(f"{figures.negative:,} latencies are negative: the machines' clocks differed")
+        warnings.append(f"{units.count(figures.negative)} latencies are negative: the machines' clocks differed")
     if index.malformed:
-        warnings.append(f"{index.malformed:,} rows of the file are malformed and left out")
+        warnings.append(f"{units.count(index.malformed)} rows of the file are malformed and left out")
     load = PublishedLoad(
         experiment,
         first_ns=_extreme(rows["block_time"].min()),
@@ -292,10 +295,10 @@ def raw_version(path: Path, label: str | None) -> VersionRuns:
         UsageError: it is none.
     """
     index = read_index(path)
-    malformed = f"{index.malformed:,} rows of {path.name} are malformed and left out."
+    malformed = f"{units.count(index.malformed)} rows of {path.name} are malformed and left out."
     return published_runs(
         label or path.stem,
-        f"{path.name}: {len(index.experiments)} experiments, {index.rows:,} rows",
+        f"{path.name}: {len(index.experiments)} experiments, {units.count(index.rows)} rows",
         throughput_is="transactions from when the first one was made to the time of the last block",
         runs=[_cell(path, experiment) for experiment in index.experiments],
         notes=[malformed] if index.malformed else [],

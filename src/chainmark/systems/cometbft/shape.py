@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.systems.cometbft.profile import Network, Profile
 
@@ -176,8 +177,8 @@ def require_capacity(profile: Profile, cores: int, memory_bytes: int) -> None:
     if not profile.network.check_capacity or (need.cores <= cores and need.memory_bytes <= memory_bytes):
         return
     raise EnvironmentFailure(
-        f"{need.nodes} nodes are too many for this machine: merely to keep going they need about {need.cores:.1f} "
-        f"cores and {need.memory_bytes / 1e9:.1f} GB of memory, and there are {cores} cores and "
-        f"{memory_bytes / 1e9:.1f} GB",
+        f"{need.nodes} nodes are too many for this machine: merely to keep going they need about "
+        f"{units.number(need.cores, 1)} cores and {units.byte_size(need.memory_bytes)} of memory, "
+        f"and there are {cores} cores and {units.byte_size(memory_bytes)}",
         "take a smaller profile, or `--set network.check_capacity=false` to try it nevertheless",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
@@ -85,17 +86,16 @@ def version_of(label: str, runs: Sequence[SealedRun]) -> VersionRuns:
     """All runs of one version."""
     first = runs[0].manifest
     load, load_s = first.workload, _load_s(first)
+    measured, before = (units.duration(_seconds(load, f"load.{key}")) for key in ("duration_s", "warm_up_s"))
     return VersionRuns(
         label=label,
         subject=first.subject,
         published=False,
         source=f"{len(runs)} runs on this machine",
-        expected=f"what the schedule holds: connections × rate × {load_s:g} s",
+        expected=f"what the schedule holds: connections × rate × {units.duration(load_s)}",
         latency_is="from the moment a transaction was due until its block's commit was seen",
         latency_kind=LATENCY,
-        throughput_is=(
-            f"committed per second in the {load['load.duration_s']:g} s after a warm-up of {load['load.warm_up_s']:g} s"
-        ),
+        throughput_is=(f"committed per second in the {measured} after a warm-up of {before}"),
         runs=[cell_of(run) for run in runs],
         conditions=dict(first.conditions),
         facts=[
@@ -130,9 +130,10 @@ def _mempool_notes(manifest: Manifest, load_s: float) -> list[str]:
     if not isinstance(size, int) or load_s <= 0.0:
         return []
     return [
-        f"A mempool takes {size:,} transactions, and what waits when the load ends is processed and counts: over "
-        f"{load_s:g} s a load may be up to {size / load_s:,.0f} tx/s above what the network commits before anything "
-        "is refused. The share committed within the window does not have this slack."
+        f"A mempool takes {units.count(size)} transactions, and what waits when the load ends is processed and "
+        f"counts: over {units.duration(load_s)} a load may be up to {units.count(round(size / load_s))} tx/s above "
+        "what the network commits before anything is refused. The share committed within the window does not have this "
+        "slack."
     ]
 
 
@@ -172,9 +173,9 @@ def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[
     found = []
     cores = _figure(summaries, "machine_cpu_cores", "mean")
     if cores is not None and manifest.host.cores and cores.value >= BUSY_SHARE * manifest.host.cores:
-        found.append(f"the machine was busy: {cores.value:.2f} of {manifest.host.cores} cores used")
+        found.append(f"the machine was busy: {units.number(cores.value, 2)} of {manifest.host.cores} cores used")
     account = manifest.counts["transactions"]
     unsent = account["unsent"] / max(1, account["offered"])
     if unsent > UNSENT_SHARE:
-        found.append(f"the connections to the node were full: {100.0 * unsent:.1f} % was never sent")
+        found.append(f"the connections to the node were full: {units.plain_percent(unsent, decimals=1)} was never sent")
     return found

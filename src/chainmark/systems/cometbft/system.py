@@ -14,6 +14,7 @@ import psutil
 from pydantic import BaseModel
 
 from chainmark._native import check_transaction_size
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Scalar, Subject
@@ -237,8 +238,8 @@ def _require_space(folder: Path, profile: Profile) -> None:
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise EnvironmentFailure(
-            f"the disk is too full: the run may need {needed_bytes >> 20:,} MiB below {folder}, "
-            f"but {free_bytes >> 20:,} MiB are free",
+            f"the disk is too full: the run may need {units.byte_size(needed_bytes)} below {folder}, "
+            f"but {units.byte_size(free_bytes)} are free",
             "free some space, or keep runs elsewhere with `--store DIR`",
         )
 
@@ -283,11 +284,12 @@ def _link_warnings(measurement: Measurement) -> list[str]:
     found = []
     if stats.error_p99_s is not None and stats.error_p99_s > ADDED_DELAY_MAX_S:
         found.append(
-            f"packets between nodes came up to {1000 * stats.error_p99_s:.1f} ms (p99, n = {stats.delayed:,}) later "
+            f"packets between nodes came up to {units.duration(stats.error_p99_s)} (p99, n = "
+            f"{units.count(stats.delayed or 0)}) later "
             "than the emulated delay says: the machine was too busy"
         )
     if not stats.balanced:
-        found.append(f"of {stats.packets:,} packets between nodes not all are accounted for")
+        found.append(f"of {units.count(stats.packets)} packets between nodes not all are accounted for")
     return found
 
 
@@ -306,8 +308,8 @@ def _emulation(profile: Profile, network: CometNetwork) -> str:
         return "none"
     shape = profile.network
     parts = [f"zones {Path(shape.zones).stem}"] if shape.zones else ["no delay"]
-    parts += [f"{100 * shape.loss:g} % loss"] if shape.loss else []
-    parts += [f"{shape.bandwidth_bps:,} bit/s a pair"] if shape.bandwidth_bps else []
+    parts += [f"{units.tidy(100.0 * shape.loss)} % loss"] if shape.loss else []
+    parts += [f"{units.count(shape.bandwidth_bps)} bit/s a pair"] if shape.bandwidth_bps else []
     return f"{', '.join(parts)} ({network.links.backend})"
 
 
@@ -330,7 +332,7 @@ def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile)
     records = measurement.records
     if records["reconnects"]:
         found.append(f"load connections were lost {records['reconnects']} times")
-    found += [f"{count:,} × {text}" for text, count in sorted(records["errors"].items())]
+    found += [f"{units.count(count)} × {text}" for text, count in sorted(records["errors"].items())]
     return found
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from chainmark._native import EventObserver, TransactionLoad
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
@@ -252,7 +253,7 @@ def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadR
         while load.running():
             watch.look()
             state = load.progress()
-            detail = f"{state['sent']:,} sent, {state['accepted']:,} accepted"
+            detail = f"{units.count(state['sent'])} sent, {units.count(state['accepted'])} accepted"
             progress.update(state["due"] / max(1, state["offered"]), detail)
             watch.rest()
     finally:
@@ -287,7 +288,7 @@ def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> tuple[bool, i
         elif height >= empty_at + BLOCKS_AFTER_DRAIN and watch.finished():
             return True, 0, height
         progress.update(
-            min(1.0, elapsed / timeout_s), f"{pending:,} transactions wait" if pending else "two more blocks"
+            min(1.0, elapsed / timeout_s), f"{units.count(pending)} transactions wait" if pending else "two more blocks"
         )
         watch.rest()
     return False, pending, height

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from chainmark.capacity.model import Target
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.mesh.bodies import HEADERS, canonical
 
@@ -165,9 +166,15 @@ class MeshClient:
             if isinstance(cause, ssl.SSLError):
                 return self._tls_error(cause)
         if isinstance(error, httpx.ConnectTimeout):
-            return ServerDown(f"{self.url} took no connection within {self._timeout_s:g} s", "is the server running?")
+            return ServerDown(
+                f"{self.url} took no connection within {units.duration(self._timeout_s)}",
+                "is the server running?",
+            )
         if isinstance(error, httpx.TimeoutException):
-            return NoAnswer(f"{self.url}{path} did not answer within {self._timeout_s:g} s", "is the server stuck?")
+            return NoAnswer(
+                f"{self.url}{path} did not answer within {units.duration(self._timeout_s)}",
+                "is the server stuck?",
+            )
         if isinstance(error, httpx.ConnectError):
             return ServerDown(f"{self.url} cannot be connected to ({error})", "is the server running there?")
         return NoAnswer(f"{self.url}{path} broke off without an answer ({error})", "the server's log may say why")

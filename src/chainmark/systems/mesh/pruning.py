@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from chainmark.core import units
 from chainmark.core.metric import Condition
 from chainmark.systems.mesh import bodies, expectations
 from chainmark.systems.mesh.client import MeshClient
@@ -41,7 +42,7 @@ class Pruning:
         """
         if self.pruned is None:
             return NOT_STATED
-        return f"on, the newest {_rounded(self.kept):,} blocks or so" if self.pruned else "off"
+        return f"on, the newest {units.count(_rounded(self.kept))} blocks or so" if self.pruned else "off"
 
     @property
     def words(self) -> str:
@@ -51,7 +52,7 @@ class Pruning:
         by = "`oldest_block_identifier` says" if self.told else "the first block that is answered"
         if not self.pruned:
             return f"off ({by})" if self.told else "off (the chain is answered for from its beginning)"
-        return f"on, oldest block {self.oldest:,} ({by})"
+        return f"on, oldest block {units.count(self.oldest)} ({by})"
 
 
 def read_pruning(server: Server, client: MeshClient) -> Pruning:

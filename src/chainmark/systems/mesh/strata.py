@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from chainmark.core import units
+
 LOW_SHARE, HIGH_SHARE = 0.5, 0.9
 
 T = TypeVar("T")
@@ -41,7 +43,7 @@ class Levels:
 
     def description(self, name: str) -> str:
         """What a level means."""
-        low, high = f"{self.low:,} {self.unit}", f"{self.high:,} {self.unit}"
+        low, high = f"{units.count(self.low)} {self.unit}", f"{units.count(self.high)} {self.unit}"
         return (f"at most {low}", f"more than {low} and at most {high}", f"more than {high}")[self.names.index(name)]
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from chainmark.capacity.metrics import typical_catalogue
 from chainmark.capacity.model import Endpoint, Target
 from chainmark.capacity.profile import LoadProfile
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
@@ -201,9 +202,9 @@ def _facts(server: Server, corpus: Corpus, pruning: Pruning) -> tuple[Fact, ...]
     return (
         Fact(label="Network", value=server.network_name),
         Fact(label="Versions", value=versions),
-        Fact(label="Chain", value=f"block {server.current.index:,}"),
+        Fact(label="Chain", value=f"block {units.count(server.current.index)}"),
         Fact(label="Pruning of blocks", value=pruning.words),
-        Fact(label="Corpus", value=f"{items:,} requests, {corpus.origin}, {corpus.hash[:16]}"),
+        Fact(label="Corpus", value=f"{units.count(items)} requests, {corpus.origin}, {corpus.hash[:16]}"),
     )
 
 
