@@ -138,7 +138,7 @@ def _formats_a_number(node: ast.AST) -> bool:
 def test_one_module_makes_a_number_a_text() -> None:
     """A figure reads alike in a table, a sentence and an error only if one place knows how many digits it has."""
     found = {
-        path.relative_to(PACKAGE).as_posix(): node.lineno
+        path.relative_to(PACKAGE).as_posix(): getattr(node, "lineno", 0)
         for _, path in _modules()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if _formats_a_number(node)
