@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -22,16 +23,22 @@ from chainmark.core.report_style import ReportStyle
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
 from chainmark.report.published_text import worded
 from chainmark.store.runs import SealedRun
 from chainmark.store.stories import Follower
+from chainmark.systems.cardano.model.evidence_document import evidence_document
+from chainmark.systems.cardano.model.explanation_document import explanation_document
+from chainmark.systems.cardano.model.prediction_document import prediction_document
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs, saturation_samples
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
-from tests.unit.report import load_samples, prediction_samples
+from tests.unit.report import load_samples
 from tests.unit.report.samples import SENTENCES, sample
 from tests.unit.store.trail_runs import Lives, key_of, sealed
+from tests.unit.systems.cardano import prediction_samples
 
 VERSION = "0.0.0"
 WORSE = {"tx_latency_s": 1.38, "cpu_cores": 0.8, "goroutines_count": 0.78}
@@ -149,7 +156,7 @@ def qa_equal() -> QaReport:
     return qa_runs.report()
 
 
-DOCUMENTS: dict[str, Callable[[], BaseModel]] = {
+RESULTS: dict[str, Callable[[], BaseModel]] = {
     **{f"sample-{verdict.value}": partial(sample, verdict) for verdict in SENTENCES},
     "compare": comparison,
     "compare-drawn": drawn,
@@ -165,8 +172,18 @@ DOCUMENTS: dict[str, Callable[[], BaseModel]] = {
     "saturation": saturation,
     "qa": qa,
     "qa-equal": qa_equal,
-    "prediction": prediction_samples.prediction,
-    "explanation": prediction_samples.explanation,
-    "explanation-explained": partial(prediction_samples.explanation, explained=True),
-    "evidence": prediction_samples.evidence,
 }
+
+
+def _laid_out(make: Callable[[], BaseModel], lay_out: Callable[[Any], Document] = document_of) -> Document:
+    return lay_out(make())
+
+
+DOCUMENTS: dict[str, Callable[[], Document]] = {
+    **{name: partial(_laid_out, make) for name, make in RESULTS.items()},
+    "prediction": partial(_laid_out, prediction_samples.prediction, prediction_document),
+    "explanation": partial(_laid_out, prediction_samples.explanation, explanation_document),
+    "explanation-explained": partial(_laid_out, partial(prediction_samples.explanation, explained=True),
+                                     explanation_document),
+    "evidence": partial(_laid_out, prediction_samples.evidence, evidence_document),
+}  # fmt: skip

@@ -7,36 +7,34 @@ import json
 import re
 from typing import Any
 
-from pydantic import BaseModel
-
 from chainmark.core.qa_report import QaReport
-from chainmark.report.layouts import document_of
+from chainmark.report.document import Document
 from chainmark.store.files import json_bytes
 
 WIDTHS = (100, 140)
 _BLOCK_END = re.compile(r"</(?:p|h[1-6]|li|tr|div|section|header|footer|summary|figcaption|dt|dd|caption)>|<br ?/?>")
 
 
-def terminal(result: BaseModel, width: int) -> str:
+def terminal(document: Document, width: int) -> str:
     """What a terminal of that width shows, without colours."""
-    return document_of(result).text(width)
+    return document.text(width)
 
 
-def markdown(result: BaseModel) -> str:
+def markdown(document: Document) -> str:
     """The Markdown; a release's page names its figures."""
-    if isinstance(result, QaReport):
-        return document_of(result).markdown_page("figures")[0]
-    return document_of(result).markdown()
+    if isinstance(document.result, QaReport):
+        return document.markdown_page("figures")[0]
+    return document.markdown()
 
 
-def junit(result: BaseModel) -> str:
+def junit(document: Document) -> str:
     """The JUnit XML."""
-    return document_of(result).junit()
+    return document.junit()
 
 
-def json_file(result: BaseModel) -> str:
+def json_file(document: Document) -> str:
     """What `--json-file` writes, to the digits that every processor gives alike."""
-    return json.dumps(_rounded(json.loads(json_bytes(result))), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_rounded(json.loads(json_bytes(document.result))), indent=1, ensure_ascii=False) + "\n"
 
 
 def _rounded(content: Any) -> Any:
@@ -47,9 +45,9 @@ def _rounded(content: Any) -> Any:
     return [_rounded(item) for item in content] if isinstance(content, list) else content
 
 
-def html_words(result: BaseModel) -> str:
+def html_words(document: Document) -> str:
     """What a reader of the HTML page finds written: no tags, no scripts, a line for each paragraph or row."""
-    page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", document_of(result).html(), flags=re.DOTALL)
+    page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", document.html(), flags=re.DOTALL)
     told = re.sub(r"<[^>]+>", " ", _BLOCK_END.sub("\0", re.sub(r"\s+", " ", page)))
     lines = (re.sub(r"\s+", " ", html.unescape(line)).strip() for line in told.split("\0"))
     return "".join(f"{line}\n" for line in lines if line)

@@ -8,10 +8,11 @@ from typing import Any
 
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder, importable
+from chainmark.lab.protocols import ImportOrder
 from chainmark.lab.synthetic import SyntheticOrder, synthetic
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import importable
 
 from tests.oracle.cluster_analysis import Key
 

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.core.prediction import Evidence
 from chainmark.core.progress import Silent
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.cardano.evidence import FITTED_UNTIL, distinct_runs
+from chainmark.systems.cardano.evidence import FITTED_UNTIL, distinct_runs, evidence
+from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.figures import ADOPTION
 from chainmark.systems.cardano.formula import fit_formula, formulas
+from chainmark.systems.cardano.model.results import Evidence
+from chainmark.systems.cardano.predict import predict
 
 pytestmark = pytest.mark.shared_data
 # 0.50 … 0.96; the two beyond live off single late hosts, which no stage shows.
@@ -27,7 +29,7 @@ def reports(shared_data: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def found(reports: list[Path]) -> Evidence:
-    return SYSTEM.evidence(reports, ModelOrder(), Silent())
+    return evidence(reports, ModelOrder(), Silent(), SYSTEM.catalogue())
 
 
 def test_every_run_counts_once(found: Evidence) -> None:
@@ -68,7 +70,7 @@ def test_the_shipped_formula_is_what_the_older_reports_give(reports: list[Path])
 def test_late_hosts_that_no_stage_shows_are_flagged(reports: list[Path]) -> None:
     """10.6-pre published a far longer maximum with unchanged stages."""
     path = next(path for path in reports if path.name == "release-10.6.0-pre.plutus.json")
-    told = SYSTEM.explain(ModelSource("report", document=path), ModelOrder(), Silent())
+    told = explain(ModelSource("report", document=path), ModelOrder(), Silent(), SYSTEM.catalogue())
     assert not told.explained
     assert "1.00 adoption (model −1" in told.sentence
 
@@ -79,7 +81,7 @@ def test_the_published_topology_is_the_dense_torus(shared_data: Path) -> None:
     figures = []
     for topology in ("torus-dense", str(path)):
         profile = SYSTEM.profile(read_profile("cardano/plutus", [f'network.topology="{topology}"']))
-        told = SYSTEM.predict(ModelSource("p", profile=profile), ModelOrder(blocks=64), Silent())
+        told = predict(ModelSource("p", profile=profile), ModelOrder(blocks=64), Silent(), SYSTEM.catalogue())
         figures.append({row.metric_id: row.cells[0].modelled.value for row in told.rows})
     assert figures[0] == figures[1]
 
@@ -91,6 +93,6 @@ def test_the_shipped_profiles_are_the_release_that_they_name(reports: list[Path]
     profile = SYSTEM.profile(read_profile(f"cardano/{name}"))
     assert profile.stages == measured.stages()
     assert profile.workload.block_bytes == measured.block_bytes
-    told = SYSTEM.predict(ModelSource("p", profile=profile), ModelOrder(), Silent())
+    told = predict(ModelSource("p", profile=profile), ModelOrder(), Silent(), SYSTEM.catalogue())
     values = {row.metric_id: row.cells[0].modelled.value for row in told.rows}
     assert all(abs(values[metric] / measured.values[metric] - 1.0) < 0.03 for metric in ADOPTION[BODY])

@@ -12,11 +12,12 @@ from pydantic import BaseModel
 
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import LaunchableSystem, System, launchable
+from chainmark.lab.protocols import LaunchableSystem, System
 from chainmark.lab.schedules import Step
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import launchable
 
 Settings = Mapping[str, object] | Sequence[str]
 

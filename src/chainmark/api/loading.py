@@ -19,11 +19,12 @@ from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
 from chainmark.lab.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
 from chainmark.lab.profiles import apply_setting
-from chainmark.lab.protocols import ServedSystem, ServiceOrder, served
+from chainmark.lab.protocols import ServedSystem, ServiceOrder
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import served
 
 
 class LoadResult:

@@ -21,12 +21,13 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.times import RANGE_HINT, time_range
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder, importable
+from chainmark.lab.protocols import ImportOrder
 from chainmark.lab.running import ExperimentPlan, Lab
 from chainmark.lab.schedules import LONE_SIDE, Arm
 from chainmark.report.document import Document
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import importable
 
 
 def run(

@@ -11,12 +11,11 @@ from chainmark.api.runs import RunReference, open_run
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import shipped_profiles
-from chainmark.lab.protocols import Change, ModelledSystem, ModelOrder, ModelSource, modelled
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder, synthetic
 from chainmark.report.document import Document
-from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
+from chainmark.systems.capabilities import Change, ModelledSystem, ModelOrder, ModelSource, modelled
 
 SOURCES_HINT = (
     "a source is a published report's path, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
@@ -62,7 +61,7 @@ def predict(
     system, found = model_source(source, version, settings, store)
     asked = tuple(Change(key, amount) for key, amount in changes)
     order = ModelOrder(asked, together=together, blocks=blocks, seed=seed, threads=threads)
-    return document_of(system.predict(found, order, relay(progress, cancel)))
+    return system.predict(found, order, relay(progress, cancel))
 
 
 def explain(
@@ -92,7 +91,7 @@ def explain(
     listener = relay(progress, cancel)
     if len(sources) == 1 and not Path(str(sources[0])).is_dir():
         system, found = model_source(sources[0], version, None, store)
-        return document_of(system.explain(found, order, listener))
+        return system.explain(found, order, listener)
     if version is not None:
         raise UsageError("`--version` goes with one report, and a record is of many", "leave `--version` out")
     reports, left = known_reports(sources)
@@ -104,7 +103,7 @@ def explain(
     if len(systems) > 1:
         raise UsageError(f"the reports are of several systems: {', '.join(sorted(systems))}", "give those of one")
     (only,) = systems.values()
-    return document_of(only.evidence([path for path, _ in reports], order, listener))
+    return only.evidence([path for path, _ in reports], order, listener)
 
 
 def synth(

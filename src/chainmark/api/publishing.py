@@ -11,12 +11,12 @@ from chainmark.core.errors import UsageError
 from chainmark.core.published import PublishedReport, chosen, find_version
 from chainmark.core.report_style import ReportStyle
 from chainmark.core.tool import tool_version
-from chainmark.lab.protocols import PublishingSystem
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.report.published_text import worded
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
+from chainmark.systems.capabilities import PublishingSystem
 
 SUFFIX = ".json"
 VERSION_MARK = "@"

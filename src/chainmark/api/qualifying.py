@@ -18,7 +18,7 @@ from chainmark.core.saturation import SaturationReport, SaturationTest, VersionR
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.lab.hardware import machine_facts
-from chainmark.lab.protocols import QualifiableSystem, SweptSystem, qualifiable, swept
+from chainmark.lab.protocols import QualifiableSystem, SweptSystem
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
 from chainmark.lab.sweeping import ADAPTIVE_ORDER, FRESH_NETWORKS, GRID_ORDER, Sweep, Sweeper, SweepOrder
@@ -27,6 +27,7 @@ from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import qualifiable, swept
 
 VERSION_MARK = "@"
 

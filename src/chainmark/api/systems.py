@@ -9,8 +9,9 @@ from chainmark.api.context import resolve_profile
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Subject
 from chainmark.lab.profiles import shipped_profiles
-from chainmark.lab.protocols import LaunchableSystem, launchable
+from chainmark.lab.protocols import LaunchableSystem
 from chainmark.systems.base import load_system, system_names
+from chainmark.systems.capabilities import launchable
 
 
 def catalogue(system: str) -> Catalogue:

@@ -15,7 +15,7 @@ from chainmark.core.manifest import Subject
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
 from chainmark.core.times import utc_now
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import QualifiableSystem, swept
+from chainmark.lab.protocols import QualifiableSystem, SweptSystem
 from chainmark.lab.running import Lab, Listener, Series
 from chainmark.lab.schedules import Arm, Step, grid_steps, interleaved
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
@@ -240,7 +240,12 @@ class Qualifier:
 
     def _schedule_sweep(self, made: ScenarioMade, order: QaOrder) -> None:
         """Every load with both versions, in the order and under the names of a saturation test."""
-        system = swept(self.system)
+        system = self.system
+        if not isinstance(system, SweptSystem):
+            raise UsageError(
+                f"chainmark cannot find the saturation of `{system.name}`",
+                f"leave the scenario `{made.plan.id}` out of the plan",
+            )
         roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}
         loads = system.sweep_plan(made.sides["baseline"]).loads
         cells = grid_steps(loads, (order.baseline, order.candidate), made.plan.repetitions, order.seed)

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
-from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.published import PublishedReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport
@@ -17,10 +16,7 @@ from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
-from chainmark.report.evidence_document import evidence_document
-from chainmark.report.explanation_document import explanation_document
 from chainmark.report.load_document import load_document
-from chainmark.report.prediction_document import prediction_document
 from chainmark.report.published_document import published_document
 from chainmark.report.qa_document import qa_document
 from chainmark.report.run_document import RunRecord, run_document
@@ -30,9 +26,6 @@ from chainmark.report.trail_document import trail_document
 
 LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     Comparison: comparison_document,
-    Prediction: prediction_document,
-    Explanation: explanation_document,
-    Evidence: evidence_document,
     Story: trail_document,
     PublishedReport: published_document,
     SideBySide: side_by_side_document,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.prediction import Evidence, Explanation, Prediction
+from chainmark.systems.cardano.model.results import Evidence, Explanation, Prediction
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.systems.cardano import made_up

@@ -18,12 +18,13 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
-from chainmark.lab.protocols import Execution, Order, qualifiable
+from chainmark.lab.protocols import Execution, Order
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
 from chainmark.lab.schedules import Step
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.cometbft.system import SYSTEM
 
 from tests.unit.compare.synthetic_runs import catalogue, frames

@@ -10,11 +10,11 @@ import pytest
 from chainmark.compare.saturation import saturation_report
 from chainmark.core.errors import UsageError
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import swept
 from chainmark.lab.schedules import CellLoad, SweepPlan
 from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import swept
 from chainmark.systems.cometbft import SYSTEM
 
 from tests.unit.compare.saturation_samples import METRICS, whole_test

@@ -15,8 +15,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chainmark.core.prediction import Modelled
 from chainmark.systems.cardano.figures import ANNOUNCED, FETCH, FIRST_FETCH, FIRST_NOTICE, SENDING, Figures
+from chainmark.systems.cardano.model.results import Modelled
 from chainmark.systems.cardano.scenario import ClusterOrder, Parameters, Scenario
 from chainmark.systems.cardano.simulation import OnProgress, Simulated, Simulator
 

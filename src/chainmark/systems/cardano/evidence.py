@@ -12,12 +12,12 @@ import numpy as np
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
-from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import ModelOrder
+from chainmark.systems.capabilities import ModelOrder
 from chainmark.systems.cardano.calibration import calibrate
 from chainmark.systems.cardano.figures import ADOPTION, Figures
 from chainmark.systems.cardano.formula import formula_for
+from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
 from chainmark.systems.cardano.published import PublishedReport, is_report
 from chainmark.systems.cardano.scenario import PINGS_S
 from chainmark.systems.cardano.simulation import Simulate, Simulator, native

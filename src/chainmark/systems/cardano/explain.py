@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
-from chainmark.core.prediction import Explanation, Modelled, PartRow, RoundTripRow, WholeRow
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import ONE_ROUND_BYTES, Calibration, calibrate
 from chainmark.systems.cardano.figures import (
     ADOPTION,
@@ -24,6 +23,7 @@ from chainmark.systems.cardano.figures import (
     Figures,
 )
 from chainmark.systems.cardano.formula import formula_for
+from chainmark.systems.cardano.model.results import Explanation, Modelled, PartRow, RoundTripRow, WholeRow
 from chainmark.systems.cardano.predict import (
     SIZES_NOTE,
     contributions,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.prediction import Cell, Contribution, Curve, Modelled, Prediction, Row, ScenarioEntry
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate
 from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, CENTILES, FETCH, FRACTIONS, STAGE_METRICS
 from chainmark.systems.cardano.formula import ADOPTED, formula_for
+from chainmark.systems.cardano.model.results import Cell, Contribution, Curve, Modelled, Prediction, Row, ScenarioEntry
 from chainmark.systems.cardano.scenario import Scenario, Stages
 from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
 from chainmark.systems.cardano.sources import Input, read_source

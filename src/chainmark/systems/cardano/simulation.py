@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from chainmark._native import simulate_batches
 from chainmark.core.errors import UsageError
-from chainmark.core.prediction import Modelled
+from chainmark.systems.cardano.model.results import Modelled
 from chainmark.systems.cardano.scenario import Scenario
 
 BATCHES = 32

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
-from chainmark.lab.protocols import ModelSource
+from chainmark.systems.capabilities import ModelSource
 from chainmark.systems.cardano.figures import Figures
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published import PublishedReport, run_figures

@@ -7,16 +7,20 @@ from functools import cache
 from pathlib import Path
 
 from chainmark.core.catalogue import Catalogue, load_catalogue
-from chainmark.core.prediction import Evidence, Explanation, Prediction
 from chainmark.core.progress import Progress
 from chainmark.core.published import PublishedReport
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Imported, ImportOrder, ModelOrder, ModelSource
+from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
+from chainmark.report.document import Document
 from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.ingest import ingest
+from chainmark.systems.cardano.model.evidence_document import evidence_document
+from chainmark.systems.cardano.model.explanation_document import explanation_document
+from chainmark.systems.cardano.model.prediction_document import prediction_document
 from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.printed import printed_report
 from chainmark.systems.cardano.profile import Profile
@@ -51,17 +55,17 @@ class Cardano:
         """A published report of the benchmarks, with the figures as it prints them."""
         return printed_report(path, self.catalogue(), tool_version)
 
-    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Prediction:
+    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
         """The source's network and every what-if, by simulation."""
-        return predict(source, order, progress, self.catalogue())
+        return prediction_document(predict(source, order, progress, self.catalogue()))
 
-    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Explanation:
+    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
         """Whether the stages of a run or report give its adoption times."""
-        return explain(source, order, progress, self.catalogue())
+        return explanation_document(explain(source, order, progress, self.catalogue()))
 
-    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Evidence:
+    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Document:
         """The model's errors against published runs."""
-        return evidence(documents, order, progress, self.catalogue())
+        return evidence_document(evidence(documents, order, progress, self.catalogue()))
 
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong in synthetic logs."""

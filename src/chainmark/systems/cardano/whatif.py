@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.lab.protocols import Change
+from chainmark.systems.capabilities import Change
 from chainmark.systems.cardano.scenario import ClusterOrder, Scenario
 from chainmark.systems.cardano.topology import Listed, parse_topology
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import ImportedRun, Importer
-from chainmark.lab.protocols import ImportOrder, importable
+from chainmark.lab.protocols import ImportOrder
 from chainmark.lab.synthetic import SyntheticOrder
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import importable
 from chainmark.systems.cardano.synth import synthesise
 
 SETTINGS = ("chain.active_slots_coefficient=0.1", "workload.tps=2.0")

@@ -11,8 +11,8 @@ from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import HostFacts, Manifest, Status, Subject
 from chainmark.core.progress import Silent
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import Change, ModelOrder
 from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.capabilities import Change, ModelOrder
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.figures import KNOWN
 from chainmark.systems.cardano.profile import Profile

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.core.prediction import Explanation, Prediction
-from chainmark.lab.protocols import Change, ModelOrder, ModelSource
+from chainmark.systems.capabilities import Change, ModelOrder, ModelSource
 from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.evidence import evidence
+from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.figures import ADOPTION, KNOWN
 from chainmark.systems.cardano.formula import fit_formula, formula_for
+from chainmark.systems.cardano.model.results import Explanation, Prediction
+from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.simulation import Simulator, default_blocks
 
@@ -29,13 +32,13 @@ ONE_REGION = (
 
 def _predict(*changes: Change, of: Profile | None = None, together: bool = False) -> Prediction:
     source = ModelSource("the profile", profile=of or profile())
-    return SYSTEM.predict(source, order(*changes, together=together), QUIET)
+    return predict(source, order(*changes, together=together), QUIET, SYSTEM.catalogue())
 
 
 def _explain(figures: dict[str, float], folder: Path, of: Profile | None = None) -> Explanation:
     """Explain a run; another seed than that of its making, so that only the law of large numbers can help."""
     source = ModelSource("the run", run=sealed_run(folder, figures, of=of))
-    return SYSTEM.explain(source, ModelOrder(blocks=640, seed=5), QUIET)
+    return explain(source, ModelOrder(blocks=640, seed=5), QUIET, SYSTEM.catalogue())
 
 
 # --- predictions -------------------------------------------------------------------------------------------------
@@ -99,7 +102,9 @@ def test_what_does_not_depend_on_the_change_has_not_changed() -> None:
 def test_the_same_order_gives_the_same_bytes_on_any_number_of_threads() -> None:
     source = ModelSource("the profile", profile=profile())
     texts = [
-        SYSTEM.predict(source, ModelOrder((Change("rtt", "x1.1"),), blocks=64, seed=3, threads=threads), QUIET)
+        predict(
+            source, ModelOrder((Change("rtt", "x1.1"),), blocks=64, seed=3, threads=threads), QUIET, SYSTEM.catalogue()
+        )
         for threads in (1, 2)
     ]
     assert texts[0].model_dump_json() == texts[1].model_dump_json()
@@ -225,17 +230,17 @@ def test_a_report_without_the_forgers_sending_is_enough(tmp_path: Path) -> None:
     told = {name: value for name, value in figures.items() if name not in {"forge_sending_s", "adoption_p98_s"}}
     path = write(tmp_path / "r.json", report({"10.6": told}))
     source = ModelSource("the report", document=path)
-    found = SYSTEM.explain(source, order(), QUIET)
+    found = explain(source, order(), QUIET, SYSTEM.catalogue())
     assert len(found.whole) == 7
     assert "the network is taken to be the benchmark cluster: 52 hosts" in " ".join(found.notes)
-    predicted = SYSTEM.predict(source, order(), QUIET)
+    predicted = predict(source, order(), QUIET, SYSTEM.catalogue())
     assert {row.metric_id: row.measured for row in predicted.rows}["adoption_p98_s"] is None
 
 
 def test_newer_releases_have_fewer_slow_blocks(tmp_path: Path) -> None:
     figures = measured(profile("cardano/plutus").scenario(1))
     paths = [write(tmp_path / f"{version}.json", report({version: figures})) for version in ("10.7.1", "11.0.1")]
-    old, new = (SYSTEM.predict(ModelSource("r", document=path), order(), QUIET) for path in paths)
+    old, new = (predict(ModelSource("r", document=path), order(), QUIET, SYSTEM.catalogue()) for path in paths)
     tails = [
         next(part.values[-1] for part in one.contributions if part.stage == "slow blocks and stragglers")
         for one in (old, new)
@@ -245,13 +250,13 @@ def test_newer_releases_have_fewer_slow_blocks(tmp_path: Path) -> None:
 
 def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a profile: it measured nothing"):
-        SYSTEM.explain(ModelSource("cardano/value", profile=profile()), order(), QUIET)
+        explain(ModelSource("cardano/value", profile=profile()), order(), QUIET, SYSTEM.catalogue())
     figures = {name: one for name, one in measured(profile().scenario(1), 32).items() if name not in ADOPTION}
     path = write(tmp_path / "r.json", report({"10.6": figures}))
     with pytest.raises(UsageError, match="tells no adoption centile"):
-        SYSTEM.explain(ModelSource("r", document=path), order(), QUIET)
+        explain(ModelSource("r", document=path), order(), QUIET, SYSTEM.catalogue())
     with pytest.raises(UsageError, match="takes no changes"):
-        SYSTEM.explain(ModelSource("r", document=path), order(Change("rtt", "x2")), QUIET)
+        explain(ModelSource("r", document=path), order(Change("rtt", "x2")), QUIET, SYSTEM.catalogue())
 
 
 # --- evidence and the formula ------------------------------------------------------------------------------------
@@ -263,7 +268,7 @@ def test_a_run_in_two_reports_counts_once(tmp_path: Path) -> None:
     both = report({"10.2": figures, "10.6": figures}, manifest=day)
     again = report({"10.2-again": figures}, manifest={name: one[:1] for name, one in day.items()})
     paths = [write(tmp_path / "a.json", both), write(tmp_path / "b.json", again), write(tmp_path / "c.json", {})]
-    found = SYSTEM.evidence(paths, order(blocks=64), QUIET)
+    found = evidence(paths, order(blocks=64), QUIET, SYSTEM.catalogue())
     assert [(row.group, row.method, row.runs) for row in found.rows] == [
         ("value-only, ≤ 10.2 (fitted)", "model", 1),
         ("value-only, ≤ 10.2 (fitted)", "formula", 1),
@@ -275,7 +280,7 @@ def test_a_run_in_two_reports_counts_once(tmp_path: Path) -> None:
     assert [run.label for run in found.runs] == ["10.2, value-only", "10.6, value-only"]
     assert any("1 of 3 files are no published reports" in note for note in found.notes)
     with pytest.raises(UsageError, match="none of the files is a published report"):
-        SYSTEM.evidence(paths[2:], order(), QUIET)
+        evidence(paths[2:], order(), QUIET, SYSTEM.catalogue())
 
 
 def test_the_formula_is_found_again_by_its_own_fit() -> None:

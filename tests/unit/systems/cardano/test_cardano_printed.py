@@ -13,8 +13,8 @@ from chainmark.cli.app import app
 from chainmark.core.errors import UsageError
 from chainmark.core.published import PublishedChange, PublishedReport, PublishedValue
 from chainmark.core.report_style import ReportStyle
-from chainmark.lab.protocols import PublishingSystem
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import PublishingSystem
 from chainmark.systems.cardano import SYSTEM
 
 from tests.support import Lab

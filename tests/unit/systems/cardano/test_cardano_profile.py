@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.lab.protocols import CAPABILITIES, ModelSource, launchable, modelled
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import CAPABILITIES, ModelSource, launchable, modelled
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.topology import Listed, RandomPeers
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import UsageError
-from chainmark.lab.protocols import Change
+from chainmark.systems.capabilities import Change
 from chainmark.systems.cardano.scenario import Scenario
 from chainmark.systems.cardano.whatif import KEYS, apply_edits, parse_change
 

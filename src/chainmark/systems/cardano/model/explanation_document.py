@@ -6,16 +6,7 @@ from typing import Any
 
 from chainmark.core import units
 from chainmark.core.metric import Metric
-from chainmark.core.prediction import (
-    SIGNIFICANT_STANDARD_ERRORS,
-    Explanation,
-    Modelled,
-    PartRow,
-    RoundTripRow,
-    WholeRow,
-)
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report import modelled
 from chainmark.report.bars import bar_between
 from chainmark.report.blocks import (
     Block,
@@ -29,10 +20,19 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.chart import Chart
 from chainmark.report.document import Document
-from chainmark.report.model_blocks import curve_charts, matrix_table, measured_points, parts_chart
-from chainmark.report.model_charts import ErrorPoint, error_chart, link_chart
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import prose
+from chainmark.systems.cardano.model import modelled
+from chainmark.systems.cardano.model.blocks import curve_charts, matrix_table, measured_points, parts_chart
+from chainmark.systems.cardano.model.charts import ErrorPoint, error_chart, link_chart
+from chainmark.systems.cardano.model.results import (
+    SIGNIFICANT_STANDARD_ERRORS,
+    Explanation,
+    Modelled,
+    PartRow,
+    RoundTripRow,
+    WholeRow,
+)
 
 EXPLAINED, NOT_EXPLAINED = "✓", "✗"
 

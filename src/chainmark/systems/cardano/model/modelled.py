@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.core.metric import Kind, Metric
-from chainmark.core.prediction import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled
 from chainmark.report.blocks import TableCell
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import NOT_COMPARED
+from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled
 
 NO_DIFFERENCE = "≈ 0"
 _MOST_DECIMALS = 9

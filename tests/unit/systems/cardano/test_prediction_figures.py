@@ -9,20 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.metric import Kind
-from chainmark.core.prediction import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled, Prediction
 from chainmark.report.blocks import Table, TableCell, short_labels
-from chainmark.report.layouts import document_of
-from chainmark.report.modelled import (
+from chainmark.report.wording import NOT_COMPARED
+from chainmark.systems.cardano.model.modelled import (
     NO_DIFFERENCE,
     change_cell,
     percent_cell,
     row_scale,
     spread,
 )
-from chainmark.report.wording import NOT_COMPARED
+from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled, Prediction
 
-from tests.unit.report.prediction_samples import catalogue, prediction
-from tests.unit.report.test_prediction import squeezed, terminal
+from tests.unit.systems.cardano.prediction_samples import catalogue, document_of, prediction
+from tests.unit.systems.cardano.test_prediction import squeezed, terminal
 
 SIZES = st.floats(min_value=1e-9, max_value=1e9)
 SIGNED = st.one_of(SIZES, SIZES.map(lambda size: -size), st.just(0.0))

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from chainmark.core import units
 from chainmark.core.metric import Metric
 from chainmark.core.metric import Table as MetricGroup
-from chainmark.core.prediction import Cell, Contribution, Prediction, Row, ScenarioEntry
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report import modelled
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, words
 from chainmark.report.document import Document
-from chainmark.report.model_blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
 from chainmark.report.wording import prose
+from chainmark.systems.cardano.model import modelled
+from chainmark.systems.cardano.model.blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
+from chainmark.systems.cardano.model.results import Cell, Contribution, Prediction, Row, ScenarioEntry
 
 SECOND_OPINION = "by formula"
 FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same from a closed formula, another method, as a second opinion."

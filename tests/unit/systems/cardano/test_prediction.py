@@ -14,15 +14,22 @@ import pytest
 from pydantic import BaseModel
 from rich.console import Console
 
-from chainmark.core.prediction import Curve, Evidence, Explanation, Modelled, Prediction
 from chainmark.report.blocks import Details, Table
 from chainmark.report.chart import Chart
-from chainmark.report.layouts import document_of
 from chainmark.report.vega import vega_lite
+from chainmark.systems.cardano.model.results import Curve, Evidence, Explanation, Modelled, Prediction
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import unpacked
-from tests.unit.report.prediction_samples import METHODS, WHATIFS, curve, evidence, explanation, prediction
+from tests.unit.systems.cardano.prediction_samples import (
+    METHODS,
+    WHATIFS,
+    curve,
+    document_of,
+    evidence,
+    explanation,
+    prediction,
+)
 
 HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
 DOCUMENTS: list[BaseModel] = [prediction(), explanation(), explanation(explained=True), evidence()]

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Kind, Metric, Population, Table
-from chainmark.core.prediction import (
+from chainmark.report.document import Document
+from chainmark.systems.cardano.model.evidence_document import evidence_document
+from chainmark.systems.cardano.model.explanation_document import explanation_document
+from chainmark.systems.cardano.model.prediction_document import prediction_document
+from chainmark.systems.cardano.model.results import (
     Cell,
     Contribution,
     Curve,
@@ -24,6 +31,11 @@ from chainmark.core.prediction import (
     WholeRow,
 )
 
+LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
+    Prediction: prediction_document,
+    Explanation: explanation_document,
+    Evidence: evidence_document,
+}
 CENTILES = (50, 80, 90, 92, 94, 96, 98, 100)
 STAGES = ("sealing", "announcement", "header", "round trips", "extra rounds", "request", "body", "check", "tails")
 _SHARES = (0.07, 0.02, 0.02, 0.36, 0.34, 0.01, 0.05, 0.09, 0.04)
@@ -247,3 +259,8 @@ def evidence(runs: int = 12) -> Evidence:
         runs=listed,
         notes=["Fitted to the releases before 10.3 only."],
     )
+
+
+def document_of(result: BaseModel) -> Document:
+    """A result of the model, laid out."""
+    return LAYOUTS[type(result)](result)

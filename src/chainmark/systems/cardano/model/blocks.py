@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from chainmark.core import units
 from chainmark.core.metric import Metric
-from chainmark.core.prediction import Curve
-from chainmark.report import modelled
 from chainmark.report.blocks import Column, StackedBar, Table, TableCell, TableRow, short_labels, words
 from chainmark.report.chart import Chart
-from chainmark.report.model_charts import CurveLine, curve_chart, part_chart, part_rows
+from chainmark.systems.cardano.model import modelled
+from chainmark.systems.cardano.model.charts import CurveLine, curve_chart, part_chart, part_rows
+from chainmark.systems.cardano.model.results import Curve
 
 Parts = dict[int, list[float]]  # scenario → one value per stage
 

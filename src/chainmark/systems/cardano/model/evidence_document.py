@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.prediction import Evidence, EvidenceRow, EvidenceRun
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report import modelled
 from chainmark.report.blocks import (
     Block,
     Column,
@@ -20,9 +18,11 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.document import Document
-from chainmark.report.model_charts import method_chart, strip_chart
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import prose
+from chainmark.systems.cardano.model import modelled
+from chainmark.systems.cardano.model.charts import method_chart, strip_chart
+from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
 
 _ERRORS_ARE = "Errors are modelled / measured − 1, in percent."
 

@@ -1,0 +1,163 @@
+"""What a system can do beyond the making of runs, and the question whether it can.
+
+A system that has results of its own (:class:`ModelledSystem`, :class:`PublishingSystem`) lays them out itself: what
+crosses this boundary is a document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+
+from pydantic import BaseModel
+
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.core.published import PublishedReport
+from chainmark.lab.protocols import (
+    ImportableSystem,
+    LaunchableSystem,
+    QualifiableSystem,
+    ServedSystem,
+    SweptSystem,
+    System,
+)
+from chainmark.store.runs import SealedRun
+
+if TYPE_CHECKING:
+    from chainmark.report.document import Document
+
+Capable = TypeVar("Capable")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One what-if as the user wrote it: ``("rtt", "EU-AP=+20ms")``, ``("no-pipelining", "")``."""
+
+    key: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.value}".strip()
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """What a model is fitted to: a published report, a run, or a profile; exactly one of the three.
+
+    Attributes:
+        label: how it is called in the results.
+        version: the column of a published report; None takes its last one.
+    """
+
+    label: str
+    document: Path | None = None
+    run: SealedRun | None = None
+    profile: BaseModel | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [part for part in (self.document, self.run, self.profile) if part is not None]
+        if len(given) != 1:
+            raise ValueError(f"a model needs one source, but {len(given)} were given")
+
+
+@dataclass(frozen=True)
+class ModelOrder:
+    """How a model is to be asked.
+
+    Attributes:
+        changes: the what-ifs.
+        together: all changes as one scenario, instead of each alone and then all.
+        blocks: how many blocks to simulate per scenario; None leaves it to the system.
+        threads: 0 means all cores. The results do not depend on it.
+    """
+
+    changes: tuple[Change, ...] = ()
+    together: bool = False
+    blocks: int | None = None
+    seed: int = 1
+    threads: int = 0
+
+
+@runtime_checkable
+class ModelledSystem(System, Protocol):
+    """A system of which there is a model that predicts its metrics.
+
+    All three raise UsageError for a source or a change that cannot be used.
+    """
+
+    def recognises_document(self, path: Path) -> bool:
+        """Whether a file is a published report of this system; false also for what cannot be read."""
+
+    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
+        """The source's network and every what-if, side by side."""
+
+    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
+        """Whether the stages that a run or report tells explain the whole that it tells: the document's verdict."""
+
+    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Document:
+        """The model's record against many published reports."""
+
+
+@runtime_checkable
+class PublishingSystem(System, Protocol):
+    """A system whose benchmarks are published as reports that chainmark can read."""
+
+    def recognises_document(self, path: Path) -> bool:
+        """Whether a file is a published report of this system; false also for what cannot be read."""
+
+    def published_report(self, path: Path, tool_version: str) -> PublishedReport:
+        """The report with the values and changes that it prints.
+
+        Raises:
+            UsageError: the file cannot be read, or is not such a report.
+        """
+
+
+@dataclass(frozen=True)
+class Capability(Generic[Capable]):
+    """Something that only some systems can do. Called with a system, it gives the same one as one that can.
+
+    Attributes:
+        verb: what chainmark does with those that can.
+        commands: that work for those that can.
+    """
+
+    protocol: type[Any]
+    verb: str
+    commands: str = ""
+
+    def __call__(self, system: System) -> Capable:
+        """The same system.
+
+        Raises:
+            UsageError: it cannot; the hint names the commands that work.
+        """
+        if isinstance(system, self.protocol):
+            return cast("Capable", system)
+        metrics = f"`chainmark metrics {system.name}`"
+        works = [one.commands for one in CAPABILITIES if isinstance(system, one.protocol)]
+        raise UsageError(
+            f"chainmark {self.verb.format(f'`{system.name}`')}",
+            f"for `{system.name}` there are {', '.join([*works, metrics])}"
+            if self.commands
+            else f"{metrics} shows what it measures",
+        )
+
+
+launchable: Capability[LaunchableSystem] = Capability(
+    LaunchableSystem, "cannot run {} nodes itself", "`chainmark run` and `chainmark experiment`"
+)
+importable: Capability[ImportableSystem] = Capability(ImportableSystem, "cannot read logs of {}", "`chainmark ingest`")
+modelled: Capability[ModelledSystem] = Capability(
+    ModelledSystem, "cannot predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"
+)
+served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
+swept: Capability[SweptSystem] = Capability(SweptSystem, "cannot find the saturation of {}")
+qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
+
+# Those that a hint tells of.
+CAPABILITIES: tuple[Capability[Any], ...] = (launchable, importable, modelled, served)

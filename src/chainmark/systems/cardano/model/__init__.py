@@ -1,0 +1,1 @@
+"""What the model of the network says, laid out as documents."""
