@@ -39,8 +39,8 @@ TYPED: dict[str, Typed] = {
     "compare-era-alone": Typed(["compare", "1.0", "1.1", "--era", "org"], "versions"),
     "compare-followed": Typed(["compare", "v1", "v2"], "followed"),
     "compare-three": Typed(["compare", "1.0", "1.1", "1.2", "--md", "three.md"], "versions", ["three.md"]),
-    "published-typst": Typed(["compare", "1.0", "1.1", "1.2", "--style", "published"], "versions"),
-    "published-org": Typed(["compare", "1.0", "1.1", "--style", "published", "--era", "org"], "versions"),
+    "published-typst": Typed(["compare", "1.0", "1.1", "1.2", "--style", "published"], "published"),
+    "published-org": Typed(["compare", "1.0", "1.1", "--style", "published", "--era", "org"], "published"),
     "published-file": Typed(["compare", "release.json", "--style", "published"]),
     "block": Typed(["block", "v1", "3"], "followed"),
     "block-hash": Typed(["block", "v1", key_of("b4")[:8]], "followed"),
@@ -74,12 +74,13 @@ def normalised(text: str) -> str:
     return re.sub(r"(\d{8}T\d{6})-[0-9a-f]{8}\b", r"\1-IMPORTED", text)
 
 
-def _seal(store: FixedStore, run: SyntheticRun) -> None:
+def _seal(store: FixedStore, run: SyntheticRun, system: str = "cometbft") -> None:
     manifest = run.manifest
-    made = store.create("cometbft", manifest.profile_name, manifest.subject.version, {})
+    made = store.create(system, manifest.profile_name, manifest.subject.version, {})
     for population, frame in run.frames.items():
         made.write_samples(population, frame)
-    known = manifest.model_copy(update={"run_id": made.run_id})
+    subject = manifest.subject.model_copy(update={"system": system})
+    known = manifest.model_copy(update={"run_id": made.run_id, "subject": subject})
     made.seal(known, run.catalogue, list(run.summaries().values()))
 
 
@@ -90,6 +91,7 @@ def _fill(workspace: Path) -> None:
         _seal(FixedStore(workspace / "experiment"), run)
     for run in (run for version in inputs.versions() for run in version):
         _seal(FixedStore(workspace / "versions"), run)
+        _seal(FixedStore(workspace / "published"), run, "cardano")
     lives = Lives(6, 8).fill()
     sealed(FixedStore(workspace / "followed"), lives)
     sealed(FixedStore(workspace / "followed"), Lives(6, 8, factor=1.2).fill(), "v2")

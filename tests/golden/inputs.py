@@ -11,26 +11,26 @@ from typing import Any
 from pydantic import BaseModel
 
 from chainmark.compare import compare
-from chainmark.compare.joined import compare_published
 from chainmark.compare.saturation import saturation_report
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
-from chainmark.core.published import PublishedReport
 from chainmark.core.qa_report import QaReport
-from chainmark.core.report_style import ReportStyle
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
-from chainmark.report.published_text import worded
 from chainmark.store.runs import SealedRun
 from chainmark.store.stories import Follower
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
+from chainmark.systems.cardano.published.document import published_document
+from chainmark.systems.cardano.published.joined import compare_published
+from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
+from chainmark.systems.cardano.published.text import worded
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs, saturation_samples
@@ -164,8 +164,6 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "compare-followed": followed,
     "block": partial(story, "b4"),
     "block-rival": partial(story, "b3"),
-    "published-typst": partial(published, ReportStyle.TYPST),
-    "published-org": partial(published, ReportStyle.ORG),
     "side-by-side": side_by_side,
     "load": load,
     "load-unmet": load_unmet,
@@ -181,6 +179,8 @@ def _laid_out(make: Callable[[], BaseModel], lay_out: Callable[[Any], Document] 
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     **{name: partial(_laid_out, make) for name, make in RESULTS.items()},
+    "published-typst": partial(_laid_out, partial(published, ReportStyle.TYPST), published_document),
+    "published-org": partial(_laid_out, partial(published, ReportStyle.ORG), published_document),
     "prediction": partial(_laid_out, prediction_samples.prediction, prediction_document),
     "explanation": partial(_laid_out, prediction_samples.explanation, explanation_document),
     "explanation-explained": partial(_laid_out, partial(prediction_samples.explanation, explained=True),

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.core.published import PublishedReport
-from chainmark.core.report_style import ReportStyle
-from chainmark.report.published_digits import hidden_value, is_determined, is_possible
-from chainmark.report.published_text import worded
-from chainmark.report.published_values import Change, org_change, org_value, typst_change, typst_value
 from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.published.digits import hidden_value, is_determined, is_possible
+from chainmark.systems.cardano.published.printed import printed_report
+from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
+from chainmark.systems.cardano.published.text import worded
+from chainmark.systems.cardano.published.values import Change, org_change, org_value, typst_change, typst_value
 
 pytestmark = pytest.mark.shared_data
 TYPST_RELEASES = ("10.5.4", "10.6.2", "10.7.1", "11.0.1")
@@ -107,7 +107,7 @@ def test_printed_values_of_the_typst_style_have_the_reports_digits(shared_data: 
 
 def _reports(shared_data: Path) -> list[PublishedReport]:
     paths = sorted((shared_data / "cardano" / "reports").glob("*.json"))
-    return [SYSTEM.published_report(path, "test") for path in paths]
+    return [printed_report(path, SYSTEM.catalogue(), "test") for path in paths]
 
 
 def test_whole_reports_are_read_and_shown_with_their_changes(shared_data: Path) -> None:

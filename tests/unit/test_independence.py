@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMON = ("core", "store", "stats", "network", "capacity", "lab", "compare", "report")
 SYSTEMS = ("cardano", "cometbft", "http", "mesh")
 # A part of the common rooms' tests that runs through each of them: sessions and schedules, judging, whole comparisons
-# with every chart, tails and their stories, the published style, versions side by side, and renderings, but those that
+# with every chart, tails and their stories, versions side by side, and renderings, but those that
 # take seconds each.
 TESTED = (
     "core",
@@ -25,7 +25,6 @@ TESTED = (
     "lab/test_schedules.py",
     "lab/test_session.py",
     "compare/test_judge.py",
-    "compare/test_published.py",
     "compare/test_side_by_side.py",
     "compare/test_trails.py",
     "compare/test_verdict.py",
@@ -34,8 +33,6 @@ TESTED = (
     "compare/test_compare.py::test_every_chart_that_a_metric_asks_for_is_there",
     "compare/test_compare.py::test_charts_are_well_formed",
     "compare/test_compare.py::test_conditions_that_differ_warn_with_the_catalogues_words",
-    "report/test_published_report.py",
-    "report/test_published_values.py",
     "report/test_renderings.py",
 )
 _DOTTED = re.compile(r"chainmark(\.\w+)+")

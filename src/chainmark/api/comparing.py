@@ -11,7 +11,6 @@ from chainmark.api.runs import select
 from chainmark.compare import compare as compare_runs
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.errors import UsageError
-from chainmark.core.report_style import ReportStyle
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -30,7 +29,7 @@ def compare(
     baseline: Side,
     *candidates: Side,
     style: str = "own",
-    era: ReportStyle | str | None = None,
+    era: str | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
@@ -55,7 +54,7 @@ def compare(
     kept = store_at(store)
     references = [baseline, *candidates]
     if style == "published":
-        return published(references, ReportStyle(era) if era else None, kept)
+        return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
     document = next((one for one in references if isinstance(one, str) and is_document(one)), None)

@@ -9,7 +9,6 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Output, shows_result
-from chainmark.core.report_style import ReportStyle
 
 
 class Style(StrEnum):
@@ -17,6 +16,13 @@ class Style(StrEnum):
 
     OWN = "own"
     PUBLISHED = "published"
+
+
+class Era(StrEnum):
+    """The styles that published reports have had."""
+
+    TYPST = "typst"
+    ORG = "org"
 
 
 @shows_result
@@ -39,7 +45,7 @@ def compare(
         Style, typer.Option("--style", help="chainmark's own report, or the one that is published for the system.")
     ] = Style.OWN,
     era: Annotated[
-        ReportStyle | None,
+        Era | None,
         typer.Option("--era", help="Which of the published styles: that of today, or the one before 2026."),
     ] = None,
     *,

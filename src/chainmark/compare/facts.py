@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.manifest import Manifest
-from chainmark.core.published import FactRow
+from chainmark.core.side_by_side import FactRow
 
 
 def facts_beside(manifests: Sequence[Manifest]) -> list[FactRow]:

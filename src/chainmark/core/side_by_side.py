@@ -5,10 +5,16 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.comparison import ChartData, Comparison
-from chainmark.core.published import FactRow
 from chainmark.core.verdict import Verdict
 
 SIDE_BY_SIDE_SCHEMA = 1
+
+
+class FactRow(BaseModel):
+    """One row of the manifest: a fact with its value in every version."""
+
+    label: str
+    values: list[str]
 
 
 class SideBySide(BaseModel):

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
-from chainmark.core.published import PublishedReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
@@ -17,7 +16,6 @@ from chainmark.core.trail import Story
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
 from chainmark.report.load_document import load_document
-from chainmark.report.published_document import published_document
 from chainmark.report.qa_document import qa_document
 from chainmark.report.run_document import RunRecord, run_document
 from chainmark.report.saturation_document import saturation_document
@@ -27,7 +25,6 @@ from chainmark.report.trail_document import trail_document
 LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     Comparison: comparison_document,
     Story: trail_document,
-    PublishedReport: published_document,
     SideBySide: side_by_side_document,
     LoadReport: load_document,
     QaReport: qa_document,

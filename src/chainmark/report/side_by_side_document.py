@@ -26,7 +26,7 @@ from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker
 from chainmark.report.phrases import Emphasis
-from chainmark.report.published_document import facts_table
+from chainmark.report.side_facts import manifest_table
 from chainmark.report.wording import GATE_MARKS, VERDICT_WORDS, prose
 
 _PAPER = (560, 230)
@@ -54,7 +54,7 @@ def side_by_side_document(document_: SideBySide) -> Document:
     sections = [
         Section("verdicts", "Verdicts", [_verdicts(candidates), gating, *map(_reasons, candidates)]),
         Section("validity", "Validity", _validity(candidates)),
-        Section("manifest", "Manifest", [facts_table(document_.facts, document_.labels)] if document_.facts else []),
+        Section("manifest", "Manifest", [manifest_table(document_.facts, document_.labels)] if document_.facts else []),
         Section("metrics", "Metrics", _tables(document_.labels[0], candidates)),
         Section("charts", "Charts", [_figure(chart, document_) for chart in document_.charts]),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from chainmark.core import units
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import Change
+from chainmark.core.side_by_side import FactRow
 from chainmark.report.blocks import (
     IN_FULL,
     ON_PAGES,
@@ -83,6 +84,12 @@ def facts_table(id_: str, title: str, facts: Sequence[tuple[str, str]], media: f
     """Keys and values below each other."""
     rows = [TableRow([TableCell(key), TableCell(value)]) for key, value in facts]
     return Table(id_, title, [Column(kind="code"), Column(kind="code")], rows, media=media)
+
+
+def manifest_table(facts: Sequence[FactRow], labels: Sequence[str]) -> Table:
+    """What the manifests say, version by version."""
+    rows = [TableRow([TableCell(fact.label), *map(TableCell, fact.values)]) for fact in facts]
+    return Table("facts", "Overall run parameters", words("", *labels), rows)
 
 
 def workload(comparison: Comparison) -> list[tuple[str, str]]:

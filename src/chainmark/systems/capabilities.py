@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
-from chainmark.core.published import PublishedReport
 from chainmark.lab.protocols import (
     ImportableSystem,
     LaunchableSystem,
@@ -102,18 +101,39 @@ class ModelledSystem(System, Protocol):
         """The model's record against many published reports."""
 
 
+@dataclass(frozen=True)
+class PublishedFile:
+    """A published report, or only one of its versions."""
+
+    path: Path
+    version: str | None = None
+
+
 @runtime_checkable
 class PublishingSystem(System, Protocol):
-    """A system whose benchmarks are published as reports that chainmark can read."""
+    """A system whose benchmarks are published as reports that chainmark can read and make.
+
+    Attributes:
+        styles: the styles that these reports have had, that of today first.
+    """
+
+    styles: Sequence[str]
 
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of this system; false also for what cannot be read."""
 
-    def published_report(self, path: Path, tool_version: str) -> PublishedReport:
-        """The report with the values and changes that it prints.
+    def published(
+        self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str
+    ) -> Document:
+        """Versions beside each other as the published reports show them; nothing is judged.
+
+        Args:
+            parts: the runs of a version, or a published report with its versions; the first version is the baseline.
+            style: one of ``styles``; None takes that of the reports given, or today's.
+            tool_version: recorded in the result.
 
         Raises:
-            UsageError: the file cannot be read, or is not such a report.
+            UsageError: a file is not such a report, there is one version alone, or a part cannot be shown in the style.
         """
 
 
@@ -155,6 +175,7 @@ importable: Capability[ImportableSystem] = Capability(ImportableSystem, "cannot 
 modelled: Capability[ModelledSystem] = Capability(
     ModelledSystem, "cannot predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"
 )
+publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows no published reports of {}")
 served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
 swept: Capability[SweptSystem] = Capability(SweptSystem, "cannot find the saturation of {}")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")

@@ -18,7 +18,7 @@ from chainmark.systems.cardano.calibration import calibrate
 from chainmark.systems.cardano.figures import ADOPTION, Figures
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
-from chainmark.systems.cardano.published import PublishedReport, is_report
+from chainmark.systems.cardano.published.reader import ReportFigures, is_report
 from chainmark.systems.cardano.scenario import PINGS_S
 from chainmark.systems.cardano.simulation import Simulate, Simulator, native
 from chainmark.systems.cardano.sources import benchmark_scenario
@@ -88,7 +88,7 @@ def distinct_runs(documents: Sequence[Path], catalogue: Catalogue) -> list[Figur
     """Every run of the reports once, by workload and start; of two reports that show a run the first counts."""
     found: dict[tuple[str, str], Figures] = {}
     for path in documents:
-        report = PublishedReport(path, catalogue)
+        report = ReportFigures(path, catalogue)
         for version in dict.fromkeys(report.versions):
             figures = report.figures(version)
             found.setdefault((figures.workload, figures.started or f"{path}: {version}"), figures)

@@ -13,7 +13,7 @@ from chainmark.core.errors import UsageError
 from chainmark.systems.capabilities import ModelSource
 from chainmark.systems.cardano.figures import Figures
 from chainmark.systems.cardano.profile import Profile
-from chainmark.systems.cardano.published import PublishedReport, run_figures
+from chainmark.systems.cardano.published.reader import ReportFigures, run_figures
 from chainmark.systems.cardano.scenario import EXPECTED_S, PINGS_S, ClusterOrder, Scenario
 
 BENCHMARK_NOTE = (
@@ -52,7 +52,7 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
         scenario = profile.scenario(seed)
         return Input(profile.name, None, scenario, scenario.cluster.rtt_s)
     if source.document is not None:
-        figures = PublishedReport(source.document, catalogue).figures(source.version)
+        figures = ReportFigures(source.document, catalogue).figures(source.version)
         return _benchmark(figures, seed)
     if source.run is None:
         raise UsageError(f"{source.label} names nothing that a model can be fitted to")

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.progress import Progress
-from chainmark.core.published import PublishedReport
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 from chainmark.report.document import Document
-from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.capabilities import ModelOrder, ModelSource
+from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.systems.capabilities import ModelOrder, ModelSource, PublishedFile
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.ingest import ingest
@@ -22,9 +21,11 @@ from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
 from chainmark.systems.cardano.predict import predict
-from chainmark.systems.cardano.printed import printed_report
 from chainmark.systems.cardano.profile import Profile
-from chainmark.systems.cardano.published import is_report
+from chainmark.systems.cardano.published.document import published_document
+from chainmark.systems.cardano.published.reader import is_report
+from chainmark.systems.cardano.published.report import published_report
+from chainmark.systems.cardano.published.results import ReportStyle
 from chainmark.systems.cardano.synth import fault_kinds, synthesise
 
 
@@ -33,6 +34,7 @@ class Cardano:
 
     name = "cardano"
     title = "Cardano"
+    styles = tuple(ReportStyle)
 
     @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
     def catalogue(self) -> Catalogue:
@@ -51,9 +53,11 @@ class Cardano:
         """Whether a file is a published report of the benchmarks."""
         return is_report(path, self.catalogue())
 
-    def published_report(self, path: Path, tool_version: str) -> PublishedReport:
-        """A published report of the benchmarks, with the figures as it prints them."""
-        return printed_report(path, self.catalogue(), tool_version)
+    def published(
+        self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str
+    ) -> Document:
+        """Versions beside each other as the published reports of the benchmarks show them."""
+        return published_document(published_report(parts, style, self.catalogue(), tool_version))
 
     def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
         """The source's network and every what-if, by simulation."""

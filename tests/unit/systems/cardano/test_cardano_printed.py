@@ -11,11 +11,11 @@ import pytest
 
 from chainmark.cli.app import app
 from chainmark.core.errors import UsageError
-from chainmark.core.published import PublishedChange, PublishedReport, PublishedValue
-from chainmark.core.report_style import ReportStyle
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import PublishingSystem
 from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.published.printed import printed_report
+from chainmark.systems.cardano.published.results import PublishedChange, PublishedReport, PublishedValue, ReportStyle
 
 from tests.support import Lab
 from tests.unit.systems.cardano.made_up import write
@@ -49,7 +49,7 @@ def content(*, org: bool = False, **changed: Any) -> dict[str, Any]:
 
 
 def _read(folder: Path, made: dict[str, Any]) -> PublishedReport:
-    return SYSTEM.published_report(write(folder / "report.json", made), "test")
+    return printed_report(write(folder / "report.json", made), SYSTEM.catalogue(), "test")
 
 
 def test_everything_that_a_report_prints_is_read(tmp_path: Path) -> None:

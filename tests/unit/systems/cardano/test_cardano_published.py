@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.figures import KNOWN, NEEDED
-from chainmark.systems.cardano.published import PublishedReport, run_figures
+from chainmark.systems.cardano.published.reader import ReportFigures, run_figures
 
 from tests.unit.systems.cardano.made_up import report, sealed_run, write
 
@@ -20,9 +20,9 @@ FIGURES = {metric: 0.001 * (place + 1) for place, metric in enumerate(sorted(KNO
 FIGURES["block_size_bytes"] = 2996.0
 
 
-def _report(path: Path, **changed: Any) -> PublishedReport:
+def _report(path: Path, **changed: Any) -> ReportFigures:
     later = {metric: 2.0 * value for metric, value in FIGURES.items()}
-    return PublishedReport(write(path / "report.json", report({"10.5": FIGURES, "10.6": later}, **changed)), _CATALOGUE)
+    return ReportFigures(write(path / "report.json", report({"10.5": FIGURES, "10.6": later}, **changed)), _CATALOGUE)
 
 
 _CATALOGUE = SYSTEM.catalogue()
@@ -51,7 +51,7 @@ def test_older_names_of_a_row_are_known(tmp_path: Path) -> None:
     for row in content["tables"]["Everything"]["rows"]:
         row["metric"] = row["metric"].replace("Fetched to adopted", "Fetches to adopted")
         del row["unit"]
-    read = PublishedReport(write(tmp_path / "old.json", content), _CATALOGUE)
+    read = ReportFigures(write(tmp_path / "old.json", content), _CATALOGUE)
     assert read.figures().values["peer_adopted_s"] == pytest.approx(FIGURES["peer_adopted_s"])
 
 
@@ -60,7 +60,7 @@ def test_digits_that_were_not_printed_are_an_error(tmp_path: Path) -> None:
     row = content["tables"]["Everything"]["rows"][0]
     for text, value, error in [("0.62", 0.62, 0.01), ("7.7e-2", 0.077, 1e-3), ("1.", 1.0, 1.0)]:
         row["values"] = [text]
-        figures = PublishedReport(write(tmp_path / "r.json", content), _CATALOGUE).figures()
+        figures = ReportFigures(write(tmp_path / "r.json", content), _CATALOGUE).figures()
         metric = next(iter(FIGURES))
         assert figures.values[metric] == pytest.approx(value)
         assert figures.standard_errors[metric] == pytest.approx(error / 12**0.5)
@@ -81,7 +81,7 @@ def test_what_is_no_report_is_refused(tmp_path: Path, content: str, message: str
     path = tmp_path / "file.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError) as caught:
-        PublishedReport(path, _CATALOGUE)
+        ReportFigures(path, _CATALOGUE)
     assert message in caught.value.message
     assert str(path) in caught.value.message
     assert not SYSTEM.recognises_document(path)
@@ -89,7 +89,7 @@ def test_what_is_no_report_is_refused(tmp_path: Path, content: str, message: str
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        PublishedReport(tmp_path / "none.json", _CATALOGUE)
+        ReportFigures(tmp_path / "none.json", _CATALOGUE)
     assert not SYSTEM.recognises_document(tmp_path)
 
 
@@ -99,13 +99,13 @@ def test_a_report_without_stages_is_recognised_and_told_what_it_lacks(tmp_path: 
     empty = write(tmp_path / "b.json", report({"1": {}}))
     assert SYSTEM.recognises_document(empty)
     with pytest.raises(UsageError, match="has no `"):
-        PublishedReport(empty, _CATALOGUE).figures()
+        ReportFigures(empty, _CATALOGUE).figures()
 
 
 @pytest.mark.parametrize("metric", NEEDED)
 def test_a_missing_stage_is_named(tmp_path: Path, metric: str) -> None:
     figures = {name: value for name, value in FIGURES.items() if name != metric}
-    read = PublishedReport(write(tmp_path / "r.json", report({"10.6": figures})), _CATALOGUE)
+    read = ReportFigures(write(tmp_path / "r.json", report({"10.6": figures})), _CATALOGUE)
     with pytest.raises(UsageError) as caught:
         read.figures()
     assert f"has no `{_CATALOGUE.metric(metric).label}` for 10.6" in caught.value.message
@@ -121,7 +121,7 @@ def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> No
 def test_any_text_is_a_number_or_a_clear_refusal(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     content = report({"10.6": FIGURES})
     content["tables"]["Everything"]["rows"][5]["values"] = [text]
-    read = PublishedReport(write(tmp_path_factory.mktemp("r") / "r.json", content), _CATALOGUE)
+    read = ReportFigures(write(tmp_path_factory.mktemp("r") / "r.json", content), _CATALOGUE)
     try:
         figures = read.figures()
     except UsageError as error:
@@ -147,13 +147,13 @@ def test_an_impossible_figure_is_named(tmp_path: Path, metric: str, text: str, m
     content = report({"10.6": FIGURES})
     content["tables"]["Everything"]["rows"][list(FIGURES).index(metric)]["values"] = [text]
     with pytest.raises(UsageError) as caught:
-        PublishedReport(write(tmp_path / "r.json", content), _CATALOGUE).figures()
+        ReportFigures(write(tmp_path / "r.json", content), _CATALOGUE).figures()
     assert message in caught.value.message
     assert caught.value.hint
 
 
 def test_a_mean_below_zero_between_two_threads_is_no_time(tmp_path: Path) -> None:
-    figures = PublishedReport(
+    figures = ReportFigures(
         write(tmp_path / "r.json", report({"1": {**FIGURES, "peer_announced_s": -1e-5}})), _CATALOGUE
     ).figures()
     assert figures.stages().fetched_to_announced_s == 0.0
@@ -177,5 +177,5 @@ def test_a_run_that_lacks_a_metric_or_is_of_another_system_is_refused(tmp_path: 
     ("version", "release"), [("10.6.2", (10, 6, 2)), ("v11.0.1-pre", (11, 0, 1)), ("10.5-baseline", (10, 5)), ("x", ())]
 )
 def test_a_release_is_read_off_the_version(tmp_path: Path, version: str, release: tuple[int, ...]) -> None:
-    read = PublishedReport(write(tmp_path / "r.json", report({version: FIGURES})), _CATALOGUE)
+    read = ReportFigures(write(tmp_path / "r.json", report({version: FIGURES})), _CATALOGUE)
     assert read.figures().release == release

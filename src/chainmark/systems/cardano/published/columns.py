@@ -19,8 +19,8 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
-from chainmark.core.published import (
-    FactRow,
+from chainmark.core.side_by_side import FactRow
+from chainmark.systems.cardano.published.results import (
     PublishedColumn,
     PublishedFigure,
     PublishedLine,
@@ -28,11 +28,11 @@ from chainmark.core.published import (
     PublishedRow,
     PublishedTable,
     PublishedValue,
+    ReportStyle,
     data_dictionary,
     published_label,
     published_unit,
 )
-from chainmark.core.report_style import ReportStyle
 
 _RULES, _PUBLISHED = "analysis.rules", "published"  # the key of a run's workload or profile, and its value
 _SAMPLES_SHOWN = 4  # characters of a sample count in the org style

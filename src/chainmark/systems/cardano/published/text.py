@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.published import PublishedChange, PublishedReport, PublishedRow, PublishedValue
-from chainmark.core.report_style import ReportStyle
-from chainmark.report.published_digits import Interval, exactly, hidden_value, is_determined, is_possible
-from chainmark.report.published_values import Change, org_change, org_value, typst_change, typst_value
+from chainmark.systems.cardano.published.digits import Interval, exactly, hidden_value, is_determined, is_possible
+from chainmark.systems.cardano.published.results import (
+    PublishedChange,
+    PublishedReport,
+    PublishedRow,
+    PublishedValue,
+    ReportStyle,
+)
+from chainmark.systems.cardano.published.values import Change, org_change, org_value, typst_change, typst_value
 
 _USUAL_WIDTH = 5  # characters, where a catalogue does not say
 

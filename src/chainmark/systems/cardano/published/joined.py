@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.inputs import RunData
-from chainmark.compare.published import published_column, workload_notes
 from chainmark.compare.wording import enumerated
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.core.published import (
-    FactRow,
+from chainmark.core.side_by_side import FactRow
+from chainmark.systems.cardano.published.columns import published_column, workload_notes
+from chainmark.systems.cardano.published.results import (
     PublishedChange,
     PublishedReport,
     PublishedRow,
     PublishedTable,
     PublishedValue,
+    ReportStyle,
     chosen,
 )
-from chainmark.core.report_style import ReportStyle
 
 
 def compare_published(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.core.published import (
-    FactRow,
+from chainmark.core.side_by_side import FactRow
+from chainmark.systems.cardano.published.results import (
     PublishedChange,
     PublishedColumn,
     PublishedReport,
     PublishedRow,
     PublishedTable,
     PublishedValue,
+    ReportStyle,
 )
-from chainmark.core.report_style import ReportStyle
 
 
 def printed_row(

@@ -7,18 +7,16 @@ import re
 import pytest
 from rich.console import Console
 
-from chainmark.compare.joined import compare_published
-from chainmark.core.published import PublishedReport, PublishedRow
-from chainmark.core.report_style import ReportStyle
 from chainmark.report.blocks import Definitions, Table
 from chainmark.report.chart import Chart
-from chainmark.report.layouts import document_of
-from chainmark.report.published_document import published_document
-from chainmark.report.published_text import worded
 from chainmark.report.vega import vega_lite
+from chainmark.systems.cardano.published.document import published_document
+from chainmark.systems.cardano.published.joined import compare_published
+from chainmark.systems.cardano.published.results import PublishedReport, PublishedRow, ReportStyle
+from chainmark.systems.cardano.published.text import worded
 
-from tests.unit.compare.printed_reports import printed_report, printed_row
 from tests.unit.compare.published_runs import run
+from tests.unit.systems.cardano.printed_reports import printed_report, printed_row
 
 TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
 
@@ -116,11 +114,11 @@ def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> 
     report = compare_published([[run("1.0")], [run("1.1", factor=1.1)], [run("1.2")]], style, tool_version="test")
     console = Console(width=120, record=True, file=None, quiet=False)
     with console.capture() as captured:
-        document_of(report).print(console)
+        published_document(report).print(console)
     texts = [
         captured.get(),
-        document_of(report).markdown(),
-        re.sub(r"<script.*?</script>", "", document_of(report).html(), flags=re.S),
+        published_document(report).markdown(),
+        re.sub(r"<script.*?</script>", "", published_document(report).html(), flags=re.S),
     ]
     order = [
         "1.1 and 1.2 against 1.0",
@@ -138,9 +136,9 @@ def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> 
         assert places == sorted(places)
         for shown in (row.shown[1] for table in worded(report).tables for row in table.rows):
             assert shown in plain
-    assert document_of(report).pdf().startswith(b"%PDF")
-    assert document_of(report).pdf() == document_of(report).pdf()
-    assert document_of(report).html() == document_of(report).html()
+    assert published_document(report).pdf().startswith(b"%PDF")
+    assert published_document(report).pdf() == published_document(report).pdf()
+    assert published_document(report).html() == published_document(report).html()
 
 
 def test_the_document_has_its_printed_changes_in_json(made: PublishedReport) -> None:

@@ -8,18 +8,8 @@ from pathlib import Path
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
-from chainmark.core.published import (
-    FactRow,
-    PublishedChange,
-    PublishedColumn,
-    PublishedReport,
-    PublishedRow,
-    PublishedTable,
-    PublishedValue,
-    data_dictionary,
-)
-from chainmark.core.report_style import ReportStyle
-from chainmark.systems.cardano.published import (
+from chainmark.core.side_by_side import FactRow
+from chainmark.systems.cardano.published.reader import (
     NUMBER,
     ReportContent,
     RowContent,
@@ -27,6 +17,16 @@ from chainmark.systems.cardano.published import (
     metrics_by_label,
     read_content,
     row_name,
+)
+from chainmark.systems.cardano.published.results import (
+    PublishedChange,
+    PublishedColumn,
+    PublishedReport,
+    PublishedRow,
+    PublishedTable,
+    PublishedValue,
+    ReportStyle,
+    data_dictionary,
 )
 
 SAMPLE_COUNT = "Sample count"  # a row that only reports of the org style have

@@ -7,15 +7,23 @@ is made from it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
-from chainmark.core.report_style import ReportStyle
+from chainmark.core.side_by_side import FactRow
 
 PUBLISHED_SCHEMA = 1
+
+
+class ReportStyle(StrEnum):
+    """The two styles that published reports have had, named after what they were set with."""
+
+    TYPST = "typst"  # values rounded, changes of full averages
+    ORG = "org"  # values cut to six characters, changes of what is left
 
 
 class PublishedValue(BaseModel):
@@ -91,13 +99,6 @@ class PublishedColumn(BaseModel):
     beside: str = ""
     runs: list[str] = []
     rules: str = ""
-
-
-class FactRow(BaseModel):
-    """One row of the manifest: a fact with its value in every version."""
-
-    label: str
-    values: list[str]
 
 
 class PublishedLine(BaseModel):

@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chainmark.compare import published
-from chainmark.compare.joined import compare_published, joined, restyled
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Gate, GateStatus, Status
-from chainmark.core.published import PublishedReport, PublishedValue, chosen, find_version
-from chainmark.core.report_style import ReportStyle
+from chainmark.systems.cardano.published import columns
+from chainmark.systems.cardano.published.joined import compare_published, joined, restyled
+from chainmark.systems.cardano.published.results import (
+    PublishedReport,
+    PublishedValue,
+    ReportStyle,
+    chosen,
+    find_version,
+)
 
-from tests.unit.compare.printed_reports import printed_report, printed_row
 from tests.unit.compare.published_runs import HOSTS, run
+from tests.unit.systems.cardano.printed_reports import printed_report, printed_row
 
 TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
 
@@ -66,8 +71,8 @@ def test_values_are_full_means_and_those_of_several_runs_the_mean_of_theirs() ->
 def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
     """The reports average the lowest means in a single run and all of them in several: both can be matched."""
     by_host = [8000.5 + 100.0 * host for host in range(HOSTS)]
-    single = published.published_column([run("1.0", lowest_means=2)], TYPST, tool_version="test")
-    several = published.published_column(
+    single = columns.published_column([run("1.0", lowest_means=2)], TYPST, tool_version="test")
+    several = columns.published_column(
         [run("1.0", number, seed=number, lowest_means=2) for number in (1, 2)], TYPST, tool_version="test"
     )
     assert several.tables[0].rows[0].values[0].value == pytest.approx(np.mean(by_host), abs=0.2)
@@ -77,11 +82,11 @@ def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
 
 def test_the_rules_behind_the_values_are_told() -> None:
     """A figure by one rule must not be taken for one by another."""
-    own = published.published_column([run("1.0")], TYPST, tool_version="test")
+    own = columns.published_column([run("1.0")], TYPST, tool_version="test")
     assert "chainmark's own rules" in own.columns[0].rules
     strict = run("1.0")
     strict.manifest.workload["analysis.rules"] = "published"
-    told = published.published_column([strict], TYPST, tool_version="test")
+    told = columns.published_column([strict], TYPST, tool_version="test")
     assert "rules of the published reports" in told.columns[0].rules
 
 
@@ -91,11 +96,11 @@ def test_runs_that_may_not_be_compared_are_left_out_or_marked() -> None:
     gate = Gate(id="hosts", label="no host lost", status=GateStatus.FAIL, measured="51", limit="52")
     bad.manifest.gates.append(gate)
     bad.manifest.status = Status.INVALID
-    mixed = published.published_column([run("1.0"), bad], TYPST, tool_version="test")
-    alone = published.published_column([run("1.0")], TYPST, tool_version="test")
+    mixed = columns.published_column([run("1.0"), bad], TYPST, tool_version="test")
+    alone = columns.published_column([run("1.0")], TYPST, tool_version="test")
     assert mixed.tables == alone.tables
     assert any("no host lost" in note for note in mixed.notes)
-    only = published.published_column([bad], TYPST, tool_version="test")
+    only = columns.published_column([bad], TYPST, tool_version="test")
     assert any("no run of this version is valid" in note for note in only.notes)
     other = run("1.1")
     other.manifest.workload["load.rate_tx_per_s"] = 999

@@ -85,7 +85,7 @@ def metrics_by_label(catalogue: Catalogue) -> dict[str, Metric]:
     return found
 
 
-class PublishedReport:
+class ReportFigures:
     """A published comparison of releases: one column per version, one row per metric.
 
     Args:
@@ -198,7 +198,7 @@ def _whole(text: str) -> int | None:
 def is_report(path: Path, catalogue: Catalogue) -> bool:
     """Whether a file is a published report, be it without a row that is of use: its reader says what it lacks."""
     try:
-        PublishedReport(path, catalogue)
+        ReportFigures(path, catalogue)
     except UsageError:
         return False
     return True

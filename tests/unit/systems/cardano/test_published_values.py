@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chainmark.report.published_digits import hidden_value, is_determined, is_possible
-from chainmark.report.published_values import (
+from chainmark.systems.cardano.published.digits import hidden_value, is_determined, is_possible
+from chainmark.systems.cardano.published.values import (
     Change,
     decimals_of,
     org_change,

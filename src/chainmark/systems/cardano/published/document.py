@@ -3,15 +3,6 @@
 from __future__ import annotations
 
 from chainmark.core import units
-from chainmark.core.published import (
-    FactRow,
-    PublishedChange,
-    PublishedDictionary,
-    PublishedFigure,
-    PublishedReport,
-    PublishedTable,
-)
-from chainmark.core.report_style import ReportStyle
 from chainmark.core.verdict import Verdict, shown
 from chainmark.report.blocks import (
     Block,
@@ -23,12 +14,20 @@ from chainmark.report.blocks import (
     TableCell,
     TableRow,
     one_line,
-    words,
 )
 from chainmark.report.chart import Axis, Chart
 from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
 from chainmark.report.document import Document
-from chainmark.report.published_text import changes_of, worded
+from chainmark.report.side_facts import manifest_table
+from chainmark.systems.cardano.published.results import (
+    PublishedChange,
+    PublishedDictionary,
+    PublishedFigure,
+    PublishedReport,
+    PublishedTable,
+    ReportStyle,
+)
+from chainmark.systems.cardano.published.text import changes_of, worded
 
 CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
@@ -43,7 +42,7 @@ def published_document(report: PublishedReport) -> Document:
     dictionary: list[Block] = [_dictionary(part, index) for index, part in enumerate(report.dictionary)]
     tables: list[Block] = [_table(report, table) for table in report.tables]
     sections = [
-        Section("manifest", "Manifest", [facts_table(report.facts, [one.label for one in report.columns])]),
+        Section("manifest", "Manifest", [manifest_table(report.facts, [one.label for one in report.columns])]),
         Section("analysis", "Analysis", tables),
         Section("charts", "Appendix A: charts", figures),
         Section("dictionary", "Appendix B: data dictionary", dictionary),
@@ -69,12 +68,6 @@ def _has_content(block: Block) -> bool:
 
 def _drawn(report: PublishedReport) -> list[PublishedFigure]:
     return [figure for figure in report.figures if figure.lines]
-
-
-def facts_table(facts: list[FactRow], labels: list[str]) -> Table:
-    """What the manifests say, version by version."""
-    rows = [TableRow([TableCell(fact.label), *map(TableCell, fact.values)]) for fact in facts]
-    return Table("facts", "Overall run parameters", words("", *labels), rows)
 
 
 def _table(report: PublishedReport, table: PublishedTable) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chainmark.report.published_values import (
+from chainmark.systems.cardano.published.values import (
     DECIMALS_BY_SIZE,
     MOST_FIXED_DECIMALS,
     NOT_A_NUMBER,
