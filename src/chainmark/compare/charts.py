@@ -11,7 +11,6 @@ import numpy as np
 from chainmark.compare.bands import BAND_RESAMPLES, Resampler, band
 from chainmark.compare.inputs import Instants
 from chainmark.compare.samples import ChartSide, RunSamples
-from chainmark.compare.wording import counted
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
@@ -354,7 +353,7 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
         x_label="seconds since the window's start",
         y_label=_unit_label(metric),
         lines=lines,
-        note=thinned or f"one dot a sample, {counted(sum(len(line.x) for line in lines), 'dot')}",
+        note=thinned or f"one dot a sample, {units.plural(sum(len(line.x) for line in lines), 'dot')}",
     )
 
 

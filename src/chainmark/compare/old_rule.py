@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from chainmark.compare.gates import incomparable
 from chainmark.compare.verdict import is_failure
-from chainmark.compare.wording import change_with_interval, counted, judged_name, margin_of
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Metric
 from chainmark.core.qa_report import Agreement, Incomparable, OldRuleRow, OldVerdict
+from chainmark.core.wording import change_with_interval, judged_name, margin_of
 
 OLD_MARGIN = 0.10
 
@@ -135,7 +135,7 @@ def old_verdict(rows: Sequence[OldRuleRow]) -> OldVerdict:
     if not judged:
         return OldVerdict(fails=False, judged=0, differing=0, disagreements=0, sentence="There was nothing to judge.")
     told = (
-        f"{len(differing)} of {counted(len(judged), 'judged figure')} differ by more than "
+        f"{len(differing)} of {units.plural(len(judged), 'judged figure')} differ by more than "
         f"{units.plain_percent(OLD_MARGIN)}, so by the rule of the published reports the release "
         f"{'fails' if differing else 'passes'}; that rule and chainmark's disagree on {len(disagreed)}"
     )

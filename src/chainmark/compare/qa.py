@@ -15,7 +15,6 @@ from chainmark.compare.old_rule import incomparable_metrics, old_rule_rows, old_
 from chainmark.compare.qa_plots import PlotSide, plot_of
 from chainmark.compare.sides import exclusion, joined_conditions, select
 from chainmark.compare.whereabouts import located
-from chainmark.compare.wording import counted, enumerated
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import (
@@ -38,6 +37,7 @@ from chainmark.core.qa_report import (
 )
 from chainmark.core.saturation import SaturationReport, candidate_verdict
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import enumerated
 
 # Of the sum of a module whose commit nobody tells, as much as tells it from others.
 _SHORT_SUM = 16
@@ -487,7 +487,7 @@ def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
     invalid = sum(not line.valid for one in scenarios for line in one.runs)
     return [
         f"Plan “{made.plan.name}”: {made.plan.description}",
-        f"{counted(runs, 'run')} on one machine, each on a fresh network and each sealed with everything that was "
+        f"{units.plural(runs, 'run')} on one machine, each on a fresh network and each sealed with everything that was "
         f"collected; {_invalid_told(invalid)}.",
         "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
         "both alike.",

@@ -69,6 +69,7 @@ def _cell(runs: list[CellRun], threshold: float) -> Cell:
         rate_per_s=runs[0].rate_per_s,
         runs=runs,
         used=len(used),
+        committed=sum(run.committed for run in used) / len(used) if used else None,
         efficiency=efficiency,
         pace=pace,
         throughput_per_s=_positive_figure([run.throughput_per_s for run in used]),

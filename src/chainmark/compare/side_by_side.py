@@ -8,11 +8,11 @@ from chainmark.compare.assemble import compare
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
-from chainmark.compare.wording import enumerated
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
 from chainmark.core.errors import UsageError
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict, worst
+from chainmark.core.wording import enumerated
 
 _VERBS = {
     Verdict.FAIL: ("fails", "fail"),

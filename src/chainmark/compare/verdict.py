@@ -8,18 +8,17 @@ from dataclasses import dataclass, replace
 
 from chainmark.compare.judge import Judged
 from chainmark.compare.sides import SelectedRuns
-from chainmark.compare.wording import (
-    change_with_interval,
-    counted,
-    enumerated,
-    margin_of,
-    name_of,
-)
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.manifest import Gate, GateStatus, failed_gates
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import (
+    change_with_interval,
+    enumerated,
+    margin_of,
+    name_of,
+)
 from chainmark.stats.multiple import benjamini_hochberg, holm
 from chainmark.stats.power import LEVEL, MOST_RUNS
 
@@ -144,9 +143,9 @@ def _decide_runs(item: Judgement, runs: int, catalogue: Catalogue) -> str:
     if item.runs_needed is None:
         return f"to decide {name}, reduce its noise or widen its margin: {MOST_RUNS} runs a side would not suffice"
     if item.runs_needed > runs:
-        return f"to decide {name}, run {counted(item.runs_needed - runs, 'more run')} a side"
+        return f"to decide {name}, run {units.plural(item.runs_needed - runs, 'more run')} a side"
     return (
-        f"to decide {name}, run {counted(max(runs, 2), 'more run')} a side: its change lies near the margin, "
+        f"to decide {name}, run {units.plural(max(runs, 2), 'more run')} a side: its change lies near the margin, "
         f"where more runs are needed than the {item.runs_needed} a side that an equal release needs"
     )
 
@@ -163,7 +162,7 @@ def _power(judged: Sequence[Judged], catalogue: Catalogue) -> list[str]:
         return [f"{goal}: {MOST_RUNS} runs a side are not enough for {enumerated(hopeless)}"]
     most = max(gating, key=lambda item: item.enough_runs or 0)
     return [
-        f"{goal}: {counted(most.enough_runs or 0, 'run')} a side suffice "
+        f"{goal}: {units.plural(most.enough_runs or 0, 'run')} a side suffice "
         f"(the noisiest is {name_of(catalogue, most.judgement)})"
     ]
 
@@ -209,7 +208,7 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
             reasons.append(f"{name} is {item.note}")
         elif item.outcome is Outcome.WORSE:
             reasons.append(
-                f"{name} looks worse, {change}, but not when {counted(family, 'gating metric')} are judged "
+                f"{name} looks worse, {change}, but not when {units.plural(family, 'gating metric')} are judged "
                 f"together (Holm-adjusted p = {units.probability(item.p_worse_holm or 0.0)}, required 0.05)"
             )
         elif item.outcome is Outcome.INCONCLUSIVE:
@@ -223,9 +222,8 @@ def _inconclusive_sentence(gating: Sequence[Judgement], catalogue: Catalogue, la
         return f"{start}: the catalogue has no gating metric"
     undecided = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
     names = enumerated([name_of(catalogue, item) for item in undecided])
-    return (
-        f"{start}: of {counted(len(gating), 'gating metric')}, {len(undecided)} could not be judged or decided: {names}"
-    )
+    judged = units.plural(len(gating), "gating metric")
+    return f"{start}: of {judged}, {len(undecided)} could not be judged or decided: {names}"
 
 
 def _gating_advice(gating: Sequence[Judgement], catalogue: Catalogue, runs: int) -> list[str]:
@@ -234,7 +232,7 @@ def _gating_advice(gating: Sequence[Judgement], catalogue: Catalogue, runs: int)
     if missing:
         advice.append(f"find out why {enumerated(missing)} has no data; the runs' books say what was read and skipped")
     if any(item.outcome is Outcome.WORSE and not is_failure(item) for item in gating):
-        advice.append(f"run {counted(max(runs, 2), 'more run')} a side to confirm or refute what looks worse")
+        advice.append(f"run {units.plural(max(runs, 2), 'more run')} a side to confirm or refute what looks worse")
     return advice
 
 
@@ -295,7 +293,7 @@ def _failed(
 def _passed(
     gating: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
 ) -> Finding:
-    number = counted(len(gating), "gating metric")
+    number = units.plural(len(gating), "gating metric")
     subject = f"All {number}" if len(gating) > 1 else "The only gating metric"
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.compare.wording import enumerated, margin_of, name_of
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, Judgement, Outcome, Scale
 from chainmark.core.metric import Metric
+from chainmark.core.wording import enumerated, margin_of, name_of
 
 MOST_NAMED = 4
 

@@ -17,7 +17,7 @@ from chainmark.core.manifest import Fact, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Verdict, worst
 
-SATURATION_SCHEMA = 1
+SATURATION_SCHEMA = 2
 Measure = Literal["committed", "pace"]
 # "kept up" and "saturated" are clear of the threshold with their whole interval.
 Standing = Literal["kept up", "leans to kept up", "leans to saturated", "saturated", "no data"]
@@ -183,6 +183,7 @@ class Cell(_Part):
 
     Attributes:
         used: how many of the runs count.
+        committed: transactions, the mean of the runs that count; None without any.
         efficiency: committed for each that was offered; pace: the same within the window.
         standing: on which side of the threshold, by efficiency; pace_standing by pace.
     """
@@ -191,6 +192,7 @@ class Cell(_Part):
     rate_per_s: int
     runs: list[CellRun]
     used: int
+    committed: float | None
     efficiency: Figure | None
     pace: Figure | None
     throughput_per_s: Figure | None

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.manifest import Fact
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class StoryPlace(BaseModel):
@@ -77,6 +77,7 @@ class Story(BaseModel):
         base_label: what the times are counted from; ``base_ns`` is when that was, ns since the epoch, None if unknown.
         stages: their labels, in the order in which they happen.
         end: index of the stage that the places are ordered by, the last that most of them told.
+        median_s: of the times at which places told that stage, s after the base; None where fewer than three did.
         facts: of the thing; ``place_facts`` are the labels of what differs from place to place.
         files: of the places' log lines, relative to the folder that was imported.
         places: in the order of their last stage, those that did not tell it at the end.
@@ -102,6 +103,7 @@ class Story(BaseModel):
     base_ns: int | None = None
     stages: list[str]
     end: int
+    median_s: float | None = None
     facts: list[Fact] = []
     place_facts: list[str] = []
     files: list[str] = []

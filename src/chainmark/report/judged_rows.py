@@ -19,6 +19,7 @@ from chainmark.core.comparison import (
 )
 from chainmark.core.metric import Better, Metric
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import ChangeText, change_text, half_width, judged_name, margin_of
 from chainmark.report.bars import IntervalBar, interval_bar
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import BETTER_WORDS, NOT_COMPARED, NOT_JUDGED
@@ -122,23 +123,23 @@ class RowMaker:
         metric = self._metrics[judgement.metric_id]
         unit = self._units[metric.id]
         decimals = units.decimals_for(
-            [unit.of(judgement.baseline.value), unit.of(judgement.candidate.value)], _uncertainty(judgement, unit)
+            [unit.of(judgement.baseline.value), unit.of(judgement.candidate.value)], half_width(judgement, unit)
         )
-        change, change_unit, low, high = _change_texts(judgement, metric, unit)
+        said = _change(judgement, unit)
         no_interval = judgement.low is None and judgement.high is None
-        interval = units.NOT_ESTIMABLE if no_interval else f"{low} … {high} {change_unit}".rstrip()
+        interval = units.NOT_ESTIMABLE if no_interval else f"{said.low} … {said.high} {said.unit}".rstrip()
         return Row(
             anchor=f"row-{metric.id}-{judgement.statistic}".replace(".", "_"),
             metric_id=metric.id,
             metric_label=metric.label,
-            label=row_label(metric, judgement.statistic),
+            label=judged_name(metric, judgement.statistic),
             unit=unit.symbol,
             baseline=_value(judgement.baseline, unit, decimals),
             candidate=_value(judgement.candidate, unit, decimals),
-            change=change,
-            change_unit=change_unit,
-            low=low,
-            high=high,
+            change=said.change,
+            change_unit=said.unit,
+            low=said.low,
+            high=said.high,
             interval=judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE and no_interval else interval,
             margin=_margin(judgement, metric),
             outcome=_outcome(judgement, metric),
@@ -171,21 +172,6 @@ class RowMaker:
         return [CentileRow("samples", _samples(baseline), _samples(candidate)), *absent, *rows]
 
 
-def row_label(metric: Metric, statistic: str) -> str:
-    """The metric's label with its statistic, which is left out where only the mean is judged."""
-    return metric.label if statistic == "mean" and len(metric.judged_by) == 1 else f"{metric.label} {statistic}"
-
-
-def _uncertainty(judgement: Judgement, unit: units.DisplayUnit) -> float | None:
-    if judgement.low is None or judgement.high is None:
-        return None
-    half = (judgement.high - judgement.low) / 2.0
-    if judgement.scale is Scale.ABSOLUTE:
-        return half * unit.factor
-    base = unit.of(judgement.baseline.value)
-    return None if base is None else half * abs(base)
-
-
 def _value(side: SideValue, unit: units.DisplayUnit, decimals: int) -> str:
     if side.value is None:
         return units.NO_DATA if side.samples == 0 else units.NOT_ESTIMABLE
@@ -196,39 +182,17 @@ def _figure(value: float | None, decimals: int) -> str:
     return units.NOT_ESTIMABLE if value is None else units.number(value, decimals)
 
 
-def _change_texts(judgement: Judgement, metric: Metric, unit: units.DisplayUnit) -> tuple[str, str, str, str]:
-    """Sign and figure of the change, its unit, and the ends of its interval."""
-    raw = (judgement.change, judgement.low, judgement.high)
-    if judgement.change is None:
-        word = judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE else units.NOT_ESTIMABLE
-        return word, "", "", ""
-    if judgement.scale is Scale.RELATIVE:
-        decimals = units.percent_decimals(*raw)
-        change, low, high = (_signed(None if value is None else value * 100.0, decimals) for value in raw)
-        return change, "%", low, high
-    shown = [unit.of(value) for value in raw]
-    half = _uncertainty(judgement, unit)
-    decimals = units.decimals_for([unit.of(judgement.baseline.value), unit.of(judgement.candidate.value), *shown], half)
-    change, low, high = (_signed(value, decimals) for value in shown)
-    return change, units.symbol_of_change(unit), low, high
-
-
-def _signed(value: float | None, decimals: int) -> str:
-    return "?" if value is None else units.number(value, decimals, signed=True)
+def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
+    """The change, or in its place the word why there is none."""
+    if judgement.change is not None:
+        return change_text(judgement, unit)
+    word = judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE else units.NOT_ESTIMABLE
+    return ChangeText(word, "", "", "")
 
 
 def _margin(judgement: Judgement, metric: Metric) -> str:
-    low, high = judgement.margin_low, judgement.margin_high
-    if low is None or high is None:
-        return ""
-    if judgement.scale is Scale.RELATIVE:
-        texts = (units.plain_percent(-low), units.plain_percent(high))
-    else:
-        texts = (
-            units.tidy_quantity(-low, metric.unit, is_change=True),
-            units.tidy_quantity(high, metric.unit, is_change=True),
-        )
-    return f"±{texts[1]}" if texts[0] == texts[1] else f"{units.MINUS}{texts[0]}, +{texts[1]}"
+    margin = margin_of(judgement, metric)
+    return f"±{margin}" if margin and not margin.startswith(units.MINUS) else margin
 
 
 def _outcome(judgement: Judgement, metric: Metric) -> str:

@@ -21,6 +21,7 @@ from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import TableCell, TableRow
 from chainmark.report.phrases import Emphasis
+from chainmark.core.wording import some_of
 from chainmark.stats.estimable import fewest_for_upper_bound
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
@@ -184,16 +185,11 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
     for verdict in Verdict:
         names = [f"{one.target} {one.name}" if several else one.name for one in gating if one.verdict is verdict]
         if verdict is not Verdict.PASS and names:
-            told.append(f"{said(verdict)}: {_listed(names)}")
+            told.append(f"{said(verdict)}: {some_of(names, _NAMED)}")
     interrupted = [target.name for target in report.targets if target.interrupted]
     if interrupted:
-        told.append(f"interrupted: {_listed(interrupted)}")
+        told.append(f"interrupted: {some_of(interrupted, _NAMED)}")
     return "; ".join(told) + "."
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(f"{name}" for name in names[:_NAMED]) + more
 
 
 def capacity_of(endpoint: EndpointEntry, kind: Kind) -> CapacityEntry | None:

@@ -16,6 +16,7 @@ from chainmark.core.qa_report import (
     QaScenario,
 )
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import judged_name
 from chainmark.report.blocks import (
     ON_PAGES,
     Column,
@@ -25,7 +26,7 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.breakdown_parts import breakdown_table
-from chainmark.report.judged_rows import Row, RowMaker, row_label
+from chainmark.report.judged_rows import Row, RowMaker
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import GATE_MARKS
 
@@ -203,7 +204,7 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
         values = [item.candidate.value for item in found.judgements] + [found.judgements[0].baseline.value]
         unit = units.display_unit(metric.unit, values)
         decimals = units.decimals_for([unit.of(value) for value in values])
-        label = row_label(metric, found.statistic)
+        label = judged_name(metric, found.statistic)
         cells = [
             TableCell(f"{label}, {unit.symbol}" if unit.symbol else label),
             TableCell(units.number(unit.of(found.judgements[0].baseline.value), decimals)

@@ -118,12 +118,10 @@ def rule(report: SaturationReport) -> str:
 
 def count_of(cell: Cell) -> TableCell:
     """Processed transactions, a mean over the runs, with the share of what was offered."""
-    used = [run for run in cell.runs if not run.excluded]
-    if not used or cell.efficiency is None:
+    if cell.committed is None or cell.efficiency is None:
         return QUIET
-    mean = sum(run.committed for run in used) / len(used)
     share = units.plain_percent(cell.efficiency.value, decimals=1)
-    return TableCell(units.count(round(mean)), share, emphasis=STANDINGS[cell.standing])
+    return TableCell(units.count(round(cell.committed)), share, emphasis=STANDINGS[cell.standing])
 
 
 def figure_cell(figure: Figure | None, factor: float, decimals: int, emphasis: Emphasis = "plain") -> TableCell:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
-
 from chainmark.core import units
 from chainmark.core.trail import Neighbour, Story, short_key
 from chainmark.core.verdict import Verdict, shown
+from chainmark.core.wording import some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, words
 from chainmark.report.document import Document
 from chainmark.report.timeline import Times, timeline_chart, times_of, told_stages
@@ -51,7 +49,7 @@ def sentence(story: Story) -> str:
     if not reached:
         return f"{start}."
     last, where = max(reached)
-    middle = f" (median {axis.with_unit(median(second for second, _ in reached))})" if len(reached) > 2 else ""
+    middle = "" if story.median_s is None else f" (median {axis.with_unit(story.median_s)})"
     return f"{start}; the last, {where}, {axis.with_unit(last)} after {story.base_label}{middle}."
 
 
@@ -137,8 +135,10 @@ def missing(story: Story) -> list[str]:
     if story.shown:
         notes.append(f"Of {len(story.places)} {places}, {len(story.rows)} are shown: those that were asked for.")
     if story.absent:
-        notes.append(f"{_listed(story.absent, places)}: no event of this {story.label}.")
-    notes += [f"“{story.stages[item.stage]}” was not told by {_listed(item.places, places)}." for item in story.untold]
+        notes.append(f"{some_of(story.absent, _NAMED, places)}: no event of this {story.label}.")
+    notes += [
+        f"“{story.stages[item.stage]}” was not told by {some_of(item.places, _NAMED, places)}." for item in story.untold
+    ]
     notes += [_rival(story, other) for other in story.neighbours]
     return [*notes, f"To see it again: {story.command}"]
 
@@ -148,8 +148,3 @@ def _rival(story: Story, other: Neighbour) -> str:
     known = f"known to {units.plural(other.places, story.place_label)}"
     number = f"{story.number_label or 'number'} {story.number}"
     return f"Another {story.label} has the {number}: {short_key(other.key)}, {known}{f' ({facts})' if facts else ''}."
-
-
-def _listed(names: Sequence[str], noun: str) -> str:
-    more = f" and {len(names) - _NAMED} more {noun}" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from statistics import median
 from typing import Any
 
 import polars as pl
@@ -152,6 +153,7 @@ class Follower:
         places = [self._place(row, base_ns, list(place_facts), files) for row in rows]
         places.sort(key=lambda place: _order(place, end))
         known = {place.place for place in places}
+        told_s = [seconds for place in places if (seconds := place.seconds[end]) is not None]
         others = [
             other for other in by_key if other != key and number is not None and number == self._number(by_key[other])
         ]
@@ -169,6 +171,7 @@ class Follower:
             base_ns=base_ns,
             stages=[stage.label for stage in trail.stages],
             end=end,
+            median_s=median(told_s) if len(told_s) > 2 else None,
             facts=facts,
             place_facts=list(place_facts.values()),
             files=files.names,

@@ -9,6 +9,7 @@ from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
+from chainmark.core.wording import enumerated
 from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import ONE_ROUND_BYTES, Calibration, calibrate
 from chainmark.systems.cardano.figures import (
@@ -168,7 +169,9 @@ def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Ca
             for row in flagged
         ]
         among = "" if len(labels) == 1 else f", {len(labels)} of {len(whole)} centiles"
-        return f"The parts do not explain {_listed(labels)}{among}: something that no stage shows was at work.{routing}"
+        return (
+            f"The parts do not explain {enumerated(labels)}{among}: something that no stage shows was at work.{routing}"
+        )
     largest = units.plain_percent(max(abs(row.error) for row in whole))
     return f"The parts explain the whole: every adoption centile is within {largest} of what was measured.{routing}"
 
@@ -184,7 +187,3 @@ def _routing(calibration: Calibration) -> str:
         f"{units.duration(link.measured_s)} of the pings: so far as hosts adopted {later} than on the pinged network, "
         "the routing changed, not the node."
     )
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

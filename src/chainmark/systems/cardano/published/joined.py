@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.inputs import RunData
-from chainmark.compare.wording import enumerated
+from chainmark.core.wording import enumerated
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.side_by_side import FactRow
