@@ -19,9 +19,9 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import some_of
 from chainmark.report.blocks import TableCell, TableRow
 from chainmark.report.phrases import Emphasis
-from chainmark.core.wording import some_of
 from chainmark.stats.estimable import fewest_for_upper_bound
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
