@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.inputs import RunData
-from chainmark.core.wording import enumerated
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.side_by_side import FactRow
+from chainmark.core.wording import enumerated
 from chainmark.systems.cardano.published.columns import published_column, workload_notes
 from chainmark.systems.cardano.published.results import (
     PublishedChange,
