@@ -18,6 +18,7 @@ import pytest
 
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.digits import hidden_value, is_determined, is_possible
+from chainmark.systems.cardano.published.entries import published_of
 from chainmark.systems.cardano.published.printed import printed_report
 from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
 from chainmark.systems.cardano.published.text import worded
@@ -148,7 +149,7 @@ def test_without_the_printed_changes_the_org_style_gives_the_same(shared_data: P
 def test_widths_of_the_catalogue_are_the_published_ones(shared_data: Path) -> None:
     """A wrong width prints other digits than the reports have."""
     widths = _widths(shared_data)
-    told = {metric.label: metric.published.width for metric in SYSTEM.catalogue().metrics if metric.published}
+    told = {metric.label: published_of(metric).width for metric in SYSTEM.catalogue().metrics if metric.published}
     known = {label: width for label, width in told.items() if width is not None}
     assert len(known) == 47
     assert known == {label: widths[label] for label in known}

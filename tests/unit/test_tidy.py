@@ -116,7 +116,7 @@ OWN_NUMBERS = {
     "capacity/metrics.py": "a level as a part of a metric's id, which stored runs hold",
     "network/netem.py": "arguments of tc",
     "report/junit.py": "attributes and properties, which pipelines parse",
-    "report/published_values.py": "digit for digit the figures of published reports",
+    "systems/cardano/published/values.py": "digit for digit the figures of published reports",
 }
 NUMERIC = re.compile(r"[,_%]|[bcdeEfFgGn]$")
 NUMERIC_FIELD = re.compile(r"\{[^{}]*:[^{}]*([,_%]|[eEfFgG])\}")

@@ -6,41 +6,18 @@ import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
 
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Condition, Metric, Population, Table, Trail
 
 
-class DictionaryPart(BaseModel):
-    """One list of the published reports' data dictionary: the metrics of some tables."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    title: str
-    tables: list[str]
-
-
-class PublishedReports(BaseModel):
-    """How the reports that people know are composed.
+class Catalogue(BaseModel):
+    """Every metric of one system, with what is needed to compute, judge, group and draw it.
 
     Attributes:
-        tables: the ids of their tables, in their order.
-        dictionary: the lists of their data dictionary, in their order.
-        beside_version: the label of the fact that stands in brackets behind a version in their first sentence.
-        workload: the dotted key of a run's workload or profile that names the workload.
+        published: how the reports that the system is known by are composed; only the system reads it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    tables: list[str]
-    dictionary: list[DictionaryPart] = []
-    beside_version: str | None = None
-    workload: str = "workload.name"
-
-
-class Catalogue(BaseModel):
-    """Every metric of one system, with what is needed to compute, judge, group and draw it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +27,7 @@ class Catalogue(BaseModel):
     tables: list[Table]
     conditions: list[Condition] = []
     trails: list[Trail] = []
-    published: PublishedReports | None = None
+    published: dict[str, JsonValue] | None = None
     metrics: list[Metric]
 
     @model_validator(mode="after")
@@ -70,11 +47,6 @@ class Catalogue(BaseModel):
             stranger = next((name for name in trail.populations if name not in populations), None)
             if stranger is not None:
                 raise ValueError(f"trail `{trail.id}` names the unknown population `{stranger}`")
-        if self.published is not None:
-            named = [*self.published.tables, *(id_ for part in self.published.dictionary for id_ in part.tables)]
-            stranger = next((id_ for id_ in named if id_ not in tables), None)
-            if stranger is not None:
-                raise ValueError(f"the published reports name the unknown table `{stranger}`")
         return self
 
     @model_validator(mode="after")
@@ -114,8 +86,7 @@ class Catalogue(BaseModel):
             columns: of the samples, by population. A metric that could not be measured has a column without values.
         """
         metrics = [metric for metric in self.metrics if metric.id in columns.get(metric.population, ())]
-        published = [] if self.published is None else self.published.tables
-        tables = {*(metric.table for metric in metrics), *published}
+        tables = {metric.table for metric in metrics}
         kept = {metric.id for metric in metrics}
         conditions = [
             condition.model_copy(

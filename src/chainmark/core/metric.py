@@ -6,9 +6,9 @@ Right of the samples, code knows a metric only through this description.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 
 class Kind(StrEnum):
@@ -44,35 +44,12 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-class Published(BaseModel):
-    """How the reports that people know show a metric, where that differs from its label and unit here.
-
-    Attributes:
-        label, unit: as those reports print them.
-        org_label, org_unit: as the earlier ones of the org style printed them, where that differs.
-        width: the characters that they leave for a value; None: the metric stands in no table of theirs.
-        chart: the place of its chart among theirs; None: they draw none.
-        chart_style: the style of the reports that draw it ("typst", "org"); None: both.
-        logarithmic: whether the values of their charts of the org style stand on a logarithmic axis.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    label: str | None = None
-    unit: str | None = None
-    org_label: str | None = None
-    org_unit: str | None = None
-    width: int | None = None
-    chart: int | None = None
-    chart_style: Literal["typst", "org"] | None = None
-    logarithmic: bool = False
-
-
 class Metric(BaseModel):
     """One metric of a system.
 
     ``judged_by`` may name several statistics: latency is judged by its median *and* its tail, and both are one
-    column of samples. Each (metric, statistic) pair gets an outcome of its own.
+    column of samples. Each (metric, statistic) pair gets an outcome of its own. ``published`` says how the reports that
+    the system is known by show it; only the system reads it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -93,7 +70,7 @@ class Metric(BaseModel):
     default_noise: float = Field(default=0.03, gt=0)
     gating: bool = False
     charts: list[Chart] = []
-    published: Published | None = None
+    published: dict[str, JsonValue] | None = None
     description: str
     source: list[str]
 

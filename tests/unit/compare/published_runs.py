@@ -13,6 +13,11 @@ from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
 HOSTS = 5
 SLOTS = 40
+# What an entry may say of published reports, all of it left out.
+_SHOWN = {
+    **dict.fromkeys(("label", "unit", "org_label", "org_unit", "width", "chart", "chart_style")),
+    "logarithmic": False,
+}
 
 
 def catalogue(*, lowest_means: int | None = None) -> Catalogue:
@@ -29,17 +34,17 @@ def catalogue(*, lowest_means: int | None = None) -> Catalogue:
         {
             "id": "spread_s", "published_id": "cdfSpread", "label": "Spread", "unit": "s", "table": "spreading",
             "order": 1, "population": "block", "gating": True, "description": "How long it takes.",
-            "published": {"width": 4, "chart": 2, "logarithmic": True},
+            "published": _SHOWN | {"width": 4, "chart": 2, "logarithmic": True},
         },
         {
             "id": "memory_mib", "published_id": "RSS", "label": "Memory", "unit": "MiB", "table": "resource",
             "order": 1, "population": "slot_host", "gating": False, "description": "What it holds.",
-            "published": {"width": 5, "chart": 1, "label": "Kernel RSS", "org_unit": "MB"},
+            "published": _SHOWN | {"width": 5, "chart": 1, "label": "Kernel RSS", "org_unit": "MB"},
         },
         {
             "id": "delay_s", "published_id": "cdfDelay", "label": "Delay", "unit": "s", "table": "spreading",
             "order": 2, "population": "block", "description": "Drawn before, in no table.",
-            "published": {"chart": 3, "chart_style": "org"},
+            "published": _SHOWN | {"chart": 3, "chart_style": "org"},
         },
         {
             "id": "own_s", "label": "Our own", "unit": "s", "table": "spreading", "order": 3, "population": "block",
@@ -66,11 +71,12 @@ def catalogue(*, lowest_means: int | None = None) -> Catalogue:
             "tables": [{"id": "spreading", "title": "Spreading"}, {"id": "resource", "title": "Resource Usage"}],
             "published": {
                 "tables": ["resource", "spreading"],
-                "beside_version": "Era",
                 "dictionary": [
                     {"title": "Spreading metrics", "tables": ["spreading"]},
                     {"title": "Machine metrics", "tables": ["resource"]},
                 ],
+                "beside_version": "Era",
+                "workload": "workload.name",
             },
             "metrics": [Metric.model_validate(common | metric) for metric in metrics],
         }

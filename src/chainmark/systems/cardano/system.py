@@ -23,6 +23,7 @@ from chainmark.systems.cardano.model.prediction_document import prediction_docum
 from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published.document import published_document
+from chainmark.systems.cardano.published.entries import checked
 from chainmark.systems.cardano.published.reader import is_report
 from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
@@ -39,7 +40,7 @@ class Cardano:
     @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
-        return load_catalogue(Path(__file__).with_name("catalogue.toml"))
+        return checked(load_catalogue(Path(__file__).with_name("catalogue.toml")))
 
     def profile(self, content: Mapping[str, object]) -> Profile:
         """Check a profile's content, down to its topology file."""

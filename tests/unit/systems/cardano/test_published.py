@@ -7,7 +7,9 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published import columns
+from chainmark.systems.cardano.published.entries import published_of, reports_of
 from chainmark.systems.cardano.published.joined import compare_published, joined, restyled
 from chainmark.systems.cardano.published.results import (
     PublishedReport,
@@ -164,3 +166,14 @@ def test_one_version_alone_is_refused() -> None:
     """There is nothing to compare it with."""
     with pytest.raises(UsageError, match="one version alone"):
         compare_published([[run("1.0")]], TYPST, tool_version="test")
+
+
+def test_the_shipped_catalogue_says_only_what_the_reports_need() -> None:
+    """A table or a key that is misspelt there would be missing from every report, without a word."""
+    catalogue = SYSTEM.catalogue()
+    reports = reports_of(catalogue)
+    assert reports is not None
+    named = {*reports.tables, *(table for part in reports.dictionary for table in part.tables)}
+    assert named <= {table.id for table in catalogue.tables}
+    shown = {metric.table for metric in catalogue.metrics if published_of(metric).width is not None}
+    assert shown <= set(reports.tables)

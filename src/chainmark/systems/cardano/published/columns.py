@@ -20,6 +20,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
 from chainmark.core.side_by_side import FactRow
+from chainmark.systems.cardano.published.entries import published_of, reports_of
 from chainmark.systems.cardano.published.results import (
     PublishedColumn,
     PublishedFigure,
@@ -90,7 +91,8 @@ def published_column(
 
 def workload_name(catalogue: Catalogue, manifest: Manifest) -> str:
     """What the run's workload is called: by the key that the catalogue names, else by its profile."""
-    key = catalogue.published.workload if catalogue.published is not None else "workload.name"
+    reports = reports_of(catalogue)
+    key = reports.workload if reports is not None else "workload.name"
     found = manifest.workload.get(key)
     return str(found if found is not None else _at(manifest.profile, key) or manifest.profile_name)
 
@@ -114,7 +116,8 @@ def rules_of(catalogue: Catalogue, manifest: Manifest) -> str:
 
 
 def _beside(catalogue: Catalogue, facts: Sequence[FactRow]) -> str:
-    wanted = catalogue.published.beside_version if catalogue.published is not None else None
+    reports = reports_of(catalogue)
+    wanted = reports.beside_version if reports is not None else None
     found = next((fact.values[0] for fact in facts if fact.label == wanted), "")
     return found[:1].upper() + found[1:]
 
@@ -149,11 +152,12 @@ def _run_notes(name: str, selected: SelectedRuns) -> list[str]:
 
 def _published_tables(catalogue: Catalogue) -> list[tuple[str, str, list[Metric]]]:
     """Id, title and metrics of every table that the published reports have, in their order."""
-    order = catalogue.published.tables if catalogue.published is not None else [t.id for t in catalogue.tables]
+    reports = reports_of(catalogue)
+    order = reports.tables if reports is not None else [t.id for t in catalogue.tables]
     titles = {table.id: table.title for table in catalogue.tables}
     found = []
     for id_ in order:
-        metrics = [m for m in catalogue.ordered() if m.table == id_ and m.published and m.published.width is not None]
+        metrics = [m for m in catalogue.ordered() if m.table == id_ and published_of(m).width is not None]
         if metrics:
             found.append((id_, titles[id_], metrics))
     return found
@@ -167,7 +171,7 @@ def _tables(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle)
                 metric_id=metric.id,
                 label=published_label(metric, style),
                 unit=published_unit(metric, style),
-                width=metric.published.width if metric.published else None,
+                width=published_of(metric).width,
                 values=[PublishedValue(value=_average(runs, metric, catalogue.population(metric.population)))],
             )
             for metric in metrics
@@ -219,12 +223,10 @@ def _figures(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle
     drawn = [
         metric
         for metric in catalogue.metrics
-        if metric.published
-        and metric.published.chart is not None
-        and metric.published.chart_style in {None, style.value}
+        if (told := published_of(metric)).chart is not None and told.chart_style in {None, style.value}
     ]
     figures = []
-    for metric in sorted(drawn, key=lambda one: (one.published.chart or 0, one.id) if one.published else (0, one.id)):
+    for metric in sorted(drawn, key=lambda one: (published_of(one).chart or 0, one.id)):
         line = _line(runs, metric, name)
         figures.append(
             PublishedFigure(
@@ -233,7 +235,7 @@ def _figures(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle
                 label=published_label(metric, style),
                 unit=published_unit(metric, style),
                 description=" ".join(metric.description.split()),
-                logarithmic=metric.published.logarithmic if metric.published else False,
+                logarithmic=published_of(metric).logarithmic,
                 lines=[line] if line.values else [],
             )
         )

@@ -9,6 +9,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.core.side_by_side import FactRow
+from chainmark.systems.cardano.published.entries import published_of
 from chainmark.systems.cardano.published.reader import (
     NUMBER,
     ReportContent,
@@ -122,7 +123,7 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
         metric_id=metric.id if metric else None,
         label=name,
         unit=row.unit or row.label.removeprefix(name).removeprefix(",").strip(),
-        width=metric.published.width if metric and metric.published else None,
+        width=published_of(metric).width if metric else None,
         values=[PublishedValue(printed=text) for text in texts],
         told=told if len(told) == further else [],
     )

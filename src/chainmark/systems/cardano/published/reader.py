@@ -16,6 +16,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, Figures
+from chainmark.systems.cardano.published.entries import published_of
 
 SYSTEM_NAME = "cardano"
 # Rows that some reports call otherwise than the catalogue.
@@ -74,9 +75,9 @@ def row_name(row: RowContent) -> str:
 def metrics_by_label(catalogue: Catalogue) -> dict[str, Metric]:
     """The metrics by every label that a report may give them; those that stand in the reports' tables come first."""
     found: dict[str, Metric] = {}
-    for metric in sorted(catalogue.metrics, key=lambda one: one.published is None or one.published.width is None):
-        told = metric.published
-        for label in (metric.label, *((told.label, told.org_label) if told else ())):
+    for metric in sorted(catalogue.metrics, key=lambda one: published_of(one).width is None):
+        told = published_of(metric)
+        for label in (metric.label, told.label, told.org_label):
             if label is not None:
                 found.setdefault(label, metric)
     for variant, label in LABEL_VARIANTS.items():

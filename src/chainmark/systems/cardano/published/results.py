@@ -15,6 +15,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.core.side_by_side import FactRow
+from chainmark.systems.cardano.published.entries import published_of, reports_of
 
 PUBLISHED_SCHEMA = 1
 
@@ -159,26 +160,23 @@ class PublishedReport(BaseModel):
 
 def published_label(metric: Metric, style: ReportStyle) -> str:
     """A metric's label as reports of that style print it."""
-    told = metric.published
-    if told is None:
-        return metric.label
+    told = published_of(metric)
     own = told.org_label if style is ReportStyle.ORG else None
     return own or told.label or metric.label
 
 
 def published_unit(metric: Metric, style: ReportStyle) -> str:
     """A metric's unit as reports of that style print it."""
-    told = metric.published
-    if told is None:
-        return metric.unit
+    told = published_of(metric)
     own = told.org_unit if style is ReportStyle.ORG else None
     return own or told.unit or metric.unit
 
 
 def data_dictionary(catalogue: Catalogue, style: ReportStyle) -> list[PublishedDictionary]:
     """Every metric that the published reports know, in their lists, each sorted by published id."""
-    if catalogue.published is not None and catalogue.published.dictionary:
-        parts = [(part.title, part.tables) for part in catalogue.published.dictionary]
+    reports = reports_of(catalogue)
+    if reports is not None and reports.dictionary:
+        parts = [(part.title, part.tables) for part in reports.dictionary]
     else:
         parts = [("Metrics", [table.id for table in catalogue.tables])]
     lists = []
