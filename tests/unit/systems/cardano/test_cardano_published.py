@@ -137,10 +137,10 @@ def test_any_text_is_a_number_or_a_clear_refusal(tmp_path_factory: pytest.TempPa
     [
         ("forge_ticked_s", "fast", "says `fast` for `Ledger ticking` of 10.6, which is not a number"),
         ("forge_ticked_s", "nan", "says `nan`"),
-        ("forge_ticked_s", "-0.1", "has a `forge_ticked_s` of -0.1 s, which cannot be"),
+        ("forge_ticked_s", "-0.1", "has a `forge_ticked_s` of \u22120.1 s, which cannot be"),
         ("adoption_p50_s", "0", "has a `adoption_p50_s` of 0 s, which cannot be"),
         ("block_size_bytes", "0", "has a `block_size_bytes` of 0 bytes"),
-        ("peer_fetch_s", "1e99", "has a `peer_fetch_s` of 1e+99 s"),
+        ("peer_fetch_s", "1e99", "has a `peer_fetch_s` of 1.00e99 s"),
     ],
 )
 def test_an_impossible_figure_is_named(tmp_path: Path, metric: str, text: str, message: str) -> None:
