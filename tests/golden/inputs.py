@@ -11,13 +11,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from chainmark.compare import compare
-from chainmark.compare.saturation import saturation_report
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
 from chainmark.core.qa_report import QaReport
-from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report.document import Document
@@ -31,14 +29,17 @@ from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.joined import compare_published
 from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
 from chainmark.systems.cardano.published.text import worded
+from chainmark.systems.cometbft.saturation.evaluation import saturation_report
+from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.golden.fixed_store import FixedStore
-from tests.unit.compare import published_runs, qa_runs, saturation_samples
+from tests.unit.compare import published_runs, qa_runs
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 from tests.unit.report import load_samples
 from tests.unit.report.samples import SENTENCES, sample
 from tests.unit.store.trail_runs import Lives, key_of, sealed
 from tests.unit.systems.cardano import prediction_samples
+from tests.unit.systems.cometbft import saturation_samples
 
 VERSION = "0.0.0"
 WORSE = {"tx_latency_s": 1.38, "cpu_cores": 0.8, "goroutines_count": 0.78}

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from chainmark.core.manifest import Status
-from chainmark.core.saturation import SaturationReport
+from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.support import Lab, wait_until
 

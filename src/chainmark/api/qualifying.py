@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
 from chainmark.api.context import Cancellation, Settings, as_settings, installed, relay, resolve_profile, store_at
 from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
-from chainmark.compare.saturation import saturation_report
+from chainmark.core.attachment import Attachment
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import Role, ScenarioKind
-from chainmark.core.saturation import SaturationReport, SaturationTest, VersionRuns
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.lab.hardware import machine_facts
-from chainmark.lab.protocols import QualifiableSystem, SweptSystem
+from chainmark.lab.protocols import QualifiableSystem
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
-from chainmark.lab.sweeping import ADAPTIVE_ORDER, FRESH_NETWORKS, GRID_ORDER, Sweep, Sweeper, SweepOrder
+from chainmark.lab.sweeping import ADAPTIVE_ORDER, FRESH_NETWORKS, GRID_ORDER, Sweep, Sweeper, SweepOrder, SweepTest
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import qualifiable, swept
+from chainmark.systems.capabilities import qualifiable
+from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of
 
 VERSION_MARK = "@"
 
@@ -91,7 +92,7 @@ def saturation(
     """
     asked = [versions] if isinstance(versions, str) else list(versions)
     system, resolved = resolve_profile(profile, settings)
-    lab = swept(system)
+    lab = saturable(system)
     shown = [_published(lab, str(one)) for one in published]
     if not asked and not shown:
         raise UsageError("there is nothing to test", "name a version: `--version v1.0.1`")
@@ -102,12 +103,12 @@ def saturation(
         order = SweepOrder(tuple(asked), repeat, seed, adaptive, keep_homes, resume)
         made = Sweeper(store_at(store), lab).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
-    test = _test(lab, resolved, made, [*measured, *shown], seed=seed, adaptive=adaptive)
-    report = saturation_report(test, [*measured, *shown], lab.sweep_metrics())
+    test = _test(lab, resolved, made, seed=seed, adaptive=adaptive)
+    report = lab.saturation(test, [*measured, *shown])
     return Experiment(made.experiment_id if made else "", document_of(report), bool(made and made.interrupted))
 
 
-def _published(system: SweptSystem, text: str) -> VersionRuns:
+def _published(system: SaturableSystem, text: str) -> Any:
     """`FILE`, or `FILE@VERSION`; a file whose own name has the mark is that file."""
     name, mark, version = text.rpartition(VERSION_MARK)
     path, label = (Path(name), version) if mark and name and not Path(text).exists() else (Path(text), None)
@@ -117,19 +118,16 @@ def _published(system: SweptSystem, text: str) -> VersionRuns:
 
 
 def _test(
-    system: SweptSystem,
+    system: SaturableSystem,
     profile: BaseModel,
     made: Sweep | None,
-    versions: Sequence[VersionRuns],
     *,
     seed: int,
     adaptive: bool,
-) -> SaturationTest:
+) -> SweepTest:
     runs = made.all_runs() if made else []
-    measured = [one for one in versions if not one.published] or versions
-    names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in measured)
-    return SaturationTest(
-        title=f"Saturation of {names}",
+    return SweepTest(
+        title="",
         system=system.name,
         profile_name=str(getattr(profile, "name", "profile")) if made else "",
         experiment=made.experiment_id if made else "",
@@ -234,6 +232,7 @@ def _qa_runs(system: QualifiableSystem, made: QaMade) -> QaRuns:
         machine=machine_facts(hosts[0] if hosts else host_facts()),
         catalogue=system.catalogue(),
         tool_version=tool_version(),
+        second_rule=second_rule_of(system),
     )
 
 
@@ -247,18 +246,18 @@ def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> Sce
         repeats=one.repeats,
         failures=one.failures,
         profile_description=described,
-        saturation=_swept(swept(system), one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
+        saturation=_swept(saturable(system), one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
     )
 
 
-def _swept(system: SweptSystem, one: ScenarioMade, made: QaMade) -> SaturationReport | None:
+def _swept(system: SaturableSystem, one: ScenarioMade, made: QaMade) -> Attachment | None:
     """The result of a sweep; None where a version has no run."""
     sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
     if not all(sides.values()):
         return None
     versions = [system.swept_version(made.order.version(side.version), sides[side.id]) for side in one.plan.sides]
     profile = next(iter(one.sides.values()))
-    test = SaturationTest(
+    test = SweepTest(
         title=one.plan.title,
         system=system.name,
         profile_name=one.plan.profile,
@@ -271,4 +270,4 @@ def _swept(system: SweptSystem, one: ScenarioMade, made: QaMade) -> SaturationRe
         machine=[],
         notes=[FRESH_NETWORKS],
     )
-    return saturation_report(test, versions, system.sweep_metrics())
+    return system.saturation(test, versions)

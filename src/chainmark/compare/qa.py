@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from chainmark.compare.assemble import compare
 from chainmark.compare.estimates import SideEstimates, collect
@@ -11,11 +12,11 @@ from chainmark.compare.gates import condition_differences, incomparable
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import judge, unjudged
 from chainmark.compare.noise import Archive
-from chainmark.compare.old_rule import incomparable_metrics, old_rule_rows, old_verdict
 from chainmark.compare.qa_plots import PlotSide, plot_of
 from chainmark.compare.sides import exclusion, joined_conditions, select
 from chainmark.compare.whereabouts import located
 from chainmark.core import units
+from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import (
     ChartKind,
@@ -28,6 +29,7 @@ from chainmark.core.metric import Metric
 from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import (
     BesideRow,
+    Incomparable,
     QaPlot,
     QaReport,
     QaScenario,
@@ -35,7 +37,6 @@ from chainmark.core.qa_report import (
     SideLine,
     VerdictRow,
 )
-from chainmark.core.saturation import SaturationReport, candidate_verdict
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
 
@@ -54,7 +55,7 @@ class ScenarioRuns:
         repeats: by the id of a run that repeats an invalid one, the id of that one.
         failures: by side, why a run of it could not be made.
         profile_description: what its profile says of itself.
-        saturation: of a sweep, its document.
+        saturation: of a sweep, what the system found.
     """
 
     plan: ScenarioPlan
@@ -64,12 +65,22 @@ class ScenarioRuns:
     repeats: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     profile_description: str = ""
-    saturation: SaturationReport | None = None
+    saturation: Attachment | None = None
 
     def all_runs(self) -> list[RunData]:
         """In the order in which they were made."""
         found = [run for runs in self.sides.values() for run in runs]
         return sorted(found, key=lambda run: (run.manifest.started_at, run.manifest.run_id))
+
+
+class SecondRule(Protocol):
+    """The rule of a system's published reports, which is shown beside ours and decides nothing."""
+
+    def rows(self, comparison: Comparison) -> Sequence[OpinionRow]:
+        """Every judged figure by it."""
+
+    def verdict(self, rows: Sequence[OpinionRow]) -> Opinion:
+        """What it says of all of them together."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,7 @@ class QaRuns:
     machine: Sequence[Fact]
     catalogue: Catalogue
     tool_version: str
+    second_rule: SecondRule | None = None
 
 
 def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
@@ -98,7 +110,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
     Returns:
         Everything that a report shows. The same runs give the same bytes.
     """
-    maker = _Maker(made, history)
+    maker, rule = _Maker(made, history), made.second_rule
     scenarios = [maker.scenario(one) for one in made.scenarios]
     verdict, sentence, reasons = _overall(scenarios, made.candidate)
     runs = [run.manifest for one in made.scenarios for run in one.all_runs()]
@@ -128,7 +140,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         method=_method(made, scenarios),
         rows=[_verdict_row(one, made) for one in scenarios],
         scenarios=scenarios,
-        old_verdict=old_verdict([row for one in scenarios for row in one.old_rule]),
+        old_verdict=rule.verdict([row for one in scenarios for row in one.old_rule]) if rule else None,
         configuration_differences=[
             one for one in (comparisons[0].configuration_differences if comparisons else []) if one.is_default_change
         ],
@@ -138,6 +150,16 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         ],
         catalogue=made.catalogue,
     )
+
+
+def incomparable_metrics(comparison: Comparison) -> list[Incomparable]:
+    """The metrics that a condition on which the sides differ makes incomparable, in the catalogue's order."""
+    because = incomparable(comparison.catalogue, comparison.condition_differences)
+    return [
+        Incomparable(metric_id=metric.id, label=metric.label, because=because[metric.id])
+        for metric in comparison.catalogue.ordered()
+        if metric.id in because
+    ]
 
 
 @dataclass(frozen=True)
@@ -162,7 +184,7 @@ class _Maker:
 
     def scenario(self, one: ScenarioRuns) -> QaScenario:
         """One scenario with its result."""
-        plan = one.plan
+        plan, rule = one.plan, self.made.second_rule
         sides = self._sides(one)
         judged = self._judged(one, sides)
         comparison = judged.comparison
@@ -195,7 +217,7 @@ class _Maker:
             tables=plan.tables,
             beside=judged.beside,
             incomparable=incomparable_metrics(comparison) if comparison else [],
-            old_rule=old_rule_rows(comparison) if comparison else [],
+            old_rule=list(rule.rows(comparison)) if rule and comparison else [],
             plots=self._plots(plan, sides),
             saturation=one.saturation,
         )
@@ -343,23 +365,10 @@ def _beside(
     return judge(metric, statistic, *sides, archive).judgement
 
 
-def _swept(plan: ScenarioPlan, report: SaturationReport) -> _Judged:
-    """Whether the candidate keeps up with what the baseline keeps up with."""
-    base, other = (version.chosen for version in report.versions)
-    names = [version.label for version in report.versions]
-    reasons = [f"{name}: {found.reason}" for name, found in zip(names, (base, other), strict=True)]
-    reach = max(base.load_per_s or 0, base.low_per_s)
-    sure = f"{names[1]} keeps up with at least {units.count(other.low_per_s)} per second for certain"
-    result = candidate_verdict(base, other)
-    told = {
-        Verdict.INVALID: "A version has no run that counts.",
-        Verdict.FAIL: f"{names[0]} keeps up with {units.count(base.low_per_s)} per second, by which {names[1]} is "
-        "saturated.",
-        Verdict.PASS: f"{sure}, as {names[0]} does with {units.count(reach)}.",
-        Verdict.INCONCLUSIVE: f"{sure}, {names[0]} with {units.count(reach)}: the loads and runs do not decide "
-        "whether that is less.",
-    }[result]
-    return _Judged(result if plan.gating else Verdict.INFORMATIONAL, told, reasons)
+def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:
+    """What the system found of its sweep."""
+    found = sweep.finding()
+    return _Judged(found.verdict if plan.gating else Verdict.INFORMATIONAL, found.sentence, found.reasons)
 
 
 def _reduced(comparison: Comparison) -> Comparison:

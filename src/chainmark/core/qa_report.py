@@ -5,10 +5,9 @@ It is the only source of every rendering of it. Whatever a rendering shows stand
 
 from __future__ import annotations
 
-from enum import StrEnum
+from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from pydantic import BaseModel, ConfigDict
-
+from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import (
     ChartData,
@@ -18,51 +17,13 @@ from chainmark.core.comparison import (
 )
 from chainmark.core.manifest import Fact, Gate, Subject, failed_gates
 from chainmark.core.qa_plan import ScenarioKind
-from chainmark.core.saturation import SaturationReport
 from chainmark.core.verdict import Verdict
 
 QA_REPORT_SCHEMA = 1
 
 
-class Agreement(StrEnum):
-    """How the rule of the published reports and ours speak of one metric."""
-
-    BOTH_PASS = "both pass"  # noqa: S105 - not a password
-    BOTH_FAIL = "both fail"
-    ONLY_OLD_FAILS = "only the old rule fails it"
-    ONLY_OURS_FAILS = "only ours fails it"
-    NOT_COMPARABLE = "not comparable"
-    UNDECIDED = "only ours is undecided"
-    NOT_JUDGED = "not judged"
-    NO_DATA = "no data"
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class OldRuleRow(_Part):
-    """One judged metric by the rule of the published reports: a difference of more than 10 % is a regression.
-
-    Attributes:
-        change: candidate / baseline - 1; None where there is no ratio.
-        old_fails: None where the rule can say nothing.
-        why: what makes the difference where both disagree; else "".
-    """
-
-    metric_id: str
-    statistic: str
-    label: str
-    unit: str
-    gating: bool
-    baseline: float | None
-    candidate: float | None
-    change: float | None
-    old_fails: bool | None
-    outcome: str
-    ours_fails: bool
-    agreement: Agreement
-    why: str
 
 
 class Incomparable(_Part):
@@ -142,6 +103,8 @@ class QaScenario(_Part):
         reasons: of the result, the most important first.
         lacking: what it needs and this machine or version does not have; empty where it was run.
         repeated: what was run again, and why.
+        old_rule: of the rule of the system's published reports, where it has one.
+        saturation: of a sweep, what the system found.
     """
 
     id: str
@@ -170,9 +133,9 @@ class QaScenario(_Part):
     tables: list[str] = []
     beside: list[BesideRow] = []
     incomparable: list[Incomparable] = []
-    old_rule: list[OldRuleRow] = []
+    old_rule: list[SerializeAsAny[OpinionRow]] = []
     plots: list[QaPlot] = []
-    saturation: SaturationReport | None = None
+    saturation: SerializeAsAny[Attachment] | None = None
 
 
 class VerdictRow(_Part):
@@ -185,26 +148,12 @@ class VerdictRow(_Part):
     reason: str
 
 
-class OldVerdict(_Part):
-    """What the rule of the published reports says of the whole.
-
-    Attributes:
-        differing: how many of the judged metrics differ by more than 10 %, of ``judged`` with a ratio.
-        disagreements: on how many both rules disagree.
-    """
-
-    fails: bool
-    judged: int
-    differing: int
-    disagreements: int
-    sentence: str
-
-
 class QaReport(_Part):
     """``qa.json``.
 
     Attributes:
         notices: what a reader must know before any figure: what cannot be compared, what was not run or run again.
+        old_verdict: what the rule of the system's published reports says of the whole, where it has one.
         configuration_differences: of the versions' own defaults, where their effective values differ.
         catalogue: for the labels and units of the metrics.
     """
@@ -233,7 +182,7 @@ class QaReport(_Part):
     method: list[str]
     rows: list[VerdictRow]
     scenarios: list[QaScenario]
-    old_verdict: OldVerdict
+    old_verdict: SerializeAsAny[Opinion] | None = None
     configuration_differences: list[ConfigurationDifference]
     condition_rows: list[tuple[str, str, str, str]] = []
     catalogue: Catalogue

@@ -22,8 +22,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, HostFacts, Incident, Scalar, Source, Subject
 from chainmark.core.progress import Progress
-from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
-from chainmark.lab.schedules import CellLoad, SweepPlan
+from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun, UnfinishedRun
 
 # The version of a server that does not tell its own, where nobody else did.
@@ -262,28 +261,18 @@ class SweptSystem(LaunchableSystem, Protocol):
     def sweep_plan(self, profile: BaseModel) -> SweepPlan:
         """The loads of a profile."""
 
-    def at_load(self, profile: BaseModel, load: CellLoad) -> BaseModel:
+    def load_of(self, plan: SweepPlan, per_s: int) -> SweepLoad:
+        """The load of an adaptive search at so much per second, a multiple of the plan's step."""
+
+    def at_load(self, profile: BaseModel, load: SweepLoad) -> BaseModel:
         """The same profile at one load.
 
         Raises:
             UsageError: it cannot be offered.
         """
 
-    def cell_run(self, run: SealedRun) -> CellRun:
-        """What one run says of its load."""
-
-    def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
-        """All runs of one version."""
-
-    def sweep_metrics(self) -> SaturationMetrics:
-        """What versions are compared by."""
-
-    def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
-        """A published table of a saturation test.
-
-        Raises:
-            UsageError: it is none.
-        """
+    def kept_up(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[int, bool]]:
+        """Of one version's runs, by load per second whether it is kept up; by every measure, the first one first."""
 
 
 @runtime_checkable

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel
-
-from chainmark.core.saturation import CellRun
 
 Item = TypeVar("Item")
 
@@ -40,21 +38,18 @@ class Step(Arm):
 
 
 @dataclass(frozen=True, order=True)
-class CellLoad:
-    """One load: connections, and transactions per second of each."""
+class SweepLoad:
+    """One load of a sweep.
 
-    connections: int
-    rate_per_s: int
+    Attributes:
+        key: what the system sets for it, in numbers; loads stand in its order.
+        name: as a part of a run's side.
+        per_s: what is offered per second in all.
+    """
 
-    @property
-    def per_s(self) -> int:
-        """Over all connections."""
-        return self.connections * self.rate_per_s
-
-    @property
-    def name(self) -> str:
-        """As a part of a run's side: c2r200."""
-        return f"c{self.connections}r{self.rate_per_s}"
+    key: tuple[int, ...]
+    name: str
+    per_s: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ class Cell:
     """One run of a sweep: a version at a load."""
 
     version: str
-    load: CellLoad
+    load: SweepLoad
     repetition: int
 
     def step(self, profile: BaseModel, position: int) -> Step:
@@ -76,15 +71,15 @@ class SweepPlan:
 
     Attributes:
         loads: of the grid.
-        tolerance: a load is kept up if at least one minus this share is committed.
-        connections: of an adaptive search.
+        tolerance: a load is kept up if at least one minus this share of it is processed.
+        step: an adaptive search's loads are multiples of it.
         first_load, most_load: where it begins, and what it does not go beyond.
         relative_gap: how near the two loads around the edge must come, as a share of the lower one.
     """
 
-    loads: tuple[CellLoad, ...]
+    loads: tuple[SweepLoad, ...]
     tolerance: float
-    connections: int
+    step: int
     first_load: int
     most_load: int
     relative_gap: float
@@ -104,7 +99,7 @@ def interleaved(arms: Sequence[Arm], repetitions: int) -> list[Step]:
     ]
 
 
-def grid_steps(loads: Sequence[CellLoad], versions: Sequence[str], repetitions: int, seed: int) -> list[Cell]:
+def grid_steps(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int, seed: int) -> list[Cell]:
     """Every load and version, so often, in an order that no drift can be taken for a difference in."""
     draw = random.Random(seed)  # noqa: S311 - an order, not a secret
     cells: list[Cell] = []
@@ -116,18 +111,16 @@ def grid_steps(loads: Sequence[CellLoad], versions: Sequence[str], repetitions: 
     return cells
 
 
-def wanted_load(versions: Iterable[Sequence[CellRun]], plan: SweepPlan) -> int | None:
+def wanted_load(versions: Iterable[Iterable[Mapping[int, bool]]], plan: SweepPlan) -> int | None:
     """The first load that some version's search asks for; every version gets it, so that all can be compared.
 
-    The edge is looked for by what is committed in the end, and then by what is committed within the window.
-
     Args:
-        versions: the runs of each that were made so far.
+        versions: of each by every measure, the first one first: by load, whether it is kept up.
         plan: the search's limits.
     """
-    for cells in versions:
-        for share in (_efficiency, _pace):
-            if (load := next_load(kept_up(cells, plan.tolerance, share), plan)) is not None:
+    for measures in versions:
+        for kept in measures:
+            if (load := next_load(kept, plan)) is not None:
                 return load
     return None
 
@@ -139,7 +132,7 @@ def next_load(kept: Mapping[int, bool], plan: SweepPlan) -> int | None:
         kept: by load, whether it is kept up.
         plan: its limits.
     """
-    step = plan.connections  # loads are whole rates of so many connections
+    step = plan.step
     if not kept:
         return _whole(plan.first_load, step)
     lowest, highest = min(kept), max(kept)
@@ -158,25 +151,3 @@ def next_load(kept: Mapping[int, bool], plan: SweepPlan) -> int | None:
 
 def _whole(load: int, step: int) -> int:
     return max(step, load // step * step)
-
-
-def _efficiency(cell: CellRun) -> float:
-    return cell.efficiency
-
-
-def _pace(cell: CellRun) -> float:
-    return cell.efficiency if cell.pace is None else cell.pace.value
-
-
-def kept_up(
-    cells: Sequence[CellRun], tolerance: float, share: Callable[[CellRun], float] = _efficiency
-) -> dict[int, bool]:
-    """By load, whether the mean share of the runs reaches the threshold; a load without a valid run does not."""
-    by_load: dict[int, list[float]] = {}
-    for cell in cells:
-        found = by_load.setdefault(cell.connections * cell.rate_per_s, [])
-        if not cell.excluded:
-            found.append(share(cell))
-    return {
-        load: bool(shares) and sum(shares) / len(shares) >= 1.0 - tolerance for load, shares in sorted(by_load.items())
-    }

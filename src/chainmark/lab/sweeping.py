@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from chainmark.core.errors import ChainmarkError, UsageError
+from chainmark.core.manifest import Fact
 from chainmark.lab.protocols import SweptSystem
 from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import Cell, CellLoad, Step, SweepPlan, forth_and_back, grid_steps, wanted_load
+from chainmark.lab.schedules import Cell, Step, SweepPlan, forth_and_back, grid_steps, wanted_load
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store
 
@@ -47,6 +48,31 @@ class SweepOrder:
     adaptive: bool = False
     keep_homes: bool = False
     resume: str | None = None
+
+
+@dataclass(frozen=True)
+class SweepTest:
+    """What a document says of its test as a whole.
+
+    Attributes:
+        title: "": the system's own.
+        tolerance: a load is kept up if the share is at least one minus this.
+        order: in which order the runs were made, and why.
+        machine: of the runs.
+    """
+
+    title: str
+    system: str
+    profile_name: str
+    experiment: str
+    started_at: str
+    tool_version: str
+    seed: int
+    tolerance: float
+    order: str
+    machine: Sequence[Fact] = ()
+    notes: Sequence[str] = ()
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,14 +140,14 @@ class Sweeper:
         made = turn = 0
         while (load := self._wanted(plan, runs)) is not None:
             made += order.repetitions * len(order.versions)
-            at = CellLoad(plan.connections, load // plan.connections)
+            at = self.system.load_of(plan, load)
             for repetition in range(order.repetitions):
                 for version in forth_and_back(order.versions, turn):
                     yield Cell(version, at, repetition + 1), made
                 turn += 1
 
     def _wanted(self, plan: SweepPlan, runs: Mapping[str, Sequence[SealedRun]]) -> int | None:
-        return wanted_load([[self.system.cell_run(run) for run in found] for found in runs.values()], plan)
+        return wanted_load((self.system.kept_up(found, plan.tolerance) for found in runs.values()), plan)
 
     def _done(self, experiment_id: str | None) -> dict[int, SealedRun]:
         """The runs of the experiment that is resumed, by their places."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from chainmark.core.attachment import Attachment
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.qa_report import QaReport
-from chainmark.core.saturation import SaturationReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.trail import Story
 from chainmark.report.comparison_document import comparison_document
@@ -18,7 +18,6 @@ from chainmark.report.document import Document
 from chainmark.report.load_document import load_document
 from chainmark.report.qa_document import qa_document
 from chainmark.report.run_document import RunRecord, run_document
-from chainmark.report.saturation_document import saturation_document
 from chainmark.report.side_by_side_document import side_by_side_document
 from chainmark.report.trail_document import trail_document
 
@@ -28,11 +27,13 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     SideBySide: side_by_side_document,
     LoadReport: load_document,
     QaReport: qa_document,
-    SaturationReport: saturation_document,
     RunRecord: run_document,
 }
 
 
 def document_of(result: BaseModel) -> Document:
     """A result laid out as a document."""
+    if isinstance(result, Attachment):
+        own: Document = result.document()
+        return own
     return LAYOUTS[type(result)](result)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.core import units
+from chainmark.core.attachment import Opinion
 from chainmark.core.manifest import Fact
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Case, Suite, Verdict
@@ -20,7 +20,6 @@ from chainmark.report.blocks import (
 from chainmark.report.document import Document
 from chainmark.report.qa_charts import distribution_charts, plot_charts
 from chainmark.report.qa_tables import (
-    QUIET,
     RESULT_WORDS,
     beside_table,
     comparison_table,
@@ -29,13 +28,11 @@ from chainmark.report.qa_tables import (
     facts_table,
     gates_table,
     gating_metrics,
-    old_rule_table,
     places_tables,
     runs_table,
     subjects_table,
     verdict_table,
 )
-from chainmark.report.saturation_document import saturation_blocks
 from chainmark.report.wording import BETTER_WORDS, prose
 
 
@@ -52,7 +49,7 @@ def _suite(report: QaReport) -> Suite:
         ("experiment", report.experiment),
         ("plan", report.plan),
         ("chainmark", report.tool_version),
-        ("old_rule", "fail" if report.old_verdict.fails else "pass"),
+        *([("old_rule", "fail" if report.old_verdict.fails else "pass")] if report.old_verdict else []),
         *((f"{one.id}.result", one.result.value) for one in report.scenarios),
     ]
     output = [report.sentence, *report.notices]
@@ -94,7 +91,9 @@ def _verdict(report: QaReport) -> list[Block]:
     told = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
     if told:
         blocks.append(Remarks("reasons", "Why", told))
-    blocks.append(Remarks("old-rule-summary", "By the rule of the published reports", [report.old_verdict.sentence]))
+    if report.old_verdict:
+        told = [report.old_verdict.in_words()]
+        blocks.append(Remarks("old-rule-summary", "By the rule of the published reports", told))
     return blocks
 
 
@@ -131,11 +130,10 @@ def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
         held = conditions_table(one, report.catalogue.conditions)
         blocks += [beside_table(one, metrics), *([held] if held else [])]
     if one.saturation is not None:
-        blocks += [replace(block, id=f"{one.id}-{block.id}") for block in saturation_blocks(one.saturation)]
+        blocks += [replace(block, id=f"{one.id}-{block.id}") for block in one.saturation.blocks()]
     blocks += plot_charts(one)
     blocks += distribution_charts(one)
-    if any(row.agreement not in QUIET for row in one.old_rule):
-        blocks.append(old_rule_table(one, only_disagreements=True))
+    blocks += _by_old_rule(one, report.old_verdict, all_rows=False)
     if one.workload:
         blocks.append(_network(one))
     if one.runs:
@@ -172,19 +170,23 @@ def _remarks(one: QaScenario) -> list[str]:
 
 
 def _old_rule(report: QaReport) -> list[Block]:
-    items = [
-        report.old_verdict.sentence,
-        "The published reports call a release worse if a result differs by more than 10 % from the release before. "
-        "They do not say by which statistic, in which direction, nor how much two runs of one release differ; "
-        "here the rule is applied to every judged figure, in both directions.",
-        "chainmark asks instead whether the candidate is worse by more than a margin with the noise between runs "
-        "taken into account, and says when it cannot tell.",
-    ]
-    return [Remarks("old-rule-text", "Both rules", items), *_old_rule_tables(report.scenarios)]
+    told = report.old_verdict
+    if told is None:
+        return []
+    tables = [block for one in report.scenarios for block in _by_old_rule(one, told, all_rows=True)]
+    return [Remarks("old-rule-text", "Both rules", [told.in_words(), *told.about()]), *tables]
 
 
-def _old_rule_tables(scenarios: Sequence[QaScenario]) -> list[Block]:
-    return [old_rule_table(one, only_disagreements=False) for one in scenarios if one.old_rule]
+def _by_old_rule(one: QaScenario, told: Opinion | None, *, all_rows: bool) -> list[Block]:
+    """A scenario's figures by both rules: all of them, or those on which they do not agree."""
+    if told is None:
+        return []
+    title = f"{one.title}: the rule of the published reports beside ours"
+    if all_rows:
+        found = told.full_table(one.old_rule, f"{one.id}-old-rule", title)
+    else:
+        found = told.short_table(one.old_rule, f"{one.id}-disagreements", title)
+    return [] if found is None else [found]
 
 
 def _dictionary(report: QaReport) -> list[Block]:

@@ -9,12 +9,7 @@ from chainmark.core import units
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.manifest import Fact
 from chainmark.core.metric import Condition, Metric
-from chainmark.core.qa_report import (
-    Agreement,
-    OldRuleRow,
-    QaReport,
-    QaScenario,
-)
+from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import judged_name
 from chainmark.report.blocks import (
@@ -43,17 +38,8 @@ _RESULT_LOOKS: dict[Verdict, Emphasis] = {
     Verdict.FAIL: "worse",
     Verdict.INFORMATIONAL: "quiet",
 }
-_AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
-    Agreement.BOTH_FAIL: "worse",
-    Agreement.ONLY_OURS_FAILS: "worse",
-    Agreement.ONLY_OLD_FAILS: "caution",
-    Agreement.NOT_COMPARABLE: "caution",
-    Agreement.UNDECIDED: "plain",
-}
 _SHORT_HASH = 16
 _UNBROKEN = "\u00a0"
-# Not worth a row beside the metrics.
-QUIET = {Agreement.BOTH_PASS, Agreement.UNDECIDED, Agreement.NO_DATA, Agreement.NOT_JUDGED}
 
 
 def verdict_table(report: QaReport) -> Table:
@@ -254,48 +240,6 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
         TableCell(texts[0], symbol),
         TableCell(f"{texts[1]} … {texts[2]} {symbol}".strip().replace(" ", _UNBROKEN)),
     ]
-
-
-def old_rule_table(scenario: QaScenario, *, only_disagreements: bool) -> Table:
-    """The rule of the published reports beside ours."""
-    rows = [row for row in scenario.old_rule if not (only_disagreements and row.agreement in QUIET)]
-    made = [
-        TableRow([
-            TableCell(row.label),
-            TableCell(_change_of(row)),
-            TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
-            TableCell(_our_word(row)),
-            TableCell(row.agreement.value, emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet")),
-            TableCell(row.why),
-        ])
-        for row in rows
-    ]  # fmt: skip
-    columns = [*words("metric"), Column("difference"), *words("old rule", "chainmark", "both", "why")]
-    title = f"{scenario.title}: the rule of the published reports beside ours"
-    note = f"{len(scenario.old_rule)} judged figures; all of them stand in the JSON." if only_disagreements else ""
-    id_ = f"{scenario.id}-disagreements" if only_disagreements else f"{scenario.id}-old-rule"
-    return Table(id_, title, columns, made, [note] if note else [])
-
-
-def _change_of(row: OldRuleRow) -> str:
-    """A percentage needs a base: from nothing there is none, and the old rule counts any value as a difference."""
-    if row.change is not None:
-        return units.percent(row.change)
-    return units.NO_DATA if row.old_fails is None else "from 0" if row.old_fails else "0 on both sides"
-
-
-def _old_word(row: OldRuleRow) -> str:
-    if row.old_fails is None:
-        return units.UNSET
-    return "fails" if row.old_fails else "passes"
-
-
-def _our_word(row: OldRuleRow) -> str:
-    if row.agreement is Agreement.NOT_COMPARABLE:
-        return "not comparable"
-    if row.agreement is Agreement.NOT_JUDGED:
-        return "not judged"
-    return f"{row.outcome} (gating)" if row.gating else row.outcome
 
 
 def runs_table(scenario: QaScenario) -> Table:

@@ -8,6 +8,7 @@ from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
 from chainmark.core.manifest import Fact, Gate, GateStatus, Status, Subject
 from chainmark.core.qa_plan import QaPlan
 from chainmark.core.qa_report import QaReport
+from chainmark.systems.cometbft.old_rule.rule import TenPerCent
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, run, sides
 
@@ -75,6 +76,7 @@ def made_of(
         machine=[Fact(label="Processor", value="a processor × 2")],
         catalogue=known,
         tool_version="0.1.0",
+        second_rule=TenPerCent(),
     )
 
 

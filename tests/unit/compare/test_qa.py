@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from chainmark.compare.qa import ScenarioRuns, qa_report
+from chainmark.compare.qa import qa_report
+from chainmark.core.attachment import OpinionRow
 from chainmark.core.comparison import Outcome
-from chainmark.core.manifest import Subject
-from chainmark.core.qa_report import Agreement, QaReport, QaScenario
-from chainmark.core.saturation import Knee, Saturation, SaturationReport, SaturationVersion, State
+from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Verdict
+from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
 
 from tests.unit.compare import qa_runs
 from tests.unit.compare.synthetic_runs import run, sides
@@ -56,13 +56,20 @@ def test_a_regression_fails_whatever_else_passes() -> None:
     assert any("tx latency" in reason for reason in report.reasons)
 
 
+def _ten_per_cent(row: OpinionRow) -> OldRuleRow:
+    assert isinstance(row, OldRuleRow)
+    return row
+
+
 def test_a_metric_that_cannot_be_compared_is_no_regression() -> None:
     """Latencies by header times differ by a second where the block time differs, although nothing is slower."""
     slower = qa_runs.report({"rpc_latency_s": 2.0})
-    assert any(row.metric_id == "rpc_latency_s" and row.ours_fails for row in slower.scenarios[0].old_rule)
+    assert any(
+        _ten_per_cent(row).ours_fails for row in slower.scenarios[0].old_rule if row.metric_id == "rpc_latency_s"
+    )
     report = qa_runs.report({"rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
     scenario = report.scenarios[0]
-    row = next(row for row in scenario.old_rule if row.metric_id == "rpc_latency_s")
+    row = next(_ten_per_cent(row) for row in scenario.old_rule if row.metric_id == "rpc_latency_s")
     assert row.agreement is Agreement.NOT_COMPARABLE
     assert not row.ours_fails
     assert "BFT against proposer-based" in row.why
@@ -169,48 +176,3 @@ def test_a_dot_is_the_mean_of_what_ended_together(equal: QaReport) -> None:
     values = [value for one in baseline for value in one.frames["transaction"]["tx_latency_s"].drop_nulls().to_list()]
     assert level.y[0] == pytest.approx(math.fsum(values) / len(values), rel=1e-4)
     assert level.y[0] == level.y[1]
-
-
-def _saturated(label: str, low: int, high: int | None, state: State = "found") -> SaturationVersion:
-    """A version that surely keeps up with ``low`` per second, and surely does not with ``high``."""
-    found = Saturation(
-        measure="committed", threshold=0.9, state=state, load_per_s=low or None, low_per_s=low, high_per_s=high,
-        connections=1, rate_per_s=low, reason="by hand",
-    )  # fmt: skip
-    knee = Knee(load_per_s=None, low_per_s=None, high_per_s=None, throughput_per_s=None, latency_s=None, basis="none")
-    subject = Subject(system="cometbft", name="CometBFT", version=label)
-    return SaturationVersion(
-        label=label, subject=subject, published=False, source="", expected="", latency_is="", latency_kind="",
-        throughput_is="", cells=[], saturations=[found], knee=knee,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("candidate", "result"),
-    [
-        (_saturated("v1.0.1", 800, 1600), Verdict.PASS),
-        (_saturated("v1.0.1", 1600, None, "lower bound"), Verdict.PASS),
-        (_saturated("v1.0.1", 400, 800), Verdict.FAIL),
-        (_saturated("v1.0.1", 400, 1600, "leaning"), Verdict.INCONCLUSIVE),
-        (_saturated("v1.0.1", 0, None, "no data"), Verdict.INVALID),
-    ],
-)
-def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result: Verdict) -> None:
-    """Where the intervals leave open which version takes more, nobody wins and nobody loses."""
-    baseline_runs, candidate_runs = sides(seconds=20, repetitions=1)
-    common = {"question": "q", "method": "m", "profile": "cometbft/saturation"}
-    scenario: dict[str, object] = {"id": "saturation", "title": "Saturation", "kind": "sweep", **common}
-    made = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario])
-    document = SaturationReport(
-        title="t", system="cometbft", profile_name="p", experiment="e", started_at="", tool_version="0", seed=1,
-        tolerance=0.1, order="", versions=[_saturated("v0.38.17", 800, 1600), candidate],
-    )  # fmt: skip
-    sweep = ScenarioRuns(
-        made.plan.scenarios[1],
-        "qa-saturation",
-        {"baseline": baseline_runs, "candidate": candidate_runs},
-        saturation=document,
-    )
-    report = qa_report(type(made)(**{**made.__dict__, "scenarios": [sweep]}))
-    assert report.scenarios[0].result is result
-    assert report.scenarios[0].saturation == document

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from chainmark.lab.schedules import Arm, CellLoad, SweepPlan, grid_steps, interleaved, kept_up, next_load
-
-from tests.unit.compare.saturation_samples import run
+from chainmark.lab.schedules import Arm, SweepLoad, SweepPlan, grid_steps, interleaved, next_load
 
 
 class _Profile(BaseModel):
@@ -27,7 +25,7 @@ def test_sides_take_turns_forth_and_back() -> None:
     assert [(step.repetition, step.position) for step in interleaved(arms[:2], 2)] == [(1, 0), (1, 1), (2, 2), (2, 3)]
 
 
-_LOADS = [CellLoad(c, r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
+_LOADS = [SweepLoad((c, r), f"c{c}r{r}", c * r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2**32))
@@ -61,14 +59,14 @@ def _searched(plan: SweepPlan, keeps_up: Callable[[int], bool]) -> dict[int, boo
     while (load := next_load(kept, plan)) is not None:
         assert load not in kept, "a load that is known was asked for again"
         assert 1 <= load <= plan.most_load
-        assert load % plan.connections == 0
+        assert load % plan.step == 0
         kept[load] = keeps_up(load)
         assert len(kept) < 60
     return kept
 
 
 _PLANS = st.builds(
-    SweepPlan, loads=st.just(()), tolerance=st.just(0.1), connections=st.integers(1, 8),
+    SweepPlan, loads=st.just(()), tolerance=st.just(0.1), step=st.integers(1, 8),
     first_load=st.integers(16, 400), most_load=st.integers(1000, 20_000), relative_gap=st.floats(0.02, 0.5),
 )  # fmt: skip
 
@@ -82,10 +80,10 @@ def test_a_search_ends_at_the_edge(plan: SweepPlan, capacity: int) -> None:
         assert 2 * max(kept) > plan.most_load
     elif low:
         assert low <= capacity < high
-        assert high - low <= max(plan.relative_gap * low, 2 * plan.connections)
+        assert high - low <= max(plan.relative_gap * low, 2 * plan.step)
         assert max(kept) > high or 2 * high > plan.most_load, "nothing was measured beyond the edge"
     else:
-        assert min(kept) < 2 * plan.connections or min(kept) > capacity
+        assert min(kept) < 2 * plan.step or min(kept) > capacity
 
 
 @given(_PLANS, st.randoms(use_true_random=False))
@@ -93,8 +91,3 @@ def test_a_search_ends_whatever_is_answered(plan: SweepPlan, rng: object) -> Non
     """Noise near the edge makes answers that contradict each other."""
     draw = rng.random  # type: ignore[attr-defined]
     _searched(plan, lambda _load: bool(draw() < 0.5))
-
-
-def test_a_load_without_a_valid_run_is_not_kept_up() -> None:
-    cells = [run(1, 200, 1.0), run(1, 200, 0.85), run(1, 400, 1.0, excluded="lost"), run(1, 800, 0.5)]
-    assert kept_up(cells, 0.1) == {200: True, 400: False, 800: False}

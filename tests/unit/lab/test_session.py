@@ -23,17 +23,20 @@ from chainmark.core.manifest import (
     Status,
     Subject,
 )
-from chainmark.core.metric import Population, Table
+from chainmark.core.metric import Better, Kind, Metric, Population, Table
 from chainmark.lab.protocols import Findings
 from chainmark.lab.session import Content, Origin, Session, StagedSession
 from chainmark.store.runs import SealedRun, Store
 
-from tests.unit.compare.saturation_samples import METRICS
-
 _CATALOGUE = Catalogue(
     system="toy", title="Toy", populations=[Population(id="p", label="seconds", keys=["second"])],
     tables=[Table(id="t", title="Table")],
-    metrics=[METRICS.throughput.model_copy(update={"statistics": ["mean"]})],
+    metrics=[
+        Metric(
+            id="throughput_per_s", label="throughput", unit="tx/s", kind=Kind.POSITIVE, better=Better.HIGHER,
+            statistics=["mean"], judged_by=["mean"], table="t", order=1, population="p", description="", source=[],
+        )
+    ],
 )  # fmt: skip
 _SAMPLES = {"p": pl.DataFrame({"second": [0, 1, 2], "throughput_per_s": [3.0, 5.0, 4.0]})}
 _ORIGIN = Origin(

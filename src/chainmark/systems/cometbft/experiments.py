@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
-from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
 from chainmark.lab.protocols import ImportOrder
+from chainmark.systems.cometbft.saturation.results import CellRun, LatencyEntry, RunFigure, VersionRuns
 
 # Of 90 s of one batch a second the last batch coincides with the end, and is normally not sent.
 LOAD_S = 89

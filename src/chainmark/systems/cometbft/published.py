@@ -13,11 +13,11 @@ from pathlib import Path
 
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
 from chainmark.systems.cometbft.durations import go_duration_ns
 from chainmark.systems.cometbft.experiments import LOAD_S, LoadExperiment, published_runs
+from chainmark.systems.cometbft.saturation.results import CellRun, LatencyEntry, RunFigure, VersionRuns
 
 _ID = "Experiment ID"
 _INVALID = "Total Invalid Tx"

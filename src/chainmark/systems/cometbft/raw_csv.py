@@ -20,7 +20,6 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Better, Kind, Metric, Population
 from chainmark.core.progress import Progress
-from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, VersionRuns
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
 from chainmark.lab.protocols import Imported, ImportOrder
@@ -45,6 +44,7 @@ from chainmark.systems.cometbft.published_import import (
     PublishedLoad,
     imported,
 )
+from chainmark.systems.cometbft.saturation.results import CellRun, LatencyEntry, RunFigure, VersionRuns
 
 COLUMNS = ("experiment_id", "block_time", "duration_ns", "tx_hash", "connections", "rate", "size")
 _NUMBERS = ("block_time", "duration_ns", "connections", "rate", "size")

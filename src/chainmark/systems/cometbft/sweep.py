@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Manifest
-from chainmark.core.saturation import CellRun, LatencyEntry, RunFigure, SaturationMetrics, VersionRuns
-from chainmark.lab.schedules import CellLoad, SweepPlan
+from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cometbft.answers import REJECTED
 from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.saturation.results import (
+    CellRun,
+    LatencyEntry,
+    RunFigure,
+    SaturationMetrics,
+    VersionRuns,
+)
 
 COMMITTED, THROUGHPUT, LATENCY = "tx_committed_share", "committed_per_s", "tx_latency_s"
 NO_ANSWER = "no answer"
@@ -35,13 +41,18 @@ def plan_of(profile: Profile) -> SweepPlan:
             "`--set load.targets=[0]`",
         )
     return SweepPlan(
-        loads=tuple(CellLoad(connections, rate) for connections in section.connections for rate in section.rates),
+        loads=tuple(load_of(connections, rate) for connections in section.connections for rate in section.rates),
         tolerance=section.tolerance,
-        connections=section.connections[0],
+        step=section.connections[0],
         first_load=section.first_load,
         most_load=section.most_load,
         relative_gap=section.relative_gap,
     )
+
+
+def load_of(connections: int, rate_per_s: int) -> SweepLoad:
+    """Connections, and transactions per second of each: c2r200."""
+    return SweepLoad((connections, rate_per_s), f"c{connections}r{rate_per_s}", connections * rate_per_s)
 
 
 def metrics_of(catalogue: Catalogue) -> SaturationMetrics:
@@ -179,3 +190,27 @@ def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[
     if unsent > UNSENT_SHARE:
         found.append(f"the connections to the node were full: {units.plain_percent(unsent, decimals=1)} was never sent")
     return found
+
+
+def efficiency(cell: CellRun) -> float:
+    """What is committed in the end for each that was offered."""
+    return cell.efficiency
+
+
+def pace(cell: CellRun) -> float:
+    """What is committed within the window for each that was due in it; where nobody says, in the end."""
+    return cell.efficiency if cell.pace is None else cell.pace.value
+
+
+def kept_up(
+    cells: Sequence[CellRun], tolerance: float, share: Callable[[CellRun], float] = efficiency
+) -> dict[int, bool]:
+    """By load, whether the mean share of the runs reaches the threshold; a load without a valid run does not."""
+    by_load: dict[int, list[float]] = {}
+    for cell in cells:
+        found = by_load.setdefault(cell.connections * cell.rate_per_s, [])
+        if not cell.excluded:
+            found.append(share(cell))
+    return {
+        load: bool(shares) and sum(shares) / len(shares) >= 1.0 - tolerance for load, shares in sorted(by_load.items())
+    }

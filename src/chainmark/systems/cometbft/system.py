@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import psutil
 from pydantic import BaseModel
@@ -19,11 +19,11 @@ from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Scalar, Subject
 from chainmark.core.progress import Progress
-from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Execution, Imported, ImportOrder, Order
-from chainmark.lab.schedules import CellLoad, SweepPlan
+from chainmark.lab.schedules import SweepLoad, SweepPlan
+from chainmark.lab.sweeping import SweepTest
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
@@ -38,8 +38,12 @@ from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
+from chainmark.systems.cometbft.saturation.results import SaturationReport, VersionRuns
 from chainmark.systems.cometbft.shape import members_of, require_capacity
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
+
+if TYPE_CHECKING:
+    from chainmark.compare.qa import SecondRule
 
 # A transaction stands in the block store, the state's events, the consensus log and the mempool's log of each node.
 COPIES_PER_NODE = 4
@@ -168,23 +172,37 @@ class CometBft:
         """The loads of a profile's section `saturation`."""
         return sweep.plan_of(cast(Profile, profile))
 
-    def at_load(self, profile: BaseModel, load: CellLoad) -> Profile:
+    def load_of(self, plan: SweepPlan, per_s: int) -> SweepLoad:
+        """So many transactions per second over the search's connections."""
+        return sweep.load_of(plan.step, per_s // plan.step)
+
+    def at_load(self, profile: BaseModel, load: SweepLoad) -> Profile:
         """The same profile at one load."""
         content = profile.model_dump(mode="json")
-        content["load"] |= {"connections": load.connections, "rate": load.rate_per_s}
+        connections, rate = load.key
+        content["load"] |= {"connections": connections, "rate": rate}
         return self.profile(content)
 
-    def cell_run(self, run: SealedRun) -> CellRun:
-        """What one run says of its load."""
-        return sweep.cell_of(run)
+    def kept_up(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[int, bool]]:
+        """By what is committed in the end, and by what is committed within the window."""
+        cells = [sweep.cell_of(run) for run in runs]
+        return [sweep.kept_up(cells, tolerance, share) for share in (sweep.efficiency, sweep.pace)]
 
     def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
         """All runs of one version."""
         return sweep.version_of(label, runs)
 
-    def sweep_metrics(self) -> SaturationMetrics:
-        """What versions are compared by."""
-        return sweep.metrics_of(self.catalogue())
+    def saturation(self, test: SweepTest, versions: Sequence[VersionRuns]) -> SaturationReport:
+        """Where every version stops keeping up, and how they compare at equal loads."""
+        from chainmark.systems.cometbft.saturation.evaluation import saturation_report  # noqa: PLC0415 - brings scipy
+
+        return saturation_report(test, versions, sweep.metrics_of(self.catalogue()))
+
+    def second_rule(self) -> SecondRule:
+        """That of the published reports: a difference over 10 % is a regression."""
+        from chainmark.systems.cometbft.old_rule.rule import TenPerCent  # noqa: PLC0415 - brings scipy
+
+        return TenPerCent()
 
     def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
         """A published table, the report tool's text, or its `raw.csv`."""

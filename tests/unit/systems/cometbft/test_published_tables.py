@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.compare.saturation import evaluated
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
-from chainmark.core.saturation import SaturationVersion
 from chainmark.lab.importing import Importer
 from chainmark.lab.protocols import ImportOrder
 from chainmark.store.runs import Store
 from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.published import parse_report, published_version, read_report, recognises_report
+from chainmark.systems.cometbft.saturation.evaluation import evaluated
+from chainmark.systems.cometbft.saturation.results import SaturationVersion
 
 _KEYS = ("Connections", "Rate", "Size", "Total Valid Tx", "Total Negative Latencies", "Minimum Latency",
          "Maximum Latency", "Average Latency", "Standard Deviation")  # fmt: skip

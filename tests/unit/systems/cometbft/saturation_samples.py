@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.metric import Better, Kind, Metric
-from chainmark.core.saturation import (
+from chainmark.lab.sweeping import SweepTest
+from chainmark.systems.cometbft.saturation.results import (
     CellRun,
     LatencyEntry,
     RunFigure,
     SaturationMetrics,
-    SaturationTest,
     VersionRuns,
 )
 
@@ -87,9 +87,9 @@ def version(label: str, runs: Sequence[CellRun], *, kind: str = "observed", publ
     )
 
 
-def whole_test() -> SaturationTest:
+def whole_test() -> SweepTest:
     """What a document says of the test as a whole."""
-    return SaturationTest(
+    return SweepTest(
         title="Saturation of Some old and new",
         system="some",
         profile_name="some/saturation",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.saturation import (
+from chainmark.report.blocks import TableCell
+from chainmark.report.phrases import Emphasis
+from chainmark.systems.cometbft.saturation.results import (
     Cell,
     Figure,
     Measure,
@@ -15,8 +17,6 @@ from chainmark.core.saturation import (
     Standing,
     State,
 )
-from chainmark.report.blocks import TableCell
-from chainmark.report.phrases import Emphasis
 
 WORDS: dict[State, str] = {
     "found": "FOUND",

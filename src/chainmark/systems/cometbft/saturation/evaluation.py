@@ -12,7 +12,10 @@ from chainmark.compare.noise import Archive
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.metric import Metric
-from chainmark.core.saturation import (
+from chainmark.lab.sweeping import SweepTest
+from chainmark.stats.intervals import CONFIDENCE, mean_and_variance, t_quantile, wilson_limits
+from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
+from chainmark.systems.cometbft.saturation.results import (
     Cell,
     CellComparison,
     CellRun,
@@ -23,15 +26,12 @@ from chainmark.core.saturation import (
     Saturation,
     SaturationMetrics,
     SaturationReport,
-    SaturationTest,
     SaturationVersion,
     Standing,
     State,
     VersionComparison,
     VersionRuns,
 )
-from chainmark.stats.intervals import CONFIDENCE, mean_and_variance, t_quantile, wilson_limits
-from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
 
 _ONE_SIDED = (1.0 + CONFIDENCE) / 2.0
 _KEPT: tuple[Standing, ...] = ("kept up", "leans to kept up")
@@ -467,9 +467,7 @@ def _estimates(cell: Cell, read: _Read) -> SideEstimates:
     )
 
 
-def saturation_report(
-    test: SaturationTest, versions: Sequence[VersionRuns], metrics: SaturationMetrics
-) -> SaturationReport:
+def saturation_report(test: SweepTest, versions: Sequence[VersionRuns], metrics: SaturationMetrics) -> SaturationReport:
     """The document.
 
     Args:
@@ -482,8 +480,10 @@ def saturation_report(
     found = [evaluated(version, test.tolerance, test.seed) for version in versions]
     sides = [[one for one in found if one.published is published] for published in (False, True)]
     comparisons = [compare_versions(side[0], other, metrics) for side in sides for other in side[1:]]
+    measured = [version for version in versions if not version.published] or versions
+    names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in measured)
     return SaturationReport(
-        title=test.title,
+        title=test.title or f"Saturation of {names}",
         system=test.system,
         profile_name=test.profile_name,
         experiment=test.experiment,

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
-from chainmark.core.saturation import Cell, CellRun, SaturationReport, SaturationVersion, VersionComparison
-from chainmark.report import saturation_text as text
 from chainmark.report.blocks import (
     ON_PAGES,
     Column,
@@ -17,6 +15,14 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.phrases import Emphasis
+from chainmark.systems.cometbft.saturation import text
+from chainmark.systems.cometbft.saturation.results import (
+    Cell,
+    CellRun,
+    SaturationReport,
+    SaturationVersion,
+    VersionComparison,
+)
 
 _OUTCOMES: dict[Outcome, Emphasis] = {
     Outcome.WORSE: "worse",

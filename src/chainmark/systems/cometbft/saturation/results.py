@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from chainmark.core import units
+from chainmark.core.attachment import Attachment, Finding
 from chainmark.core.comparison import Judgement
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Verdict, worst
+
+if TYPE_CHECKING:
+    from chainmark.report.blocks import Block
+    from chainmark.report.document import Document
 
 SATURATION_SCHEMA = 2
 Measure = Literal["committed", "pace"]
@@ -143,29 +149,6 @@ class SaturationMetrics:
     def all(self) -> list[Metric]:
         """In the order of the report."""
         return [self.committed, self.throughput, self.latency]
-
-
-@dataclass(frozen=True)
-class SaturationTest:
-    """What a document says of its test as a whole.
-
-    Attributes:
-        order: in which order the runs were made, and why.
-        machine: of the runs.
-    """
-
-    title: str
-    system: str
-    profile_name: str
-    experiment: str
-    started_at: str
-    tool_version: str
-    seed: int
-    tolerance: float
-    order: str
-    machine: Sequence[Fact] = ()
-    notes: Sequence[str] = ()
-    interrupted: bool = False
 
 
 class Figure(_Part):
@@ -342,7 +325,7 @@ class VersionComparison(_Part):
     left_out: list[str] = []
 
 
-class SaturationReport(_Part):
+class SaturationReport(Attachment):
     """One saturation test.
 
     Attributes:
@@ -354,6 +337,8 @@ class SaturationReport(_Part):
         interrupted: whether runs are missing.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     schema_version: int = SATURATION_SCHEMA
     title: str
     system: str
@@ -364,11 +349,11 @@ class SaturationReport(_Part):
     seed: int
     tolerance: float
     order: str
-    machine: list[Fact] = []
+    machine: list[Fact] = Field(default_factory=list)
     versions: list[SaturationVersion]
-    comparisons: list[VersionComparison] = []
-    metrics: list[Metric] = []
-    notes: list[str] = []
+    comparisons: list[VersionComparison] = Field(default_factory=list)
+    metrics: list[Metric] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
     interrupted: bool = False
 
     @property
@@ -382,3 +367,33 @@ class SaturationReport(_Part):
         versions = self.measured
         against = [candidate_verdict(versions[0].chosen, other.chosen) for other in versions[1:]]
         return worst([*(version.verdict for version in versions), *against])
+
+    def finding(self) -> Finding:
+        """Whether the second version keeps up with what the first one keeps up with."""
+        base, other = (version.chosen for version in self.versions)
+        names = [version.label for version in self.versions]
+        reasons = [f"{name}: {found.reason}" for name, found in zip(names, (base, other), strict=True)]
+        reach = max(base.load_per_s or 0, base.low_per_s)
+        sure = f"{names[1]} keeps up with at least {units.count(other.low_per_s)} per second for certain"
+        result = candidate_verdict(base, other)
+        told = {
+            Verdict.INVALID: "A version has no run that counts.",
+            Verdict.FAIL: f"{names[0]} keeps up with {units.count(base.low_per_s)} per second, by which {names[1]} is "
+            "saturated.",
+            Verdict.PASS: f"{sure}, as {names[0]} does with {units.count(reach)}.",
+            Verdict.INCONCLUSIVE: f"{sure}, {names[0]} with {units.count(reach)}: the loads and runs do not decide "
+            "whether that is less.",
+        }[result]
+        return Finding(result, told, reasons)
+
+    def document(self) -> Document:
+        """Laid out."""
+        from chainmark.systems.cometbft.saturation.document import saturation_document  # noqa: PLC0415 - a layout
+
+        return saturation_document(self)
+
+    def blocks(self) -> list[Block]:
+        """As a part of a qualification."""
+        from chainmark.systems.cometbft.saturation.document import saturation_blocks  # noqa: PLC0415 - a layout
+
+        return saturation_blocks(self)

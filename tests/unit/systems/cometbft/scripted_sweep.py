@@ -13,12 +13,15 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
 from chainmark.core.metric import Population, Table
 from chainmark.core.progress import Progress
-from chainmark.core.saturation import CellRun, SaturationMetrics, VersionRuns
 from chainmark.lab.protocols import Execution, Order
-from chainmark.lab.schedules import CellLoad, Step, SweepPlan
+from chainmark.lab.schedules import Step, SweepLoad, SweepPlan
+from chainmark.lab.sweeping import SweepTest
 from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.systems.cometbft.saturation.evaluation import saturation_report
+from chainmark.systems.cometbft.saturation.results import CellRun, SaturationReport, VersionRuns
+from chainmark.systems.cometbft.sweep import kept_up, load_of
 
-from tests.unit.compare.saturation_samples import METRICS, run, version
+from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version
 
 SECONDS = 1000
 
@@ -89,11 +92,18 @@ class Scripted:
         """As it was given."""
         return self.plan
 
-    def at_load(self, profile: BaseModel, load: CellLoad) -> Profile:
+    def load_of(self, plan: SweepPlan, per_s: int) -> SweepLoad:
+        """Over the plan's connections."""
+        return load_of(plan.step, per_s // plan.step)
+
+    def at_load(self, profile: BaseModel, load: SweepLoad) -> Profile:
         """The load."""
-        return Profile.model_validate(
-            {**profile.model_dump(), "connections": load.connections, "rate": load.rate_per_s}
-        )
+        connections, rate = load.key
+        return Profile.model_validate({**profile.model_dump(), "connections": connections, "rate": rate})
+
+    def kept_up(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[int, bool]]:
+        """By what is committed."""
+        return [kept_up([self.cell_run(one) for one in runs], tolerance)]
 
     def cell_run(self, run_: SealedRun) -> CellRun:
         """Its books."""
@@ -110,9 +120,9 @@ class Scripted:
         """All of them."""
         return version(label, [self.cell_run(one) for one in runs])
 
-    def sweep_metrics(self) -> SaturationMetrics:
-        """Those of the samples."""
-        return METRICS
+    def saturation(self, test: SweepTest, versions: Sequence[VersionRuns]) -> SaturationReport:
+        """By the metrics of the samples."""
+        return saturation_report(test, versions, METRICS)
 
     def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
         """None is known."""

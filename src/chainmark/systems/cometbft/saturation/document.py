@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.manifest import Fact
-from chainmark.core.saturation import Saturation, SaturationReport, SaturationVersion, candidate_verdict
 from chainmark.core.verdict import Case, Suite
-from chainmark.report import saturation_text as text
 from chainmark.report.blocks import Block, Remarks, Section, Table, TableCell, TableRow, one_line, words
 from chainmark.report.document import Document
-from chainmark.report.saturation_charts import saturation_charts
-from chainmark.report.saturation_tables import (
+from chainmark.systems.cometbft.saturation import text
+from chainmark.systems.cometbft.saturation.charts import saturation_charts
+from chainmark.systems.cometbft.saturation.results import (
+    Saturation,
+    SaturationReport,
+    SaturationVersion,
+    candidate_verdict,
+)
+from chainmark.systems.cometbft.saturation.tables import (
     cell_tables,
     comparison_tables,
     diagonal_table,

@@ -5,26 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from chainmark.compare.gates import incomparable
+from chainmark.compare.qa import incomparable_metrics
 from chainmark.compare.verdict import is_failure
 from chainmark.core import units
+from chainmark.core.attachment import OpinionRow
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Metric
-from chainmark.core.qa_report import Agreement, Incomparable, OldRuleRow, OldVerdict
 from chainmark.core.wording import change_with_interval, judged_name, margin_of
+from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow, OldVerdict
 
 OLD_MARGIN = 0.10
 
 
-def incomparable_metrics(comparison: Comparison) -> list[Incomparable]:
-    """The metrics that a condition on which the sides differ makes incomparable, in the catalogue's order."""
-    because = incomparable(comparison.catalogue, comparison.condition_differences)
-    return [
-        Incomparable(metric_id=metric.id, label=metric.label, because=because[metric.id])
-        for metric in comparison.catalogue.ordered()
-        if metric.id in because
-    ]
+class TenPerCent:
+    """The rule, as a qualification asks it."""
+
+    def rows(self, comparison: Comparison) -> list[OldRuleRow]:
+        """Every judged metric by it and by ours."""
+        return old_rule_rows(comparison)
+
+    def verdict(self, rows: Sequence[OpinionRow]) -> OldVerdict:
+        """What it says of all of them together."""
+        return old_verdict([row for row in rows if isinstance(row, OldRuleRow)])
 
 
 def relative_change(judgement: Judgement) -> float | None:

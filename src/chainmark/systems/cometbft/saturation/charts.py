@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainmark.core import units
-from chainmark.core.saturation import Cell, Figure, SaturationReport, SaturationVersion
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
+from chainmark.systems.cometbft.saturation.results import Cell, Figure, SaturationReport, SaturationVersion
 
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _LOAD = "offered, connections × rate, tx/s"

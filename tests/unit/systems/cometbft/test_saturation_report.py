@@ -11,16 +11,16 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from chainmark.cli.app import app
-from chainmark.compare.saturation import saturation_report
-from chainmark.core.saturation import SaturationReport
 from chainmark.report.blocks import Table
 from chainmark.report.chart import Chart
 from chainmark.report.layouts import document_of
-from chainmark.report.saturation_document import saturation_document
 from chainmark.report.vega import on_paper, vega_lite
+from chainmark.systems.cometbft.saturation.document import saturation_document
+from chainmark.systems.cometbft.saturation.evaluation import saturation_report
+from chainmark.systems.cometbft.saturation.results import SaturationReport
 
-from tests.unit.compare.saturation_samples import METRICS, run, version, whole_test
 from tests.unit.report.browser import page_without_complaints
+from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version, whole_test
 from tests.unit.systems.cometbft.test_published_tables import _ONE, _TWO, spaced
 
 

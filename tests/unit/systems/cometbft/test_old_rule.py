@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chainmark.compare import compare
-from chainmark.compare.old_rule import old_rule_rows, old_verdict
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue
-from chainmark.core.qa_report import Agreement, OldRuleRow
+from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
+from chainmark.systems.cometbft.old_rule.rule import old_rule_rows, old_verdict
 
 from tests.unit.compare.synthetic_runs import sides
 

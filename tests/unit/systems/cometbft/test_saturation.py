@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.compare.saturation import cells_of, evaluated, knee_of, saturation_of, saturation_report
 from chainmark.core.comparison import Outcome
-from chainmark.core.saturation import CellRun, SaturationReport
+from chainmark.systems.cometbft.saturation.evaluation import (
+    cells_of,
+    evaluated,
+    knee_of,
+    saturation_of,
+    saturation_report,
+)
+from chainmark.systems.cometbft.saturation.results import CellRun, SaturationReport
 
-from tests.unit.compare.saturation_samples import METRICS, run, version, whole_test
+from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version, whole_test
 
 TOLERANCE = 0.1
 Shares = Mapping[tuple[int, int], Sequence[float]]

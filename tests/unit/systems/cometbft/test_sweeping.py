@@ -7,42 +7,43 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.compare.saturation import saturation_report
 from chainmark.core.errors import UsageError
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.schedules import CellLoad, SweepPlan
+from chainmark.lab.schedules import SweepPlan
 from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import swept
 from chainmark.systems.cometbft import SYSTEM
+from chainmark.systems.cometbft.saturation.evaluation import saturation_report
+from chainmark.systems.cometbft.sweep import kept_up, load_of
+from chainmark.systems.sweeping import saturable
 
-from tests.unit.compare.saturation_samples import METRICS, whole_test
-from tests.unit.lab.scripted_sweep import Profile, Quiet, Scripted
+from tests.unit.systems.cometbft.saturation_samples import METRICS, run, whole_test
+from tests.unit.systems.cometbft.scripted_sweep import Profile, Quiet, Scripted
 
-_LOADS = [CellLoad(c, r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
+_LOADS = [load_of(c, r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
 
 
 def test_a_profile_says_its_loads() -> None:
     profile = SYSTEM.profile(read_profile("cometbft/saturation"))
-    plan = swept(SYSTEM).sweep_plan(profile)
+    plan = saturable(SYSTEM).sweep_plan(profile)
     assert plan.loads == tuple(_LOADS)
     assert plan.tolerance == 0.1
-    at = SYSTEM.at_load(profile, CellLoad(4, 800))
+    at = SYSTEM.at_load(profile, load_of(4, 800))
     assert (at.load.connections, at.load.rate) == (4, 800)
     assert at.model_copy(update={"load": profile.load}) == profile
 
 
 def test_what_cannot_be_swept_says_so() -> None:
     with pytest.raises(UsageError, match="saturation of `cardano`"):
-        swept(load_system("cardano"))
+        saturable(load_system("cardano"))
     several = SYSTEM.profile(read_profile("cometbft/saturation", ["load.targets=[0, 1]"]))
     with pytest.raises(UsageError, match="loads one node"):
         SYSTEM.sweep_plan(several)
 
 
 _CAPACITIES = {"a": 500, "b": 700}
-_PLAN = SweepPlan(tuple(_LOADS[:3]), 0.1, connections=1, first_load=100, most_load=6400, relative_gap=0.1)
+_PLAN = SweepPlan(tuple(_LOADS[:3]), 0.1, step=1, first_load=100, most_load=6400, relative_gap=0.1)
 
 
 def _made(folder: Path, order: SweepOrder, interrupted_at: int | None = None) -> tuple[Sweep, Scripted]:
@@ -118,3 +119,8 @@ class _Standing:
     def now(_zone: object) -> datetime:
         """Always the same second."""
         return datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def test_a_load_without_a_valid_run_is_not_kept_up() -> None:
+    cells = [run(1, 200, 1.0), run(1, 200, 0.85), run(1, 400, 1.0, excluded="lost"), run(1, 800, 0.5)]
+    assert kept_up(cells, 0.1) == {200: True, 400: False, 800: False}

@@ -1,0 +1,58 @@
+"""A sweep as a scenario of a qualification."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.compare.qa import ScenarioRuns, qa_report
+from chainmark.core.manifest import Subject
+from chainmark.core.verdict import Verdict
+from chainmark.systems.cometbft.saturation.results import Knee, Saturation, SaturationReport, SaturationVersion, State
+
+from tests.unit.compare import qa_runs
+from tests.unit.compare.synthetic_runs import sides
+
+
+def _saturated(label: str, low: int, high: int | None, state: State = "found") -> SaturationVersion:
+    """A version that surely keeps up with ``low`` per second, and surely does not with ``high``."""
+    found = Saturation(
+        measure="committed", threshold=0.9, state=state, load_per_s=low or None, low_per_s=low, high_per_s=high,
+        connections=1, rate_per_s=low, reason="by hand",
+    )  # fmt: skip
+    knee = Knee(load_per_s=None, low_per_s=None, high_per_s=None, throughput_per_s=None, latency_s=None, basis="none")
+    subject = Subject(system="cometbft", name="CometBFT", version=label)
+    return SaturationVersion(
+        label=label, subject=subject, published=False, source="", expected="", latency_is="", latency_kind="",
+        throughput_is="", cells=[], saturations=[found], knee=knee,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("candidate", "result"),
+    [
+        (_saturated("v1.0.1", 800, 1600), Verdict.PASS),
+        (_saturated("v1.0.1", 1600, None, "lower bound"), Verdict.PASS),
+        (_saturated("v1.0.1", 400, 800), Verdict.FAIL),
+        (_saturated("v1.0.1", 400, 1600, "leaning"), Verdict.INCONCLUSIVE),
+        (_saturated("v1.0.1", 0, None, "no data"), Verdict.INVALID),
+    ],
+)
+def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result: Verdict) -> None:
+    """Where the intervals leave open which version takes more, nobody wins and nobody loses."""
+    baseline_runs, candidate_runs = sides(seconds=20, repetitions=1)
+    common = {"question": "q", "method": "m", "profile": "cometbft/saturation"}
+    scenario: dict[str, object] = {"id": "saturation", "title": "Saturation", "kind": "sweep", **common}
+    made = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario])
+    document = SaturationReport(
+        title="t", system="cometbft", profile_name="p", experiment="e", started_at="", tool_version="0", seed=1,
+        tolerance=0.1, order="", versions=[_saturated("v0.38.17", 800, 1600), candidate],
+    )  # fmt: skip
+    sweep = ScenarioRuns(
+        made.plan.scenarios[1],
+        "qa-saturation",
+        {"baseline": baseline_runs, "candidate": candidate_runs},
+        saturation=document,
+    )
+    report = qa_report(type(made)(**{**made.__dict__, "scenarios": [sweep]}))
+    assert report.scenarios[0].result is result
+    assert report.scenarios[0].saturation == document
