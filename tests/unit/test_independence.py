@@ -35,6 +35,23 @@ TESTED = (
     "compare/test_compare.py::test_conditions_that_differ_warn_with_the_catalogues_words",
     "report/test_renderings.py",
 )
+# What only this system has: none of it may stand in a name or a text of the common rooms. Of `http` there is nothing:
+# what its requests are is what every load test is.
+CONCEPTS = {
+    "cardano": "slot slots forge forged forger forging ledger utxo plutus praos leadership chaindb genesis locli stake",
+    "cometbft": "abci validator validators proposer tendermint pbts timeout_commit kvstore mempool rpc saturated",
+    "mesh": "rosetta mesh coin coins account_balance construction",
+    "http": "",
+}
+# By word and file, why it stands there all the same.
+EXCEPTIONS = {
+    ("genesis", "api/measure.py"): "an option of `ingest`, passed on unread",
+    ("slots", "api/modelling.py"): "an option of `synth`, passed on unread",
+    ("genesis", "lab/protocols.py"): "an option of `ingest`, passed on unread",
+    ("slots", "lab/synthetic.py"): "an option of `synth`, passed on unread",
+    ("mempool", "network/openmetrics.py"): "the name of a published metric, whose figure any system may give",
+}
+_PYDANTIC = {"BeforeValidator", "AfterValidator", "field_validator", "model_validator"}
 _DOTTED = re.compile(r"chainmark(\.\w+)+")
 
 
@@ -75,6 +92,77 @@ def _named(path: Path) -> Iterator[str]:
 def _is_module(name: str) -> bool:
     path = ROOT / "src" / Path(*name.split("."))
     return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+@pytest.fixture(scope="module", params=SYSTEMS)
+def without_one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A checkout without one system: its folder, its profiles and its entry point are gone."""
+    removed: str = request.param
+    root = tmp_path_factory.mktemp(f"without-{removed}")
+    ignored = shutil.ignore_patterns("__pycache__", removed)
+    shutil.copytree(ROOT / "src" / "chainmark", root / "src" / "chainmark", ignore=ignored, copy_function=os.symlink)
+    known = root / "src" / "chainmark-0.1.0.dist-info"
+    known.mkdir()
+    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: chainmark\nVersion: 0.1.0\n", encoding="utf-8")
+    left = "".join(f"{name} = chainmark.systems.{name}:SYSTEM\n" for name in SYSTEMS if name != removed)
+    (known / "entry_points.txt").write_text(f"[chainmark.systems]\n{left}", encoding="utf-8")
+    return removed, root
+
+
+def test_a_system_is_removed_with_its_folder(without_one: tuple[str, Path]) -> None:
+    """The rest is imported whole, the other systems have their metrics, and the one removed is said to be unknown."""
+    removed, root = without_one
+    source = root / "src"
+    paths = [path for path in sorted((source / "chainmark").rglob("*.py")) if path.name not in {"__main__.py"}]
+    names = [".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    everything = f"""
+import sys, importlib
+[importlib.import_module(name) for name in sys.argv[1:]]
+from chainmark.core.errors import UsageError
+from chainmark.systems.base import load_system, system_names
+print(*(f"{{name}}:{{len(load_system(name).catalogue().metrics)}}" for name in system_names()))
+try:
+    load_system({removed!r})
+except UsageError as error:
+    print(error.message)
+"""
+    found = _ran(root, "-c", everything, *names)
+    assert found.returncode == 0, found.stderr[-2000:]
+    metrics, refused = found.stdout.splitlines()
+    assert [one.partition(":")[0] for one in metrics.split()] == [name for name in SYSTEMS if name != removed]
+    assert refused == f"there is no system `{removed}`"
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """Every name and every text of a module but its docstrings."""
+    code = ast.parse(path.read_text(encoding="utf-8"))
+    explaining = {id(node.value) for node in ast.walk(code) if isinstance(node, ast.Expr)}
+    for node in ast.walk(code):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in explaining:
+            yield node.value
+        for field in ("id", "attr", "arg", "name"):
+            if isinstance(text := getattr(node, field, None), str) and text not in _PYDANTIC:
+                yield text
+
+
+def _words(text: str) -> set[str]:
+    """The words of a name (also of CamelCase) or of a sentence, and the whole."""
+    return {text.lower(), *(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text))}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_nothing_of_a_systems_concepts_is_left(system: str) -> None:
+    """A concept that is met in the common rooms is one that every system has to know of."""
+    concepts = set(CONCEPTS[system].split())
+    package = ROOT / "src" / "chainmark"
+    met = {
+        (word, path.relative_to(package).as_posix())
+        for room in (*COMMON, "api")
+        for path in sorted((package / room).rglob("*.py"))
+        for text in _texts(path)
+        for word in _words(text) & concepts
+    }
+    assert met <= EXCEPTIONS.keys()
 
 
 def test_common_rooms_import_nothing_of_a_system(copy: Path) -> None:
