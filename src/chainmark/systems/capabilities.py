@@ -20,7 +20,6 @@ from chainmark.lab.protocols import (
     LaunchableSystem,
     QualifiableSystem,
     ServedSystem,
-    SweptSystem,
     System,
 )
 from chainmark.store.runs import SealedRun
@@ -177,7 +176,6 @@ modelled: Capability[ModelledSystem] = Capability(
 )
 publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows no published reports of {}")
 served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
-swept: Capability[SweptSystem] = Capability(SweptSystem, "cannot find the saturation of {}")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
 
 # Those that a hint tells of.
