@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -13,13 +15,18 @@ from chainmark.report.chart import Chart
 from chainmark.report.content import Content
 from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
 
+_MOST_UNPACKED = 50_000  # characters that are folded away
+_PLACE = re.compile(r'<div data-folded="(\d+)"></div>')
+
 
 def page_of(document: Content) -> str:
     """The document as a single self-contained page; the same document gives the same text."""
     document = document.seen_on("html")
+    folded = _Folded()
     return environment().get_template("document.html.j2").render(
         document=document,
-        **{"with": _HELPERS},
+        **{"with": _HELPERS | {"folded": folded.put}},
+        folded=folded,
         css=Markup(template_text("document.css")),  # noqa: S704 - our own file
         script=Markup(template_text("document.js")),  # noqa: S704 - our own file
         vega=vega_bundle(),
@@ -40,9 +47,45 @@ def fragment_of(document: Content) -> str:
     )  # fmt: skip
 
 
-def _padded_column(table: Table, index: int) -> list[tuple[str, str]]:
+class _Folded:
+    """What a page shows only when it is unfolded. Most of a long page is, and nine tenths of it are repetition."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def put(self, part: Markup) -> Markup:
+        """Keep a part, and leave its place."""
+        self.parts.append(part)
+        return Markup(f'<div data-folded="{len(self.parts) - 1}"></div>')  # noqa: S704 - a number
+
+    def kept_short(self, main: Markup) -> Markup:
+        """The page with its parts in their places if they are short: such a page can be read without a script."""
+        if sum(map(len, self.parts)) > _MOST_UNPACKED:
+            return main
+        parts, self.parts = self.parts, []
+        return Markup(_filled(main, parts))  # noqa: S704 - what was taken out of it
+
+    def payload(self) -> Markup:
+        """The parts for the page's script, packed."""
+        return packed(json.dumps(self.parts, ensure_ascii=False))
+
+
+def _filled(text: str, parts: Sequence[str]) -> str:
+    return _PLACE.sub(lambda place: _filled(parts[int(place[1])], parts), text)
+
+
+class _Padded(NamedTuple):
+    """A column's texts and what follows them, and the most letters that follow one."""
+
+    cells: list[tuple[str, str]]
+    tail: int
+
+
+def _padded_column(table: Table, index: int) -> _Padded:
     cells = table.column(index)
-    return padded(cells) if table.columns[index].kind == "figures" else [(cell.text, cell.tail) for cell in cells]
+    is_padded = table.columns[index].kind == "figures"
+    texts = padded(cells) if is_padded else [(cell.text, cell.tail) for cell in cells]
+    return _Padded(texts, max((len(tail) for _, tail in texts), default=0))
 
 
 def _heads(table: Table) -> list[tuple[str, Column, int]]:
@@ -71,7 +114,7 @@ def _abreast(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
     return [(abreast, list(group)) for abreast, group in runs]
 
 
-# What the templates ask of blocks.
+# What the templates ask of blocks; in a fragment everything stands in its place.
 _HELPERS = {
     "kind": lambda block: type(block).__name__,
     "padded_column": _padded_column,
@@ -79,4 +122,5 @@ _HELPERS = {
     "has_heads": _has_heads,
     "has_badge": _has_badge,
     "abreast": _abreast,
+    "folded": lambda part: part,
 }

@@ -24,3 +24,14 @@ def drawn_rows(page: str, chart: str, data: str = "points") -> list[dict[str, An
         for name, column in columns.items()
     }
     return [dict(zip(read, values, strict=True)) for values in zip(*read.values(), strict=True)]
+
+
+def unfolded(page: str) -> str:
+    """A page as it is when its script has put what is folded away in its place."""
+    parts: list[str] = json.loads(unpacked(page, "folded-data"))
+
+    def filled(text: str) -> str:
+        place = r'<div data-folded="(\d+)"></div>'
+        return re.sub(place, lambda found: filled(parts[int(found[1])]), text)
+
+    return filled(page)

@@ -11,23 +11,28 @@ from typing import Any
 
 import pytest
 
+from chainmark.report import html
 from chainmark.report.chart import Chart, rows_of
 from chainmark.report.charts import comparison_charts
 from chainmark.report.layouts import document_of
 from chainmark.report.load_document import load_document
 
+from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.load_samples import endpoint, report, target
-from tests.unit.report.pages import unpacked
+from tests.unit.report.pages import unfolded, unpacked
 from tests.unit.report.samples import sample
 
 # A page with no more than what the script asks for; the library is replaced by one that tells what it is given.
-_BROWSER = """
+_BROWSER = r"""
 const fs = require("fs");
 const page = fs.readFileSync(process.argv[2], "utf8");
 const text = (id) => page.match(new RegExp(`id="${id}">(.*?)</script>`, "s"))[1];
 const drawn = {};
 const places = [...page.matchAll(/class="plot" data-chart="([^"]+)"/g)].map((found) => ({
   dataset: { chart: found[1] }, clientWidth: 700, closest: () => null,
+}));
+const folded = [...page.matchAll(/<div data-folded="(\d+)">/g)].map((found) => ({
+  dataset: { folded: found[1] }, querySelectorAll: () => [],
 }));
 globalThis.window = {
   matchMedia: () => ({ matches: false, addEventListener() {} }), addEventListener() {},
@@ -36,7 +41,7 @@ globalThis.window = {
 globalThis.document = {
   documentElement: { classList: { add() {} } }, head: { append() {} }, createElement: () => ({}),
   getElementById: (id) => (id === "download" ? { addEventListener() {}, dataset: {} } : { textContent: text(id) }),
-  querySelectorAll: (wanted) => (wanted === ".plot" ? places : []),
+  querySelectorAll: (wanted) => ({ ".plot": places, "[data-folded]": folded })[wanted] ?? [],
 };
 globalThis.IntersectionObserver = class {
   constructor(tell) { this.tell = tell; }
@@ -47,7 +52,8 @@ globalThis.location = { hash: "", pathname: "", search: "" };
 if (process.argv[4] === "old") delete globalThis.DecompressionStream;
 (0, eval)(fs.readFileSync(process.argv[3], "utf8"));
 process.on("exit", () => fs.writeFileSync(
-  process.argv[2] + ".json", JSON.stringify({ drawn, said: places.map((place) => place.textContent ?? "") })));
+  process.argv[2] + ".json", JSON.stringify({ drawn, said: places.map((place) => place.textContent ?? ""),
+  folded: folded.map((place) => place.textContent ?? "") })));
 """
 _SCRIPT = Path(__file__).parents[3] / "src/chainmark/report/templates/document.js"
 
@@ -99,3 +105,31 @@ def test_a_browser_that_cannot_unpack_says_so(tmp_path: Path) -> None:
     told = _run(document_of(sample()).html(), tmp_path, "old")
     assert told["drawn"] == {}
     assert all(re.search("could not be drawn: this browser cannot unpack", text) for text in told["said"])
+
+
+def test_what_a_long_page_folds_away_is_packed_and_put_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = document_of(sample())
+    short = document.html()
+    monkeypatch.setattr(html, "_MOST_UNPACKED", 0)
+    packed = document.html()
+    assert 'data-folded="0"' in packed
+    assert 'data-folded="0"' not in short
+    body = re.compile(r'<main class="wrap">.*</main>', re.DOTALL)
+    assert body.findall(unfolded(packed)) == body.findall(short)
+    shown = page_without_complaints(packed, tmp_path)
+    whole = page_without_complaints(short, tmp_path)
+    for found in (r"<td", r'class="expand"', r'\bid="[^"]+-more"', r"<details", "<caption>"):
+        assert len(re.findall(found, shown)) == len(re.findall(found, whole))
+
+
+def test_a_browser_that_cannot_unpack_says_so_where_something_is_folded_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "_MOST_UNPACKED", 0)
+    page = document_of(sample()).html()
+    assert "<noscript>" in page
+    told = _run(page, tmp_path, "old")["folded"]
+    assert len(told) > 0
+    assert all(text.startswith("This could not be shown: this browser cannot unpack") for text in told)

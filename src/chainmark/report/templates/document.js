@@ -1,6 +1,6 @@
 "use strict";
 // What every report's page does: charts drawn when they come into view, tables sorted, the data given back.
-(() => {
+(async () => {
   document.documentElement.classList.add("js"); // without a script every row is open and readable
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -26,6 +26,22 @@
     const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
+
+  // What is folded away on long pages, put in its place before anything below looks for it.
+  async function unfold() {
+    const places = document.querySelectorAll("[data-folded]");
+    try {
+      const parts = JSON.parse(await unpacked("folded-data"));
+      const fill = (place) => {
+        place.innerHTML = parts[place.dataset.folded];
+        place.querySelectorAll("[data-folded]").forEach(fill);
+      };
+      places.forEach(fill);
+    } catch (error) {
+      places.forEach((place) => { place.textContent = `This could not be shown: ${error.message}`; });
+    }
+  }
+  await unfold();
 
   // The charts and the library that draws them, when the first one comes into view.
   let loading = null;
