@@ -81,6 +81,10 @@ def main() -> None:
             seconds = [one.seconds for one in found]
             peak = max(one.peak_mib for one in found)
             print(f"{name:>8} {statistics.median(seconds):8.1f} {min(seconds):7.1f} {peak:9.0f}")
+        sizes = [
+            f"{kind} {(folder / f'report.{kind}').stat().st_size / 1e6:.2f} MB" for kind in ("html", "pdf", "json")
+        ]
+        print(f"\nthe last one's files: {', '.join(sizes)}")
     if len(documents) > 1:
         sys.exit("the comparisons differ")
 
