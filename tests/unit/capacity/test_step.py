@@ -212,7 +212,7 @@ def test_whoever_waits_is_told_how_far_it_is() -> None:
     bench = Bench(Server(1, 0.01))
     bench.runner.progress = Listener()
     bench.runner.measure(clients(2))
-    assert told[:2] == [("/block: 2 clients (probe)", ""), (0.5, "window, 1,200 answered, 3 failed")]
+    assert told[:2] == [("/block: 2 clients (probe)", ""), (0.5, "window, 1200 answered, 3 failed")]
 
 
 @pytest.mark.parametrize(

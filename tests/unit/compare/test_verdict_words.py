@@ -130,7 +130,7 @@ def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
         f"worse: metric a {CHANGE}",
         f"metric b is undecided: {CHANGE} reaches past the margin of 10 %",
         f"metric c looks worse, {CHANGE}, but not when 4 gating metrics are judged together "
-        "(Holm-adjusted p = 0.2, required 0.05)",
+        "(Holm-adjusted p = 0.200, required 0.05)",
         f"metric d is within its margin, but worse by more than noise: {CHANGE}",
     ]
     assert result.advice == [

@@ -120,7 +120,7 @@ def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
         ("window-memory", "-10s", "makes the memory", "none"),
         ("stage", "ticking", "does not say what the stage becomes", "ticking=2x"),
         ("stage", "tacking=2x", "there is no stage `tacking`", "ticking, snapshotting"),
-        ("stage", "ticking=-1s", "makes a stage -0.9786 s long", "between 0 and 600 s"),
+        ("stage", "ticking=-1s", "makes a stage −0.9786 s long", "between 0 and 600 s"),
     ],
 )
 def test_what_cannot_be_changed_is_named(key: str, value: str, message: str, hint: str) -> None:

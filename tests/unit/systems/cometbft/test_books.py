@@ -240,7 +240,7 @@ def test_fewer_than_the_schedule_offers_is_a_problem(monkeypatch: pytest.MonkeyP
     rows = [(MINE[0], ACCEPTED)] * 2
     assert account(monkeypatch, rows, [], offered=2).problems == []
     assert account(monkeypatch, rows, []).problems == []
-    assert account(monkeypatch, rows, [], offered=1500).problems == ["offered 2 ≠ the schedule 1,500"]
+    assert account(monkeypatch, rows, [], offered=1500).problems == ["offered 2 ≠ the schedule 1500"]
 
 
 def test_the_headers_and_the_blocks_must_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
