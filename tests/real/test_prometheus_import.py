@@ -16,7 +16,7 @@ import pytest
 import zstandard
 from typer.testing import Result
 
-from chainmark import compare_runs
+from chainmark.compare import compare as compare_runs
 from chainmark.core.comparison import Outcome
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Status
