@@ -218,7 +218,7 @@ def corpus(
     Example:
         >>> small = {"corpus.settled_blocks": 0, "corpus.blocks": 4}
         >>> kept = cm.corpus("mesh", url, folder / "corpus.json", settings=small)
-        >>> "block" in kept.requests
+        >>> "/block" in kept.requests
         True
     """
     if source is not None and not source.exists():
