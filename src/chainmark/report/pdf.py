@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from chainmark.core.units import FIGURE_SPACE, PUNCTUATION_SPACE
 from chainmark.report.blocks import (
     Block,
+    Column,
+    Definition,
     Definitions,
     Details,
     Listing,
@@ -22,11 +26,16 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
+from chainmark.report.phrases import Phrase
 from chainmark.report.typeset import typeset
 from chainmark.report.vega import on_paper
 
 # A list of contents of more lines than half a page has the sections alone.
 _LONGEST_CONTENTS = 40
+# Of so many letters a word may break after its joints; a key, a hash or a listing's line has few spaces.
+_LONGEST_WORD, _LONGEST_KEY, _LONGEST_KEY_IN_COLUMN, _LONGEST_IN_LISTING = 14, 28, 44, 12
+_LONGEST_MEASURED = 250  # letters: more are wider than the page in any case
+_BREAK = "\u200b"
 
 
 def pdf_of(document: Content) -> bytes:
@@ -35,13 +44,15 @@ def pdf_of(document: Content) -> bytes:
     data: dict[str, Any] = {
         "kind": document.kind,
         "title": document.title,
+        "heading": _words(document.title),
         "page-title": document.page_title,
-        "subtitle": document.subtitle,
+        "subtitle": _words(document.subtitle),
         "tone": document.tone,
         "word": document.word,
-        "sentence": document.sentence,
-        "notes": document.notes,
+        "sentence": _words(document.sentence),
+        "notes": [_words(note) for note in document.notes],
         "digest": document.digest,
+        "digest-in-parts": _breakable(document.digest, _LONGEST_KEY),
         "author": document.author,
         "dated": document.date != "",
         "contents": document.contents,
@@ -59,6 +70,26 @@ def _timestamp(date: str) -> datetime.datetime:
     except ValueError:
         return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     return parsed.replace(tzinfo=datetime.UTC) if parsed.tzinfo is None else parsed.astimezone(datetime.UTC)
+
+
+def _breakable(text: str, longest: int) -> str:
+    """Text whose long words may break after their joints. Shorter ones are left alone, to be searched for and copied."""
+    return re.sub(rf"\S{{{longest},}}", lambda found: _with_breaks(found[0]), text)
+
+
+def _with_breaks(word: str) -> str:
+    joints = re.sub(r"([./_\-:,=@])", rf"\1{_BREAK}", word)
+    return re.sub(rf"([^\s{_BREAK}]{{18}})", rf"\1{_BREAK}", joints)
+
+
+def _words(text: str) -> str:
+    """Words as they are set: a figure stays with its percent sign."""
+    return _breakable(re.sub(r"([0-9]) %", "\\1\u00a0%", text), _LONGEST_WORD)
+
+
+def _phrase(part: Phrase) -> dict[str, Any]:
+    text = _breakable(part.text, _LONGEST_KEY) if part.literal else _words(part.text)
+    return {"text": text, "target": part.target, "emphasis": part.emphasis, "literal": part.literal}
 
 
 def _anchors(blocks: Iterable[Block]) -> Iterator[str]:
@@ -87,39 +118,33 @@ def _block(block: Block) -> dict[str, Any]:
     if isinstance(block, Table):
         return {"kind": "table", **_table(block)}
     if isinstance(block, Listing):
-        return {"kind": "listing", "title": block.title, "entries": block.entries, "note": ""}
+        listed = [(_words(caption), _breakable(text, _LONGEST_IN_LISTING)) for caption, text in block.entries]
+        return {"kind": "listing", "title": _words(block.title), "entries": listed, "note": ""}
     if isinstance(block, Definitions):
-        entries = [dataclasses.asdict(entry) for entry in block.entries]
-        return {"kind": "definitions", "title": block.title, "entries": entries, "note": ""}
+        entries = [_definition(entry) for entry in block.entries]
+        return {"kind": "definitions", "title": _words(block.title), "entries": entries, "note": ""}
     if isinstance(block, Remarks):
-        items = [[dataclasses.asdict(part) for part in item.parts] for item in block.remarks()]
-        return {"kind": "remarks", "title": block.title, "items": items, "note": ""}
+        items = [[_phrase(part) for part in item.parts] for item in block.remarks()]
+        return {"kind": "remarks", "title": _words(block.title), "items": items, "note": ""}
     if isinstance(block, Details):
-        return {"kind": "details", "title": block.summary, "blocks": _blocks(block.blocks), "note": ""}
+        return {"kind": "details", "title": _words(block.summary), "blocks": _blocks(block.blocks), "note": ""}
     return {"kind": "figure", **_figure(block)}
 
 
 def _figure(chart: Chart) -> dict[str, Any]:
     # What stands beside a chart on a screen leads to what paper does not have.
     svgs, note = on_paper(chart)
-    return {"title": chart.title, "svgs": svgs, "note": note, "anchor": chart_anchor(chart.id)}
+    return {"title": _words(chart.title), "svgs": svgs, "note": _words(note), "anchor": chart_anchor(chart.id)}
+
+
+def _definition(entry: Definition) -> dict[str, str]:
+    words = {name: _words(text) for name, text in dataclasses.asdict(entry).items()}
+    return words | {"anchor": entry.anchor}
 
 
 def _table(table: Table) -> dict[str, Any]:
     """A table in groups of columns, so that one that is too wide can go on below."""
-    columns: list[dict[str, Any]] = []
-    for index, column in enumerate(table.columns):
-        cells = table.column(index)
-        texts = padded(cells) if column.kind == "figures" else [(cell.text, cell.tail) for cell in cells]
-        columns.append(
-            {
-                "heading": column.heading,
-                "group": column.group,
-                "kind": column.kind,
-                "tails": any(tail for _, tail in texts),
-                "cells": [_cell(text, tail, cell) for (text, tail), cell in zip(texts, cells, strict=True)],
-            }
-        )
+    columns = [_column(column, table.column(index)) for index, column in enumerate(table.columns)]
     groups = [[columns[place] for place in places] for places in in_groups(table.columns)]
     rows = [
         {
@@ -132,21 +157,62 @@ def _table(table: Table) -> dict[str, Any]:
         for row in table.rows
     ]
     return {
-        "title": table.title,
+        "title": _words(table.title),
         "names": columns[0],
         "groups": groups,
         "rows": rows,
         "dense": table.dense,
-        "note": " ".join(table.notes),
+        "note": _words(" ".join(table.notes)),
     }
 
 
-def _cell(text: str, tail: str, cell: TableCell) -> dict[str, Any]:
+def _column(column: Column, cells: Sequence[TableCell]) -> dict[str, Any]:
+    """One column, with the shapes by which its width is measured."""
+    if column.kind == "figures":
+        texts = padded(cells)
+    elif column.kind == "intervals":
+        texts = [(cell.whole, "") for cell in cells]
+    else:
+        texts = [(cell.text, cell.tail) for cell in cells]
     return {
-        "text": text,
-        "tail": tail,
-        "emphasis": cell.emphasis,
-        "bar": None if cell.bar is None else dataclasses.asdict(cell.bar),
-        "phrases": [dataclasses.asdict(part) for part in cell.phrases],
-        "notes": list(cell.notes),
+        "heading": _words(column.heading),
+        "group": _words(column.group),
+        "kind": column.kind,
+        "tails": column.kind == "figures" and any(tail for _, tail in texts),
+        "shapes": _shapes(text for text, _ in texts),
+        "tail-shapes": _shapes(tail for _, tail in texts),
+        "cells": [_cell(column.kind, text, tail, cell) for (text, tail), cell in zip(texts, cells, strict=True)],
     }
+
+
+def _shapes(texts: Iterable[str]) -> list[str]:
+    """One text of each width: digits are equally wide, and padding is as wide as what it stands for."""
+    as_digits = (re.sub(f"[0-9{FIGURE_SPACE}]", "0", text[:_LONGEST_MEASURED]) for text in texts)
+    return list(dict.fromkeys(text.replace(PUNCTUATION_SPACE, ".") for text in as_digits))
+
+
+def _cell(kind: str, text: str, tail: str, cell: TableCell) -> Any:
+    """What the template sets in a cell: the text where there is no more to it, as in most, so that they are cheap."""
+    looks = {"emphasis": cell.emphasis}
+    if kind == "bar":
+        return {"text": "", **looks, "bar": None if cell.bar is None else dataclasses.asdict(cell.bar)}
+    if kind == "figures":
+        figure = _figure_in_parts(text)
+        is_bare = cell.emphasis == "plain" and not tail
+        return figure if is_bare else {"text": figure, **looks, "tail": tail.replace(" ", "\u00a0")}
+    if kind in {"badge", "intervals"}:
+        return {"text": _words(text) if kind == "intervals" else text, **looks}
+    shown = _breakable(text, _LONGEST_KEY_IN_COLUMN) if kind == "code" else _words(text)
+    if cell.emphasis == "plain" and not cell.phrases and not cell.notes:
+        return shown if kind == "words" else {"text": shown, **looks, "phrases": [], "notes": []}
+    phrases = [_phrase(part) for part in cell.phrases]
+    return {"text": shown, **looks, "phrases": phrases, "notes": [_words(note) for note in cell.notes]}
+
+
+def _figure_in_parts(text: str) -> Any:
+    """A figure; one with padding as itself, how many digits and points wide the padding is, and what follows it."""
+    found = re.fullmatch(f"(.*?)([{FIGURE_SPACE}{PUNCTUATION_SPACE}]+)(.*)", text, re.DOTALL)
+    if found is None:
+        return text
+    figure, padding, unit = found.groups()
+    return [figure, padding.count(FIGURE_SPACE), padding.count(PUNCTUATION_SPACE), unit]
