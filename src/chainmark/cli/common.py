@@ -115,7 +115,7 @@ class Output:
         """Write what was asked for; the paths written."""
         wanted = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
         wanted[".json"] = self.json_file
-        return [document.write(path, suffix) for suffix, path in wanted.items() if path is not None]
+        return document.write_all({suffix: path for suffix, path in wanted.items() if path is not None})
 
 
 def numbered(path: Path, number: int) -> Path:

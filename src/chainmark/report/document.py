@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -95,6 +96,12 @@ class Document(Content):
         }
         write_bytes(path, contents[suffix]())
         return path
+
+    def write_all(self, paths: Mapping[str, Path]) -> list[Path]:
+        """Write several formats, each by its suffix and side by side, as most of a PDF is made by other processes."""
+        _ = self.digest  # once, not once a thread
+        with ThreadPoolExecutor(max_workers=max(1, len(paths))) as threads:
+            return [*threads.map(self.write, paths.values(), paths)]
 
     def _markdown_at(self, path: Path) -> str:
         """The Markdown; a page's charts are written beside it."""

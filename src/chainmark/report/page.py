@@ -21,7 +21,8 @@ from markupsafe import Markup
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.report.chart import PALETTES, Chart, Origin
-from chainmark.report.vega import VEGA_LITE_VERSION, vega_lite
+from chainmark.report.drawing import VEGA_LITE_VERSION
+from chainmark.report.vega import vega_lite
 from chainmark.store.files import write_bytes
 from chainmark.store.paths import cache_directory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -28,7 +28,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.content import Content
 from chainmark.report.phrases import Phrase
 from chainmark.report.typeset import typeset
-from chainmark.report.vega import on_paper
+from chainmark.report.vega import all_on_paper
 
 # A list of contents of more lines than half a page has the sections alone.
 _LONGEST_CONTENTS = 40
@@ -37,10 +37,14 @@ _LONGEST_WORD, _LONGEST_KEY, _LONGEST_KEY_IN_COLUMN, _LONGEST_IN_LISTING = 14, 2
 _LONGEST_MEASURED = 250  # letters: more are wider than the page in any case
 _BREAK = "\u200b"
 
+_Drawn = Mapping[str, tuple[list[str], str]]  # by the chart: its drawings and their note
+
 
 def pdf_of(document: Content) -> bytes:
     """The document on paper. A document without a date gives a file without one."""
     document = document.seen_on("pdf")
+    charts = list(_charts(document.blocks()))
+    drawn = dict(zip((chart.id for chart in charts), all_on_paper(charts), strict=True))
     data: dict[str, Any] = {
         "kind": document.kind,
         "title": document.title,
@@ -58,7 +62,9 @@ def pdf_of(document: Content) -> bytes:
         "contents": document.contents,
         "contents-depth": 1 if sum(len(one.blocks) for one in document.sections) > _LONGEST_CONTENTS else 2,
         "anchors": sorted(_anchors(document.blocks())),
-        "sections": [{"title": section.title, "blocks": _blocks(section.blocks)} for section in document.sections],
+        "sections": [
+            {"title": section.title, "blocks": _blocks(section.blocks, drawn)} for section in document.sections
+        ],
     }
     return typeset("document.typ", data, _timestamp(document.date) if document.date else None)
 
@@ -73,7 +79,7 @@ def _timestamp(date: str) -> datetime.datetime:
 
 
 def _breakable(text: str, longest: int) -> str:
-    """Text whose long words may break after their joints. Shorter ones are left alone, to be searched for and copied."""
+    """Text whose long words may break after their joints. Shorter ones are left whole, to be searched for."""
     return re.sub(rf"\S{{{longest},}}", lambda found: _with_breaks(found[0]), text)
 
 
@@ -105,16 +111,24 @@ def _anchors(blocks: Iterable[Block]) -> Iterator[str]:
             yield from _anchors(block.blocks)
 
 
-def _blocks(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield block
+        elif isinstance(block, Details):
+            yield from _charts(block.blocks)
+
+
+def _blocks(blocks: Sequence[Block], drawn: _Drawn) -> list[dict[str, Any]]:
     """The blocks; halves that follow each other stand beside each other."""
     made: list[dict[str, Any]] = []
     for are_halves, group in groupby(blocks, key=lambda block: isinstance(block, Chart) and block.half):
-        entries = [_block(block) for block in group]
+        entries = [_block(block, drawn) for block in group]
         made += [{"kind": "halves", "title": "", "note": "", "entries": entries}] if are_halves else entries
     return made
 
 
-def _block(block: Block) -> dict[str, Any]:
+def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:
     if isinstance(block, Table):
         return {"kind": "table", **_table(block)}
     if isinstance(block, Listing):
@@ -127,13 +141,13 @@ def _block(block: Block) -> dict[str, Any]:
         items = [[_phrase(part) for part in item.parts] for item in block.remarks()]
         return {"kind": "remarks", "title": _words(block.title), "items": items, "note": ""}
     if isinstance(block, Details):
-        return {"kind": "details", "title": _words(block.summary), "blocks": _blocks(block.blocks), "note": ""}
-    return {"kind": "figure", **_figure(block)}
+        return {"kind": "details", "title": _words(block.summary), "blocks": _blocks(block.blocks, drawn), "note": ""}
+    return {"kind": "figure", **_figure(block, drawn)}
 
 
-def _figure(chart: Chart) -> dict[str, Any]:
+def _figure(chart: Chart, drawn: _Drawn) -> dict[str, Any]:
     # What stands beside a chart on a screen leads to what paper does not have.
-    svgs, note = on_paper(chart)
+    svgs, note = drawn[chart.id]
     return {"title": _words(chart.title), "svgs": svgs, "note": _words(note), "anchor": chart_anchor(chart.id)}
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
-
-import vl_convert
 
 from chainmark.report.chart import (
     PALETTES,
@@ -24,11 +22,11 @@ from chainmark.report.chart import (
     paper_charts,
     rows_of,
 )
+from chainmark.report.drawing import Drawing, svg_of, svgs_apart
 
 Spec = dict[str, Any]
 Along = Literal["x", "y"]
 
-VEGA_LITE_VERSION = "6.4"
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _INK = "#333333"
 _LONGEST_LABEL = 260  # pixels, in a legend
@@ -40,6 +38,7 @@ _MOST_DECADES = 5
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
+_MOST_DRAWN_HERE = 6  # drawings: of more, a process of their own is worth its start
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -87,9 +86,19 @@ def paper_specs(chart: Chart) -> list[Spec]:
 
 def on_paper(chart: Chart, background: str = "transparent") -> tuple[list[str], str]:
     """The drawings for paper as SVG, and their note."""
-    pages = paper_charts(chart)
-    colours = PALETTES[chart.palette].light
-    return [svg_of(_paper_spec(page) | {"background": background}, colours) for page in pages], pages[0].note
+    return all_on_paper([chart], background)[0]
+
+
+def all_on_paper(charts: Iterable[Chart], background: str = "transparent") -> list[tuple[list[str], str]]:
+    """The same of several charts: where they are many, the memory of what draws them is free again afterwards."""
+    pages = [(chart, paper_charts(chart)) for chart in charts]
+    drawings: list[Drawing] = [
+        (_paper_spec(page) | {"background": background}, print_config(PALETTES[chart.palette].light))
+        for chart, own in pages
+        for page in own
+    ]
+    drawn = iter(svgs_apart(drawings) if len(drawings) > _MOST_DRAWN_HERE else [svg_of(one) for one in drawings])
+    return [([next(drawn) for _ in own], own[0].note) for _, own in pages]
 
 
 def _paper_spec(page: Chart) -> Spec:
@@ -392,7 +401,7 @@ def _tip(tip: Tip) -> str:
 
 
 # ---- paper ----------------------------------------------------------------------------------------------------------
-def _print_config(colours: Sequence[str]) -> Spec:
+def print_config(colours: Sequence[str]) -> Spec:
     """The look on white paper."""
     font = "Libertinus Serif"
     return {
@@ -412,16 +421,3 @@ def _print_config(colours: Sequence[str]) -> Spec:
         "legend": {"labelFontSize": 11, "labelColor": _INK, "symbolStrokeWidth": 2, "symbolSize": 200},
         "view": {"stroke": None},
     }
-
-
-def svg_of(spec: Spec, colours: Sequence[str]) -> str:
-    """A specification drawn for paper, without a network and without a browser."""
-    config = _print_config(colours)
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=config, allowed_base_urls=[])
-    return _numbered_afresh(svg)
-
-
-def _numbered_afresh(svg: str) -> str:
-    """Name the clip paths of each drawing from 1: the renderer goes on counting from one drawing to the next."""
-    names: dict[str, str] = {}
-    return re.sub(r"\bclip\d+\b", lambda found: names.setdefault(found[0], f"clip{len(names) + 1}"), svg)

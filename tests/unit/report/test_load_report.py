@@ -27,9 +27,10 @@ from chainmark.core.manifest import Fact, Subject
 from chainmark.report.blocks import Remarks, Table, TableRow
 from chainmark.report.chart import Chart, rows_of
 from chainmark.report.document import Document
+from chainmark.report.drawing import svg_of
 from chainmark.report.layouts import document_of
 from chainmark.report.load_document import load_document
-from chainmark.report.vega import paper_specs, svg_of, with_data
+from chainmark.report.vega import paper_specs, print_config, with_data
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.load_samples import (
@@ -363,7 +364,7 @@ def test_no_valid_document_breaks_paper(made: LoadReport) -> None:
     """Every chart can be drawn and every page set."""
     for figure in figures(load_document(made)).values():
         for spec in [with_data(figure, interactive=True), *paper_specs(figure)]:
-            assert svg_of(spec, ["#000000"]).startswith("<svg")
+            assert svg_of((spec, print_config(["#000000"]))).startswith("<svg")
     assert document_of(made).pdf().startswith(b"%PDF")
 
 
