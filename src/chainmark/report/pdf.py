@@ -158,7 +158,10 @@ def _definition(entry: Definition) -> dict[str, str]:
 
 def _table(table: Table) -> dict[str, Any]:
     """A table in groups of columns, so that one that is too wide can go on below."""
-    columns = [_column(column, table.column(index)) for index, column in enumerate(table.columns)]
+    columns = [
+        _column(column, table.column(index), _LONGEST_KEY_IN_COLUMN if index else _LONGEST_KEY)
+        for index, column in enumerate(table.columns)
+    ]
     groups = [[columns[place] for place in places] for places in in_groups(table.columns)]
     rows = [
         {
@@ -180,22 +183,33 @@ def _table(table: Table) -> dict[str, Any]:
     }
 
 
-def _column(column: Column, cells: Sequence[TableCell]) -> dict[str, Any]:
-    """One column, with the shapes by which its width is measured."""
+def _column(column: Column, cells: Sequence[TableCell], longest_key: int) -> dict[str, Any]:
+    """One column, with what its cells are measured by.
+
+    The shapes are what is measured; where that is exact, nothing else makes a cell wider; the cells of a flat one are
+    as high as a line if they are not wrapped.
+    """
     if column.kind == "figures":
         texts = padded(cells)
     elif column.kind == "intervals":
         texts = [(cell.whole, "") for cell in cells]
     else:
         texts = [(cell.text, cell.tail) for cell in cells]
+    has_tails = column.kind == "figures" and any(tail for _, tail in texts)
+    is_plain = column.kind == "words" and not any(cell.phrases or cell.notes for cell in cells)
     return {
         "heading": _words(column.heading),
         "group": _words(column.group),
         "kind": column.kind,
-        "tails": column.kind == "figures" and any(tail for _, tail in texts),
+        "tails": has_tails,
+        "is-exact": is_plain or (column.kind in {"figures", "intervals", "bar"} and not has_tails),
+        "is-flat": (is_plain or (column.kind == "figures" and not has_tails))
+        and not any("\n" in one for one, _ in texts),
         "shapes": _shapes(text for text, _ in texts),
         "tail-shapes": _shapes(tail for _, tail in texts),
-        "cells": [_cell(column.kind, text, tail, cell) for (text, tail), cell in zip(texts, cells, strict=True)],
+        "cells": [
+            _cell(column.kind, text, tail, cell, longest_key) for (text, tail), cell in zip(texts, cells, strict=True)
+        ],
     }
 
 
@@ -205,7 +219,7 @@ def _shapes(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text.replace(PUNCTUATION_SPACE, ".") for text in as_digits))
 
 
-def _cell(kind: str, text: str, tail: str, cell: TableCell) -> Any:
+def _cell(kind: str, text: str, tail: str, cell: TableCell, longest_key: int) -> Any:
     """What the template sets in a cell: the text where there is no more to it, as in most, so that they are cheap."""
     looks = {"emphasis": cell.emphasis}
     if kind == "bar":
@@ -216,7 +230,7 @@ def _cell(kind: str, text: str, tail: str, cell: TableCell) -> Any:
         return figure if is_bare else {"text": figure, **looks, "tail": tail.replace(" ", "\u00a0")}
     if kind in {"badge", "intervals"}:
         return {"text": _words(text) if kind == "intervals" else text, **looks}
-    shown = _breakable(text, _LONGEST_KEY_IN_COLUMN) if kind == "code" else _words(text)
+    shown = _breakable(text, longest_key) if kind == "code" else _words(text)
     if cell.emphasis == "plain" and not cell.phrases and not cell.notes:
         return shown if kind == "words" else {"text": shown, **looks, "phrases": [], "notes": []}
     phrases = [_phrase(part) for part in cell.phrases]
