@@ -14,6 +14,7 @@ from chainmark.report.blocks import Block, Column, Remarks, Table, padded
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
 from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
+from chainmark.report.steps import in_steps
 
 _MOST_UNPACKED = 50_000  # characters that are folded away
 _PLACE = re.compile(r'<div data-folded="(\d+)"></div>')
@@ -30,7 +31,7 @@ def page_of(document: Content) -> str:
         css=Markup(template_text("document.css")),  # noqa: S704 - our own file
         script=Markup(template_text("document.js")),  # noqa: S704 - our own file
         vega=vega_bundle(),
-        source=packed(document.json),
+        source=packed(in_steps(document.json)),
         charts=charts_payload(document.charts()),
     )  # fmt: skip
 
@@ -100,6 +101,10 @@ def _heads(table: Table) -> list[tuple[str, Column, int]]:
     return heads
 
 
+def _are_charts(blocks: Sequence[Block]) -> bool:
+    return all(isinstance(block, Chart) for block in blocks)
+
+
 def _has_heads(table: Table) -> bool:
     return any(column.heading for column in table.columns)
 
@@ -119,6 +124,7 @@ _HELPERS = {
     "kind": lambda block: type(block).__name__,
     "padded_column": _padded_column,
     "heads": _heads,
+    "are_charts": _are_charts,
     "has_heads": _has_heads,
     "has_badge": _has_badge,
     "abreast": _abreast,

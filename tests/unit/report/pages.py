@@ -6,6 +6,8 @@ import base64
 import gzip
 import json
 import re
+from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 
@@ -13,7 +15,22 @@ def unpacked(page: str, id_: str) -> str:
     """A packed script of a page as text."""
     found = re.search(rf'id="{id_}">(.*?)</script>', page, re.DOTALL)
     assert found is not None
-    return gzip.decompress(base64.b64decode(found[1], validate=True)).decode()
+    return written_out(gzip.decompress(base64.b64decode(found[1], validate=True)).decode())
+
+
+def written_out(text: str) -> str:
+    """Text with its lists of steps written out as figures, as the page's script does it."""
+
+    def figures(found: re.Match[str]) -> str:
+        places = int(found[1])
+        return ",".join(_figure(value, places) for value in accumulate(int(step) for step in found[2].split(",")))
+
+    return re.sub("\x01(\\d+):([-\\d,]+)", figures, text)
+
+
+def _figure(value: int, places: int) -> str:
+    whole, _, decimals = f"{Decimal(value).scaleb(-places):f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0') or '0'}"
 
 
 def drawn_rows(page: str, chart: str, data: str = "points") -> list[dict[str, Any]]:

@@ -27,6 +27,19 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }
 
+  // The page's document: its lists of figures stand in it as steps, and are written out to the letter.
+  async function sourceText() {
+    const figure = (value, places) => {
+      const digits = String(Math.abs(value)).padStart(places + 1, "0");
+      const decimals = digits.slice(-places).replace(/0+$/, "") || "0";
+      return `${value < 0 ? "-" : ""}${digits.slice(0, -places)}.${decimals}`;
+    };
+    return (await unpacked("source-data")).replace(/\x01(\d+):([-\d,]+)/g, (_, places, steps) => {
+      let value = 0;
+      return steps.split(",").map((step) => figure(value += Number(step), Number(places))).join(",");
+    });
+  }
+
   // What is folded away on long pages, put in its place before anything below looks for it.
   async function unfold() {
     const places = document.querySelectorAll("[data-folded]");
@@ -46,7 +59,7 @@
   // The charts and the library that draws them, when the first one comes into view.
   let loading = null;
   async function load() {
-    const [charts, source, library] = await Promise.all(["chart-data", "source-data", "vega"].map(unpacked));
+    const [charts, source, library] = await Promise.all([unpacked("chart-data"), sourceText(), unpacked("vega")]);
     const script = document.createElement("script");
     script.textContent = library;
     document.head.append(script);
@@ -153,7 +166,7 @@
   const button = document.getElementById("download");
   button.addEventListener("click", async () => {
     try {
-      const blob = new Blob([await unpacked("source-data")], { type: "application/json" });
+      const blob = new Blob([await sourceText()], { type: "application/json" });
       const link = document.createElement("a");
       link.href = URL.createObjectURL(blob);
       link.download = button.dataset.name;

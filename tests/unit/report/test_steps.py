@@ -1,0 +1,31 @@
+"""A page holds its document's lists of figures as steps: what a reader downloads must be the document to the letter."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.report.steps import MARK, in_steps
+
+from tests.unit.report.pages import written_out
+
+FIGURES = st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.decimals(-1000, 1000, places=4).map(float))
+
+
+@given(st.dictionaries(st.text(), FIGURES | st.lists(st.integers() | st.text()) | st.text(), max_size=4))
+def test_any_json_is_the_same_again(document: dict[str, object]) -> None:
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    assert written_out(in_steps(text)) == text
+
+
+def test_a_long_list_becomes_its_steps() -> None:
+    text = json.dumps([0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, -2.0], separators=(",", ":"))
+    assert in_steps(text) == f"[{MARK}2:0,25,25,25,25,25,25,25,-375]"
+
+
+def test_what_steps_could_not_give_back_stays() -> None:
+    for kept in ("-0.0", "9007199254740993.5", "1e-07", "null"):
+        text = f"[{kept},0.25,0.5,0.75,1.0,1.25,1.5,1.75,2.0]"
+        assert in_steps(text) == text
