@@ -1,34 +1,52 @@
-"""How long a comparison's reports take, and how large they are: seconds of CPU, bytes and peak memory.
+"""How long a comparison's reports take, and how large they are: seconds of CPU and by the clock, bytes and peak memory.
 
-``python benches/report/run.py COMPARISON.json [--times 3]`` reads what ``chainmark compare --json-file`` wrote, and
-makes each document anew in processes of their own.
+``python benches/report/run.py COMPARISON.json [--times 3] [--earlier CHECKOUT]`` reads what
+``chainmark compare --json-file`` wrote, and makes each document anew in processes of their own; "html+pdf" are both as
+the command writes them. CPU and memory are those of a process with all that it starts, the layout not among the
+seconds. With ``--earlier``, another checkout makes them as well, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
-import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benches.measured import run
 
 from chainmark.core.comparison import Comparison
 from chainmark.report.layouts import document_of
 
-KINDS = ("html", "pdf", "markdown", "junit")
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = {"html": [".html"], "pdf": [".pdf"], "html+pdf": [".html", ".pdf"], "markdown": [".md"], "junit": [".xml"]}
 
 
-def make(source: Path, kind: str) -> dict[str, float]:
-    """One document: its size, what it took, and the most memory that the process held, the interpreter's included."""
+def cpu_s() -> float:
+    """Seconds of CPU of this process and of those that it has waited for."""
+    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+def make(source: Path, kind: str, folder: Path) -> dict[str, float]:
+    """The documents of a kind: their size, and what they took."""
     document = document_of(Comparison.model_validate_json(source.read_bytes()))
-    begin = time.process_time()
-    made = getattr(document, kind)()
-    seconds = time.process_time() - begin
-    size = len(made if isinstance(made, bytes) else made.encode())
-    return {"seconds": seconds, "size": size, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    paths = {suffix: folder / f"report{suffix}" for suffix in KINDS[kind]}
+    begin, cpu = time.perf_counter(), cpu_s()
+    if hasattr(document, "write_all"):
+        document.write_all(paths)
+    else:  # an earlier version
+        for suffix, path in paths.items():
+            document.write(path, suffix)
+    size = sum(path.stat().st_size for path in paths.values())
+    return {"cpu": cpu_s() - cpu, "seconds": time.perf_counter() - begin, "size": size}
 
 
 def main() -> None:
@@ -36,18 +54,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("comparison", type=Path)
     parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--earlier", type=Path, default=None, help="another checkout, with its compiled module")
     parser.add_argument("--kind", choices=KINDS, default=None, help="make this one here, and print what it took")
     asked = parser.parse_args()
-    if asked.kind:
-        print(json.dumps(make(asked.comparison, asked.kind)))
-        return
-    print(f"{'':>8} {'CPU s':>8} {'least':>7} {'kB':>8} {'peak MiB':>9}")
-    for kind in KINDS:
-        command = [sys.executable, __file__, str(asked.comparison), "--kind", kind]
-        ran = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(asked.times)]
-        seconds = [one["seconds"] for one in ran]
-        size, peak = ran[0]["size"] / 1000, max(one["peak"] for one in ran)
-        print(f"{kind:>8} {statistics.median(seconds):8.2f} {min(seconds):7.2f} {size:8.0f} {peak:9.0f}")
+    with tempfile.TemporaryDirectory(prefix="chainmark-bench-") as scratch:
+        folder = Path(scratch)
+        if asked.kind:
+            print(json.dumps(make(asked.comparison, asked.kind, folder)))
+            return
+        checkouts = {"now": ROOT} | ({"earlier": asked.earlier.resolve()} if asked.earlier else {})
+        print(f"{'':>16} {'CPU s':>8} {'least':>7} {'wall s':>8} {'kB':>8} {'peak MiB':>9}")
+        for kind in KINDS:
+            command = [sys.executable, __file__, str(asked.comparison), "--kind", kind]
+            found: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
+            for _ in range(asked.times):
+                for name, checkout in checkouts.items():
+                    ran = run(command, {**os.environ, "PYTHONPATH": str(checkout / "src")}, folder)
+                    found[name].append({**json.loads(ran.output), "peak": ran.peak_mib})
+            for name, made in found.items():
+                cpu, seconds = [one["cpu"] for one in made], statistics.median(one["seconds"] for one in made)
+                size, peak = made[0]["size"] / 1000, max(one["peak"] for one in made)
+                row = f"{statistics.median(cpu):8.2f} {min(cpu):7.2f} {seconds:8.2f} {size:8.0f} {peak:9.0f}"
+                print(f"{f'{kind} {name}':>16} {row}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,12 @@ from chainmark.core.verdict import Verdict
 from chainmark.report.chart import paper_charts
 from chainmark.report.charts import chart_context, comparison_charts, sample_chart
 from chainmark.report.comparison_document import comparison_document
+from chainmark.report.drawing import svgs_apart
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.layouts import document_of
-from chainmark.report.vega import on_paper
+from chainmark.report.vega import all_on_paper, on_paper
 from chainmark.report.wording import prose
+from chainmark.store.files import json_bytes
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import unpacked
@@ -71,6 +74,25 @@ def test_the_same_comparison_gives_the_same_pdf() -> None:
     assert first == document_of(sample()).pdf()
     assert first.startswith(b"%PDF")
     assert len(first) < 1_000_000
+
+
+def test_reports_written_together_are_those_written_alone(tmp_path: Path) -> None:
+    document = document_of(sample())
+    alone = {".html": document.html().encode(), ".pdf": document.pdf(), ".json": json_bytes(document.result)}
+    paths = {suffix: tmp_path / f"report{suffix}" for suffix in alone}
+    assert document.write_all(paths) == list(paths.values())
+    assert {suffix: path.read_bytes() for suffix, path in paths.items()} == alone
+
+
+def test_many_charts_are_drawn_by_another_process_as_they_are_here() -> None:
+    charts = comparison_charts(sample())
+    many = [replace(chart, id=f"{chart.id}-{copy}") for copy in range(3) for chart in charts]
+    assert all_on_paper(many) == [on_paper(chart) for chart in many]
+
+
+def test_a_chart_that_cannot_be_drawn_by_another_process_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="Vega"):
+        svgs_apart([({"mark": "no such mark"}, {})])
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
