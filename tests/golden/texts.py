@@ -11,6 +11,8 @@ from chainmark.core.qa_report import QaReport
 from chainmark.report.document import Document
 from chainmark.store.files import json_bytes
 
+from tests.unit.report.pages import unfolded
+
 WIDTHS = (100, 140)
 _BLOCK_END = re.compile(r"</(?:p|h[1-6]|li|tr|div|section|header|footer|summary|figcaption|dt|dd|caption)>|<br ?/?>")
 
@@ -46,8 +48,10 @@ def _rounded(content: Any) -> Any:
 
 
 def html_words(document: Document) -> str:
-    """What a reader of the HTML page finds written: no tags, no scripts, a line for each paragraph or row."""
-    page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", document.html(), flags=re.DOTALL)
+    """What a reader of the HTML page finds written, unfolded: no tags, no scripts, a line for each paragraph or row."""
+    page = document.html()
+    page = unfolded(page) if 'id="folded-data"' in page else page
+    page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", page, flags=re.DOTALL)
     told = re.sub(r"<[^>]+>", " ", _BLOCK_END.sub("\0", re.sub(r"\s+", " ", page)))
     lines = (re.sub(r"\s+", " ", html.unescape(line)).strip() for line in told.split("\0"))
     return "".join(f"{line}\n" for line in lines if line)
