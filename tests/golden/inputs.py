@@ -17,11 +17,11 @@ from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
 from chainmark.core.qa_report import QaReport
 from chainmark.core.side_by_side import SideBySide
-from chainmark.core.trail import Story
+from chainmark.systems.cardano.trails.story import Story
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun
-from chainmark.store.stories import Follower
+from chainmark.systems.cardano.trails.follower import Follower
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document

@@ -9,12 +9,12 @@ from chainmark.api.context import store_at
 from chainmark.api.runs import RunReference, open_run
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Trail
-from chainmark.core.trail import LogLine, Story, StoryPlace
+from chainmark.systems.cardano.trails.story import LogLine, Story, StoryPlace
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.log_lines import find_log, read_lines
 from chainmark.store.runs import SealedRun, Store
-from chainmark.store.stories import Follower
+from chainmark.systems.cardano.trails.follower import Follower
 
 _SLOWEST = 3
 _LISTED = 3

@@ -22,7 +22,7 @@ from chainmark.compare.judge import Judged, judge, unjudged
 from chainmark.compare.noise import Archive
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
-from chainmark.compare.trails import tails_of
+from chainmark.systems.cardano.trails.tails import tails_of
 from chainmark.compare.verdict import adjust, find, problem
 from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import Catalogue

@@ -12,7 +12,7 @@ import polars as pl
 
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.samples import ChartSide, RunSamples
-from chainmark.compare.trails import is_followed
+from chainmark.systems.cardano.trails.tails import is_followed
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, Scale

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Subject
-from chainmark.core.trail import Story
+from chainmark.systems.cardano.trails.story import Story
 from chainmark.core.verdict import Verdict
 
 SCHEMA_VERSION = 1

@@ -27,7 +27,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.charts import comparison_charts
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.followed import lives, tail_rows, tails_table, told_in
+from chainmark.systems.cardano.trails.followed import lives, tail_rows, tails_table, told_in
 from chainmark.report.judged_rows import Row, RowMaker, moved_text
 from chainmark.report.metric_tables import (
     dictionary,

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from chainmark.compare import compare, trails
 from chainmark.compare.breakdowns import MOST_VALUES, Means, _coded, _means, _spread
-from chainmark.compare.trails import MOST_STORIES, TAIL_SAMPLES
+from chainmark.systems.cardano.trails.tails import MOST_STORIES, TAIL_SAMPLES
 from chainmark.core.comparison import Comparison, Scale
 from chainmark.core.metric import Better
 from chainmark.store.runs import SealedRun, Store
-from chainmark.store.stories import Follower
+from chainmark.systems.cardano.trails.follower import Follower
 
 from tests.unit.compare.synthetic_runs import sides, with_hosts
 from tests.unit.store.trail_runs import SLOW, SLOW_FACTOR, Lives, catalogue, key_of, sealed

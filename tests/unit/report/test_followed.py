@@ -12,15 +12,15 @@ import pytest
 from rich.console import Console
 
 from chainmark.core.comparison import Breakdown, Comparison, Scale, Tail, TailSample
-from chainmark.core.trail import Story
+from chainmark.systems.cardano.trails.story import Story
 from chainmark.report.blocks import Details, Table
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
 from chainmark.report.chart import Chart
-from chainmark.report.followed import tail_rows
+from chainmark.systems.cardano.trails.followed import tail_rows
 from chainmark.report.layouts import document_of
-from chainmark.report.timeline import MARKS_DATA, timeline_chart
+from chainmark.systems.cardano.trails.timeline import MARKS_DATA, timeline_chart
 from chainmark.store.runs import Store
-from chainmark.store.stories import Follower
+from chainmark.systems.cardano.trails.follower import Follower
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import drawn_rows

@@ -14,8 +14,8 @@ from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Tail, TailSample
 from chainmark.core.metric import Better, Chart, Metric, Trail
-from chainmark.core.trail import Story, follow_command
-from chainmark.store.stories import Follower
+from chainmark.systems.cardano.trails.story import Story, follow_command
+from chainmark.systems.cardano.trails.follower import Follower
 
 TAIL_SAMPLES = 5  # of a metric on a side
 _FEW_ROWS = 512  # looked at first: most tails are of different things

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from chainmark.core.trail import LogLine, Story
+from chainmark.systems.cardano.trails.story import LogLine, Story
 from chainmark.report.blocks import Table
 from chainmark.report.chart import SHAPES, Chart, paper_charts
 from chainmark.report.chart_terminal import MARKS, strips_of
 from chainmark.report.layouts import document_of
-from chainmark.report.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
+from chainmark.systems.cardano.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
 from chainmark.store.runs import Store
-from chainmark.store.stories import Follower
+from chainmark.systems.cardano.trails.follower import Follower
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.store.trail_runs import Lives, key_of, sealed

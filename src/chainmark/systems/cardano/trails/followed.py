@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Tail, TailSample
-from chainmark.core.trail import Story, short_key
+from chainmark.systems.cardano.trails.story import Story, short_key
 from chainmark.report.blocks import (
     Block,
     Column,
@@ -21,8 +21,8 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.phrases import Phrase, Phrases
-from chainmark.report.timeline import timeline_chart
-from chainmark.report.trail_document import missing, places_table, sentence
+from chainmark.systems.cardano.trails.timeline import timeline_chart
+from chainmark.systems.cardano.trails.document import missing, places_table, sentence
 
 ON_SCREEN: frozenset[Medium] = frozenset({"html"})
 

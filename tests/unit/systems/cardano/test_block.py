@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.core.trail import Story
+from chainmark.systems.cardano.trails.story import Story
 from chainmark.store.runs import SealedRun, Store
 
 from tests.unit.cli.commands import chainmark

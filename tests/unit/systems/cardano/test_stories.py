@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.core.trail import Story, follow_command
+from chainmark.systems.cardano.trails.story import Story, follow_command
 from chainmark.store.runs import SealedRun, Store
-from chainmark.store.stories import Follower, _steps
+from chainmark.systems.cardano.trails.follower import Follower, _steps
 
 from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Lives, key_of, sealed, trail
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.core.trail import Story
+from chainmark.systems.cardano.trails.story import Story
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"

@@ -15,7 +15,7 @@ from chainmark.core import units
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
 from chainmark.core.metric import Trail
-from chainmark.core.trail import Neighbour, Story, StoryPlace, Untold, follow_command, short_key
+from chainmark.systems.cardano.trails.story import Neighbour, Story, StoryPlace, Untold, follow_command, short_key
 
 _NS_PER_S = 1_000_000_000
 _MOST_DIGITS = 18  # of a number that a column of 64 bits can hold
