@@ -17,11 +17,9 @@ from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
 from chainmark.core.qa_report import QaReport
 from chainmark.core.side_by_side import SideBySide
-from chainmark.systems.cardano.trails.story import Story
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun
-from chainmark.systems.cardano.trails.follower import Follower
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
@@ -29,6 +27,11 @@ from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.joined import compare_published
 from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
 from chainmark.systems.cardano.published.text import worded
+from chainmark.systems.cardano.trails.document import trail_document
+from chainmark.systems.cardano.trails.follower import Follower
+from chainmark.systems.cardano.trails.story import Story
+from chainmark.systems.cardano.trails.tails import tails_of
+from chainmark.systems.cardano.trails.trail import trails_of
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
 from chainmark.systems.cometbft.saturation.results import SaturationReport
 
@@ -76,14 +79,14 @@ def _followable() -> tuple[SealedRun, SealedRun]:
 def followed() -> Comparison:
     """A comparison with tails, breakdowns by host, and the lives of blocks."""
     baseline, candidate = _followable()
-    return compare([baseline], [candidate], tool_version=VERSION)
+    return compare([baseline], [candidate], follow=tails_of, tool_version=VERSION)
 
 
 @cache
 def story(name: str) -> Story:
     """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
     run, _ = _followable()
-    return Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest).story(key_of(name))
+    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(key_of(name))
 
 
 def versions() -> list[list[SyntheticRun]]:
@@ -163,8 +166,6 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "compare-drawn": drawn,
     "compare-single": single,
     "compare-followed": followed,
-    "block": partial(story, "b4"),
-    "block-rival": partial(story, "b3"),
     "side-by-side": side_by_side,
     "load": load,
     "load-unmet": load_unmet,
@@ -180,6 +181,8 @@ def _laid_out(make: Callable[[], BaseModel], lay_out: Callable[[Any], Document] 
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     **{name: partial(_laid_out, make) for name, make in RESULTS.items()},
+    "block": partial(_laid_out, partial(story, "b4"), trail_document),
+    "block-rival": partial(_laid_out, partial(story, "b3"), trail_document),
     "published-typst": partial(_laid_out, partial(published, ReportStyle.TYPST), published_document),
     "published-org": partial(_laid_out, partial(published, ReportStyle.ORG), published_document),
     "prediction": partial(_laid_out, prediction_samples.prediction, prediction_document),

@@ -9,20 +9,32 @@ from chainmark.api.context import store_at
 from chainmark.api.publishing import Side, is_document, published
 from chainmark.api.runs import select
 from chainmark.compare import compare as compare_runs
+from chainmark.compare.assemble import Follow
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import load_system, system_names
+from chainmark.systems.capabilities import followable
 
 
 def compared(sides: Sequence[Sequence[SealedRun]], store: Store) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
     history = store.alike(run for side in sides for run in side)
+    follow = _follow(sides)
     if len(sides) > 2:
-        return document_of(compare_side_by_side(sides, history=history, tool_version=tool_version()))
-    return document_of(compare_runs(sides[0], sides[1], history=history, tool_version=tool_version()))
+        return document_of(compare_side_by_side(sides, history=history, follow=follow, tool_version=tool_version()))
+    return document_of(compare_runs(sides[0], sides[1], history=history, follow=follow, tool_version=tool_version()))
+
+
+def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
+    """How the runs' system follows their samples; None where their catalogues say nothing of it, or it is not there."""
+    run = next((run for side in sides for run in side if run.catalogue.trails), None)
+    if run is None or run.manifest.subject.system not in system_names():
+        return None
+    return followable(load_system(run.manifest.subject.system)).tails
 
 
 def compare(

@@ -7,17 +7,10 @@ from pathlib import Path
 
 from chainmark.api.context import store_at
 from chainmark.api.runs import RunReference, open_run
-from chainmark.core.errors import UsageError
-from chainmark.core.metric import Trail
-from chainmark.systems.cardano.trails.story import LogLine, Story, StoryPlace
 from chainmark.report.document import Document
-from chainmark.report.layouts import document_of
-from chainmark.store.log_lines import find_log, read_lines
-from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.cardano.trails.follower import Follower
-
-_SLOWEST = 3
-_LISTED = 3
+from chainmark.store.runs import Store
+from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import FollowOrder, followable
 
 
 def block(
@@ -40,7 +33,7 @@ def block(
         store: where the run is.
 
     Raises:
-        UsageError: there is no such block, host or file, or the run keeps nothing that could be followed.
+        UsageError: there is no such block, host or file, or nothing of the run can be followed.
 
     Example:
         >>> document = cm.block("v1", 3)
@@ -48,88 +41,5 @@ def block(
         'block 3: adopted at 6 of 6 '
     """
     sealed = open_run(run, store_at(store)).sealed
-    found = _trail(sealed, trail)
-    follower = Follower(sealed.scan_events(found.events), found, sealed.manifest)
-    story = follower.story(follower.find(str(key)))
-    asked = _asked(story, hosts)
-    story.shown = [place.place for place in asked]
-    if lines is not None:
-        story.log_lines = _log_lines(story, asked or _telling(story), Path(lines))
-    return document_of(story)
-
-
-def _trail(run: SealedRun, trail_id: str) -> Trail:
-    trails = run.catalogue.trails
-    found = next((trail for trail in trails if trail.id == trail_id), None)
-    if found is not None:
-        return found
-    if not trails:
-        raise UsageError(
-            f"run `{run.run_id}` keeps nothing by which a {trail_id} could be followed",
-            "its system's catalogue has no trails; `chainmark runs show` lists its metrics",
-        )
-    known = ", ".join(f"`chainmark trail {run.run_id} {trail.id} KEY`" for trail in trails)
-    raise UsageError(f"run `{run.run_id}` has no trail `{trail_id}`", f"it has {known}")
-
-
-def _asked(story: Story, hosts: Sequence[str]) -> list[StoryPlace]:
-    known = {place.place: place for place in story.places}
-    for host in hosts:
-        if host in story.absent:
-            raise UsageError(f"{story.place_label} `{host}` has no event of {story.name}", _known_hint(story))
-        if host not in known:
-            raise UsageError(f"the run has no {story.place_label} `{host}`", _known_hint(story))
-    return [place for place in story.places if place.place in hosts]
-
-
-def _known_hint(story: Story) -> str:
-    names = sorted(place.place for place in story.places)
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{story.name} is known to {', '.join(names[:_LISTED])}{more}"
-
-
-def _telling(story: Story) -> list[StoryPlace]:
-    """The places whose lines say most: those in a role of their own, and the last ones to get to the end."""
-    roles = [place.role for place in story.places]
-    ended = [place for place in story.places if place.seconds[story.end] is not None]
-    last = [place.place for place in ended[-_SLOWEST:]]
-    return [
-        place for place in story.places if place.place in last or (place.role and roles.count(place.role) == 1)
-    ]  # fmt: skip
-
-
-def _log_lines(story: Story, places: Sequence[StoryPlace], folder: Path) -> list[LogLine]:
-    """The lines of those places, read from the files and checked to be of this thing."""
-    wanted = [
-        (place, stage, story.files[file], line)
-        for place in places
-        for stage, (file, line) in enumerate(zip(place.files, place.lines, strict=True))
-        if file is not None and line is not None
-    ]
-    if not wanted:
-        raise UsageError(f"the run does not say on which lines {story.name} was told", "leave `--lines` out")
-    names = sorted({name for _, _, name, _ in wanted})
-    paths = {name: path for name in names if (path := find_log(folder, name)) is not None}
-    if not paths:
-        raise UsageError(
-            f"`{folder}` has no file `{names[0]}`", "`--lines` wants the folder that the run's logs were imported from"
-        )
-    texts = {
-        name: read_lines(path, [line for _, _, other, line in wanted if other == name]) for name, path in paths.items()
-    }
-    found = []
-    for place, stage, name, line in wanted:
-        text, problem = _told(story, line, texts.get(name))
-        found.append(LogLine(place=place.place, stage=stage, file=name, line=line, text=text, problem=problem))
-    return found
-
-
-def _told(story: Story, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
-    """A line of a file, and why it is not what it was, if so; no texts: the file is not there."""
-    if texts is None:
-        return "", "this file is not there"
-    if line not in texts:
-        return "", "the file has fewer lines now: it changed since it was read"
-    if story.key not in texts[line]:
-        return texts[line], f"this line does not mention the {story.label}: the file changed since it was read"
-    return texts[line], ""
+    order = FollowOrder(str(key), trail, tuple(hosts), None if lines is None else Path(lines))
+    return followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)

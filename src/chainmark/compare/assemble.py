@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chainmark.compare.breakdowns import Breakdowns
@@ -22,15 +22,17 @@ from chainmark.compare.judge import Judged, judge, unjudged
 from chainmark.compare.noise import Archive
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
-from chainmark.systems.cardano.trails.tails import tails_of
 from chainmark.compare.verdict import adjust, find, problem
 from chainmark.compare.whereabouts import located
+from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Outcome
 from chainmark.core.manifest import Gate, failed_gates
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.centiles import distribution_of_sorted
 from chainmark.stats.effects import TwoSamples
+
+Follow = Callable[[Sequence[SelectedRuns], Catalogue], Followed | None]
 
 
 def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
@@ -176,6 +178,7 @@ def compare(
     candidate: Sequence[RunData],
     *,
     history: Sequence[RunData] = (),
+    follow: Follow | None = None,
     tool_version: str,
 ) -> Comparison:
     """Compare a candidate with a baseline.
@@ -184,6 +187,7 @@ def compare(
         baseline: one or more runs of one version.
         candidate: likewise, of the same system.
         history: archived runs; where a side has one run, those of equal builds show the noise between runs.
+        follow: of the runs' system, where it can follow samples to what happened.
         tool_version: recorded in the result.
 
     Returns:
@@ -211,7 +215,6 @@ def compare(
     ]
     described = _describe_samples(catalogue, chart_sides, Breakdowns(chart_sides, catalogue), left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
-    tails, stories = tails_of((left, right), catalogue)
     judgements = [item.judgement for item in judged]
     return Comparison(
         tool_version=tool_version,
@@ -238,8 +241,7 @@ def compare(
         distributions=described.distributions,
         effect_sizes=described.effect_sizes,
         charts=described.charts,
-        tails=tails,
-        stories=stories,
+        followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
         catalogue=catalogue,
     )

@@ -12,7 +12,6 @@ import polars as pl
 
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.samples import ChartSide, RunSamples
-from chainmark.systems.cardano.trails.tails import is_followed
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, Scale
@@ -70,7 +69,7 @@ class Breakdowns:
     def of(self, metric: Metric) -> list[Breakdown]:
         """One metric by every key of its population; asked for while the sides still hold its samples."""
         population = self._catalogue.population(metric.population)
-        if not population.breakdowns or not is_followed(metric):
+        if not population.breakdowns or not metric.is_shown_closely:
             return []
         left, right = (self._means(side, population, metric) for side in self._sides)
         keys = [key for key in population.breakdowns if left[key].of or right[key].of]

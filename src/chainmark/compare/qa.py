@@ -377,7 +377,7 @@ def _reduced(comparison: Comparison) -> Comparison:
     charts = [chart for chart in comparison.charts if chart.kind in _KEPT_CHARTS and chart.metric_id in gating]
     places = located(comparison.judgements, comparison.breakdowns, comparison.catalogue)
     breakdowns = [item for item in comparison.breakdowns if item.metric_id in places]
-    return comparison.model_copy(update={"charts": charts, "tails": [], "stories": [], "breakdowns": breakdowns})
+    return comparison.model_copy(update={"charts": charts, "followed": None, "breakdowns": breakdowns})
 
 
 def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:

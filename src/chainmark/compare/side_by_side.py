@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.compare.assemble import compare
+from chainmark.compare.assemble import Follow, compare
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
@@ -23,7 +23,11 @@ _VERBS = {
 
 
 def compare_side_by_side(
-    sides: Sequence[Sequence[RunData]], *, history: Sequence[RunData] = (), tool_version: str
+    sides: Sequence[Sequence[RunData]],
+    *,
+    history: Sequence[RunData] = (),
+    follow: Follow | None = None,
+    tool_version: str,
 ) -> SideBySide:
     """Compare every further version with the first.
 
@@ -32,6 +36,7 @@ def compare_side_by_side(
     Args:
         sides: the runs of each version, the baseline's first.
         history: archived runs, as for two sides.
+        follow: of the runs' system, as for two sides.
         tool_version: recorded in the result.
 
     Returns:
@@ -52,7 +57,9 @@ def compare_side_by_side(
                     "name each run once; versions are counted in the order in which they are named",
                 )
             seen[run.run_id] = number
-    comparisons = [compare(sides[0], side, history=history, tool_version=tool_version) for side in sides[1:]]
+    comparisons = [
+        compare(sides[0], side, history=history, follow=follow, tool_version=tool_version) for side in sides[1:]
+    ]
     labels = _labels([side.version for side in selected])
     verdict = worst(each.verdict for each in comparisons)
     profiles = list(dict.fromkeys(side.first.profile_name for side in selected))

@@ -9,13 +9,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
 
 from chainmark.core.errors import UsageError
-from chainmark.core.metric import Condition, Metric, Population, Table, Trail
+from chainmark.core.metric import Condition, Metric, Population, Table
 
 
 class Catalogue(BaseModel):
     """Every metric of one system, with what is needed to compute, judge, group and draw it.
 
     Attributes:
+        trails: how samples can be followed to what happened; only the system reads it.
         published: how the reports that the system is known by are composed; only the system reads it.
     """
 
@@ -26,7 +27,7 @@ class Catalogue(BaseModel):
     populations: list[Population]
     tables: list[Table]
     conditions: list[Condition] = []
-    trails: list[Trail] = []
+    trails: list[dict[str, JsonValue]] = []
     published: dict[str, JsonValue] | None = None
     metrics: list[Metric]
 
@@ -43,10 +44,6 @@ class Catalogue(BaseModel):
             if metric.id in seen:
                 raise ValueError(f"metric `{metric.id}` is defined twice")
             seen.add(metric.id)
-        for trail in self.trails:
-            stranger = next((name for name in trail.populations if name not in populations), None)
-            if stranger is not None:
-                raise ValueError(f"trail `{trail.id}` names the unknown population `{stranger}`")
         return self
 
     @model_validator(mode="after")
@@ -100,7 +97,6 @@ class Catalogue(BaseModel):
                 "populations": [population for population in self.populations if population.id in columns],
                 "tables": [table for table in self.tables if table.id in tables],
                 "conditions": conditions,
-                "trails": [trail for trail in self.trails if set(trail.populations) <= columns.keys()],
             }
         )
 

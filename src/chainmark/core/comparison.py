@@ -6,15 +6,16 @@ Whatever a report shows stands here, computed; a renderer formats and draws, and
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
+from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Subject
-from chainmark.systems.cardano.trails.story import Story
 from chainmark.core.verdict import Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Outcome(StrEnum):
@@ -198,39 +199,6 @@ class EffectSize(BaseModel):
     largest_gap_at: float
 
 
-class TailSample(BaseModel):
-    """One of a metric's most extreme samples, and how to follow it.
-
-    Attributes:
-        key: of what was sampled, a block for instance; ``number`` finds it, too.
-        place: where it was sampled, in a population with places; "" else.
-        value: in the metric's unit.
-        story: index into the comparison's stories; None where the command alone tells it.
-        command: shows what happened.
-    """
-
-    run_id: str
-    key: str
-    number: int | None
-    place: str
-    value: float
-    story: int | None
-    command: str
-
-
-class Tail(BaseModel):
-    """The most extreme samples of one metric on one side, the most extreme first, each of another thing.
-
-    ``label`` says what the things are ("block"), ``extreme`` what is extreme in them ("slowest").
-    """
-
-    metric_id: str
-    side: str
-    label: str
-    extreme: str
-    samples: list[TailSample]
-
-
 class Breakdown(BaseModel):
     """The mean of one metric by the values of one key (host by host), what stands out first.
 
@@ -296,8 +264,17 @@ class Comparison(BaseModel):
     distributions: list[DistributionRow]
     effect_sizes: list[EffectSize]
     charts: list[ChartData]
-    tails: list[Tail] = []  # of gating metrics and those with a CDF whose samples can be followed
-    stories: list[Story] = []  # of the most telling of the tails' samples
+    followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
     catalogue: Catalogue
     confidence: float = 0.90
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_schema_1(cls, raw: Any) -> Any:
+        """Schema 1 had what was followed as two lists of its own."""
+        if not isinstance(raw, dict) or not raw.keys() & {"tails", "stories"}:
+            return raw
+        tails, stories = raw.get("tails", []), raw.get("stories", [])
+        others = {key: value for key, value in raw.items() if key not in ("tails", "stories")}
+        return {**others, "followed": {"tails": tails, "stories": stories} if tails else None}

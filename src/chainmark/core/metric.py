@@ -74,6 +74,11 @@ class Metric(BaseModel):
     description: str
     source: list[str]
 
+    @property
+    def is_shown_closely(self) -> bool:
+        """Whether its breakdowns and its tails are shown: if it decides, or if its distribution is drawn."""
+        return self.gating or Chart.CDF in self.charts
+
     @model_validator(mode="after")
     def _judged_statistics_are_shown(self) -> Metric:
         missing = [name for name in self.judged_by if name not in self.statistics]
@@ -155,60 +160,3 @@ class Condition(BaseModel):
     label: str
     explanation: str
     makes_incomparable: list[str] = []
-
-
-class TrailStage(BaseModel):
-    """One stage of a sample's way, and the columns of the events' file that tell when and on which line it was told.
-
-    Attributes:
-        time: the column of its time, ns since the epoch; null where it was not told.
-        file, line: the columns of the log file and of the line in it; None where no line is known. The file is its
-            path below the folder that was imported, or its number among the place's files in their order.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    label: str
-    time: str
-    file: str | None = None
-    line: str | None = None
-
-
-class Trail(BaseModel):
-    """How a sample can be followed to what happened: from a block's adoption time to its life on every host.
-
-    The events' file has one row per thing (``key``) and place, e.g. per block and host.
-
-    Attributes:
-        id: what is followed, as the command calls it: "block".
-        label: of one such thing: "block".
-        populations: whose samples have ``key`` among their keys.
-        events: the name of the events' file.
-        key: the column that names the thing.
-        number: a column that also finds it, by a number; several things may share one.
-        main: a column of booleans: of several things that share a number, the one that counts (is on the main chain).
-        place: the column of the place; ``place_label`` says what it is: "host".
-        role: a column that says what the place did: "forger", "observer".
-        base: the column of the time that all others are shown against; ``base_label`` says what it is.
-        facts: further columns that say something of the thing or of the place, with their labels.
-        stages: in the order in which they happen.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    label: str
-    populations: list[str]
-    events: str
-    key: str
-    number: str | None = None
-    number_label: str = ""
-    main: str | None = None
-    place: str
-    place_label: str
-    role: str | None = None
-    base: str
-    base_label: str
-    facts: dict[str, str] = {}
-    stages: list[TrailStage]

@@ -14,7 +14,6 @@ from chainmark.report.blocks import (
     IN_FULL,
     ON_PAGES,
     Block,
-    Details,
     Filter,
     Medium,
     Remark,
@@ -27,7 +26,6 @@ from chainmark.report.chart import Chart
 from chainmark.report.charts import comparison_charts
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.systems.cardano.trails.followed import lives, tail_rows, tails_table, told_in
 from chainmark.report.judged_rows import Row, RowMaker, moved_text
 from chainmark.report.metric_tables import (
     dictionary,
@@ -48,7 +46,6 @@ _PDF: frozenset[Medium] = frozenset({"pdf"})
 _OUTLIERS = 12  # told in sentences
 _OUTLIERS_ON_TERMINAL = 4
 _MOVED_ON_TERMINAL = 12  # the report lists them all
-_TAILS_ON_TERMINAL = 3
 _MOST_ON_PAPER = 40  # charts: of more, only those of what decides or moved
 _HOW_TO_USE_CHARTS = (
     "Select a side in a legend to see it alone, select it again to see both. Ctrl and scroll, or pinch, to zoom; drag "
@@ -67,7 +64,7 @@ def comparison_document(comparison: Comparison) -> Document:
         *_facts(comparison),
         *_metrics(comparison, rows),
         *_charts(comparison),
-        *_tails(comparison),
+        *(comparison.followed.sections(comparison) if comparison.followed else ()),
         Section("run-by-run", "Run by run", [run_by_run(comparison, rows)], media=_PDF),
         Section("how-judged", "How each metric was judged", [how_judged(rows)], media=_PDF),
         Section("distributions", "Distributions", [distributions(comparison, rows)], media=_PDF),
@@ -174,9 +171,7 @@ def _closing(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
         text = f"configuration differs in {place}, {told} of them between the versions' own defaults: see the report"
         items.append(Remark(text, " "))
     items += [Remark(text) for text in capped(outlier_sentences(comparison), _OUTLIERS_ON_TERMINAL)]
-    for tail in [tail for tail in tail_rows(comparison) if tail.gating and tail.is_candidate][:_TAILS_ON_TERMINAL]:
-        first = tail.items[0]
-        items.append(Remark(f"{tail.metric}, {tail.lead}: {first.text}: {first.command}"))
+    items += comparison.followed.closing(comparison) if comparison.followed else ()
     items += [Remark(prose(text), "→") for text in comparison.advice]
     return [Remarks("closing", "", items)] if items else []
 
@@ -260,27 +255,13 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
     """A chart that says what was pooled, and where the samples stand: every figure can be followed."""
     population = comparison.catalogue.metric(data.metric_id).population
     samples = f"samples: column {data.metric_id} of samples/{population}.parquet in each run"
-    tails = [tail for tail in tail_rows(comparison) if tail.metric_id == data.metric_id]
+    told = comparison.followed.leads(comparison, data.metric_id) if comparison.followed else ()
     return replace(
         chart,
         note=f"{chart.note}; {samples}" if chart.note else samples,
         half=True,
-        leads=[told_in(tail) for tail in tails] if data.kind is ChartKind.CDF else [],
+        leads=told if data.kind is ChartKind.CDF else (),
     )
-
-
-def _tails(comparison: Comparison) -> list[Section]:
-    if not comparison.tails:
-        return []
-    title = "From the tails to what happened"
-    table = tails_table(comparison, IN_FULL)
-    whole = Details("tails-details", "The most extreme samples of every metric", [table])
-    brief = f"Tails ({len(comparison.tails)})"
-    return [
-        Section("lives", title, [whole, *lives(comparison)], media=_HTML),
-        Section("tails-on-paper", title, [table], media=_PDF),
-        Section("tails-in-brief", brief, [tails_table(comparison, _MARKDOWN)], media=_MARKDOWN),
-    ]
 
 
 def _labels(comparison: Comparison) -> tuple[str, str]:

@@ -12,18 +12,15 @@ from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.side_by_side import SideBySide
-from chainmark.systems.cardano.trails.story import Story
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
 from chainmark.report.load_document import load_document
 from chainmark.report.qa_document import qa_document
 from chainmark.report.run_document import RunRecord, run_document
 from chainmark.report.side_by_side_document import side_by_side_document
-from chainmark.systems.cardano.trails.document import trail_document
 
 LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     Comparison: comparison_document,
-    Story: trail_document,
     SideBySide: side_by_side_document,
     LoadReport: load_document,
     QaReport: qa_document,

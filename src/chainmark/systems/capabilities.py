@@ -25,6 +25,9 @@ from chainmark.lab.protocols import (
 from chainmark.store.runs import SealedRun
 
 if TYPE_CHECKING:
+    from chainmark.compare.sides import SelectedRuns
+    from chainmark.core.attachment import Followed
+    from chainmark.core.catalogue import Catalogue
     from chainmark.report.document import Document
 
 Capable = TypeVar("Capable")
@@ -137,6 +140,38 @@ class PublishingSystem(System, Protocol):
 
 
 @dataclass(frozen=True)
+class FollowOrder:
+    """What is to be followed through a run, and what is to be shown of it.
+
+    Attributes:
+        key: names the thing, or is the beginning of its name, or its number.
+        trail: what it is, as the run's catalogue calls it.
+        hosts: to show; none means all.
+        lines: the folder that the run's logs were imported from, to show the lines themselves.
+    """
+
+    key: str
+    trail: str
+    hosts: tuple[str, ...] = ()
+    lines: Path | None = None
+
+
+@runtime_checkable
+class FollowableSystem(System, Protocol):
+    """A system that can follow a sample of its runs to what happened: a block through all hosts."""
+
+    def follow(self, run: SealedRun, order: FollowOrder) -> Document:
+        """What every host did with one thing of a run.
+
+        Raises:
+            UsageError: there is no such thing, host or file, or the run keeps nothing that could be followed.
+        """
+
+    def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
+        """What happened to the most extreme samples of a comparison; None where none can be followed."""
+
+
+@dataclass(frozen=True)
 class Capability(Generic[Capable]):
     """Something that only some systems can do. Called with a system, it gives the same one as one that can.
 
@@ -176,6 +211,7 @@ modelled: Capability[ModelledSystem] = Capability(
 )
 publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows no published reports of {}")
 served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
+followable: Capability[FollowableSystem] = Capability(FollowableSystem, "cannot follow samples of {} to what happened")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
 
 # Those that a hint tells of.

@@ -13,10 +13,11 @@ import zstandard
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import HostFacts, Manifest, Source, Status, Subject
-from chainmark.core.metric import Chart, Metric, Population, Table, Trail, TrailStage
+from chainmark.core.metric import Chart, Metric, Population, Table
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store
 
+SYSTEM = "cardano"  # that follows blocks
 HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operating_system="o")
 START_NS = 1_700_000_000_000_000_000
 SLOT_NS = 20_000_000_000
@@ -31,31 +32,32 @@ def key_of(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def trail(trail_id: str = "block", *, main: bool = True) -> Trail:
+def trail(trail_id: str = "block", *, main: bool = True) -> dict[str, Any]:
     """How the made-up blocks are followed."""
     stages = [
-        TrailStage(id=name, label=name, time=f"{name}_ns", file=f"{name}_file", line=f"{name}_line") for name in STAGES
+        {"id": name, "label": name, "time": f"{name}_ns", "file": f"{name}_file", "line": f"{name}_line"}
+        for name in STAGES
     ]
-    return Trail(
-        id=trail_id,
-        label="block",
-        populations=["block", "block_host"],
-        events="lives",
-        key="block",
-        number="height",
-        number_label="height",
-        main="on_chain" if main else None,
-        place="host",
-        place_label="host",
-        role="role",
-        base="slot_start_ns",
-        base_label="slot start",
-        facts={
+    return {
+        "id": trail_id,
+        "label": "block",
+        "populations": ["block", "block_host"],
+        "events": "lives",
+        "key": "block",
+        "number": "height",
+        "number_label": "height",
+        "main": "on_chain" if main else None,
+        "place": "host",
+        "place_label": "host",
+        "role": "role",
+        "base": "slot_start_ns",
+        "base_label": "slot start",
+        "facts": {
             "slot": "slot", "on_chain": "on chain", "rejected_because": "rejected because", "region": "region",
             "error": "error",
         },
-        stages=stages,
-    )  # fmt: skip
+        "stages": stages,
+    }  # fmt: skip
 
 
 def _metric(id_: str, label: str, population: str, **more: Any) -> Metric:
@@ -67,11 +69,11 @@ def _metric(id_: str, label: str, population: str, **more: Any) -> Metric:
     return Metric.model_validate(base | more)
 
 
-def catalogue(trails: list[Trail] | None = None, *, charts: bool = True) -> Catalogue:
+def catalogue(trails: list[dict[str, Any]] | None = None, *, charts: bool = True) -> Catalogue:
     """Two populations that a trail follows and one that none does."""
     drawn = [Chart.CDF] if charts else []
     return Catalogue(
-        system="toy",
+        system=SYSTEM,
         title="Toy",
         populations=[
             Population(id="block", label="blocks", keys=["block", "time_s"], time_key="time_s"),
@@ -185,7 +187,7 @@ def sealed(
     lives: Lives,
     version: str = "v1",
     *,
-    trails: list[Trail] | None = None,
+    trails: list[dict[str, Any]] | None = None,
     numbered_files: bool = False,
     charts: bool = True,
 ) -> SealedRun:
@@ -211,7 +213,7 @@ def sealed(
     made = catalogue(trails, charts=charts)
     manifest = Manifest(
         run_id=run.run_id,
-        subject=Subject(system="toy", name="Toy", version=version),
+        subject=Subject(system=SYSTEM, name="Toy", version=version),
         profile_name="toy/demo",
         profile={},
         workload={"hosts": lives.hosts},

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from chainmark.compare.sides import SelectedRuns
+from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
@@ -13,7 +15,7 @@ from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 from chainmark.report.document import Document
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.capabilities import ModelOrder, ModelSource, PublishedFile
+from chainmark.systems.capabilities import FollowOrder, ModelOrder, ModelSource, PublishedFile
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.ingest import ingest
@@ -28,6 +30,10 @@ from chainmark.systems.cardano.published.reader import is_report
 from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
 from chainmark.systems.cardano.synth import fault_kinds, synthesise
+from chainmark.systems.cardano.trails.document import trail_document
+from chainmark.systems.cardano.trails.following import follow
+from chainmark.systems.cardano.trails.tails import tails_of
+from chainmark.systems.cardano.trails.trail import with_trails
 
 
 class Cardano:
@@ -40,7 +46,7 @@ class Cardano:
     @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
-        return checked(load_catalogue(Path(__file__).with_name("catalogue.toml")))
+        return with_trails(checked(load_catalogue(Path(__file__).with_name("catalogue.toml"))))
 
     def profile(self, content: Mapping[str, object]) -> Profile:
         """Check a profile's content, down to its topology file."""
@@ -71,6 +77,14 @@ class Cardano:
     def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Document:
         """The model's errors against published runs."""
         return evidence_document(evidence(documents, order, progress, self.catalogue()))
+
+    def follow(self, run: SealedRun, order: FollowOrder) -> Document:
+        """What every host did with one block."""
+        return trail_document(follow(run, order))
+
+    def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
+        """The blocks in the tails of a comparison, and the lives of some of them."""
+        return tails_of(sides, catalogue)
 
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong in synthetic logs."""

@@ -19,6 +19,7 @@ from chainmark.systems.cardano.analyse import Analysis, HostTrace, analyse, cata
 from chainmark.systems.cardano.filters import parse_conditions
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.tables import STAGES
+from chainmark.systems.cardano.trails.trail import trails_of
 
 from tests.unit.systems.cardano.traces import (
     GENESIS,
@@ -190,7 +191,7 @@ def test_the_trail_names_columns_that_exist(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
     columns = pl.read_parquet_schema(run.path / "events" / "lives.parquet").keys()
-    (trail,) = SYSTEM.catalogue().trails
+    (trail,) = trails_of(SYSTEM.catalogue())
     named = [trail.key, trail.number, trail.main, trail.place, trail.role, trail.base, *trail.facts]
     named += [name for stage in trail.stages for name in (stage.time, stage.file, stage.line)]
     assert set(named) <= set(columns)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.systems.cardano.trails.story import Story
 from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.cardano.trails.story import Story
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import SLOW, Lives, key_of, sealed, trail, write_logs

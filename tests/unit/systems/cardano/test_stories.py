@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.systems.cardano.trails.story import Story, follow_command
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.cardano.trails.follower import Follower, _steps
+from chainmark.systems.cardano.trails.story import Story, follow_command
+from chainmark.systems.cardano.trails.trail import Trail, trails_of
 
 from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Lives, key_of, sealed, trail
 
@@ -30,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
 @pytest.fixture
 def follower(run: SealedRun) -> Follower:
     """Follows its blocks."""
-    return Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest)
+    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
 
 
 def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Follower) -> None:
@@ -63,7 +64,7 @@ def test_what_all_places_agree_on_is_said_once(run: SealedRun, follower: Followe
     assert {place.place: place.facts for place in story.places}["node-4"] == ["odd", "region-0"]
     # What only the forger tells of its block is the block's all the same.
     events = run.events("lives").with_columns(pl.when(pl.col("role") == "forger").then(7).alias("size"))
-    sized = run.catalogue.trails[0].model_copy(update={"facts": {"size": "size", "error": "error"}})
+    sized = trails_of(run.catalogue)[0].model_copy(update={"facts": {"size": "size", "error": "error"}})
     told = Follower(events.lazy(), sized, run.manifest).story(key_of("b1"))
     assert [(fact.label, fact.value) for fact in told.facts] == [("forger", "node-1"), ("size", "7")]
     assert (story.number, story.name, story.stages[story.end]) == (2, "block 2", "adopted")
@@ -109,7 +110,7 @@ def test_both_sides_of_a_fork_name_each_other(follower: Follower) -> None:
 
 
 def test_without_a_main_chain_the_side_that_most_know_is_shown(run: SealedRun) -> None:
-    blind = Follower(run.scan_events("lives"), trail(main=False), run.manifest)
+    blind = Follower(run.scan_events("lives"), Trail.model_validate(trail(main=False)), run.manifest)
     assert blind.find("3") == key_of("b3")
 
 
@@ -137,18 +138,18 @@ def test_an_ambiguous_prefix_is_a_sentence(follower: Follower) -> None:
 
 def test_files_that_are_numbered_are_named_by_the_runs_sources(tmp_path: Path) -> None:
     run = sealed(Store(tmp_path), Lives(12, 2).fill(), numbered_files=True)
-    story = Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest).story(key_of("b1"))
+    story = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(key_of("b1"))
     for place in story.places:
         assert {story.files[index] for index in place.files if index is not None} == {f"{place.place}/log.json"}
 
 
 def test_events_without_a_base_are_counted_from_the_first(run: SealedRun) -> None:
     events = run.scan_events("lives").drop("slot_start_ns", "role", "on_chain", "adopted_line")
-    story = Follower(events, run.catalogue.trails[0], run.manifest).story(key_of("b1"))
+    story = Follower(events, trails_of(run.catalogue)[0], run.manifest).story(key_of("b1"))
     assert story.base_label == "first event"
     assert min(second for place in story.places for second in place.seconds if second is not None) == 0.0
     with pytest.raises(InvalidRunError, match="have no column `host`"):
-        Follower(run.scan_events("lives").drop("host"), run.catalogue.trails[0], run.manifest)
+        Follower(run.scan_events("lives").drop("host"), trails_of(run.catalogue)[0], run.manifest)
 
 
 def test_stories_together_are_the_stories_one_by_one(follower: Follower) -> None:
@@ -160,14 +161,14 @@ def test_stories_together_are_the_stories_one_by_one(follower: Follower) -> None
 def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> None:
     events = run.events("lives")
     rows = np.random.default_rng(seed).permutation(events.height)
-    mixed = Follower(events[rows].lazy(), run.catalogue.trails[0], run.manifest)
-    told = Follower(events.lazy(), run.catalogue.trails[0], run.manifest)
+    mixed = Follower(events[rows].lazy(), trails_of(run.catalogue)[0], run.manifest)
+    told = Follower(events.lazy(), trails_of(run.catalogue)[0], run.manifest)
     for name in ("b3", "b4"):
         assert mixed.story(key_of(name)) == told.story(key_of(name))
 
 
 def test_a_story_reads_back_and_says_how_to_see_it_again(run: SealedRun) -> None:
-    story = Follower(run.scan_events("lives"), trail("parcel"), run.manifest).story(key_of("b1"))
+    story = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).story(key_of("b1"))
     assert Story.model_validate_json(story.model_dump_json()) == story
     assert story.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"
 

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from chainmark.systems.cardano.trails.story import LogLine, Story
 from chainmark.report.blocks import Table
 from chainmark.report.chart import SHAPES, Chart, paper_charts
 from chainmark.report.chart_terminal import MARKS, strips_of
-from chainmark.report.layouts import document_of
-from chainmark.systems.cardano.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
 from chainmark.store.runs import Store
+from chainmark.systems.cardano.trails.document import trail_document
 from chainmark.systems.cardano.trails.follower import Follower
+from chainmark.systems.cardano.trails.story import LogLine, Story
+from chainmark.systems.cardano.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
+from chainmark.systems.cardano.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.store.trail_runs import Lives, key_of, sealed
@@ -30,7 +31,7 @@ HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n#
 def follower(tmp_path_factory: pytest.TempPathFactory) -> Follower:
     """A run on as many hosts as a cluster has."""
     run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(52, 5).fill())
-    return Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest)
+    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def story(follower: Follower) -> Story:
 def terminal(story: Story, width: int = 120) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
-    document_of(story).print(Console(file=file, width=width))
+    trail_document(story).print(Console(file=file, width=width))
     return file.getvalue()
 
 
@@ -56,13 +57,13 @@ def squeezed(text: str) -> str:
     "render",
     [
         terminal,
-        lambda made: document_of(made).markdown(),
-        lambda made: document_of(made).html(),
+        lambda made: trail_document(made).markdown(),
+        lambda made: trail_document(made).html(),
     ],
 )
 def test_every_rendering_has_every_figure(story: Story, render: Callable[[Story], str]) -> None:
     text = squeezed(render(story))
-    for block in document_of(story).blocks():
+    for block in trail_document(story).blocks():
         if isinstance(block, Table):
             for row in block.rows:
                 assert all(cell.text in text for cell in row.cells)
@@ -72,7 +73,7 @@ def test_every_rendering_has_every_figure(story: Story, render: Callable[[Story]
 
 
 def test_the_pdf_is_the_same_twice(story: Story) -> None:
-    assert document_of(story).pdf() == document_of(story).pdf()
+    assert trail_document(story).pdf() == trail_document(story).pdf()
 
 
 def test_the_chart_shows_every_time_and_no_other(story: Story) -> None:
@@ -100,7 +101,7 @@ def test_many_places_go_on_on_the_next_page(follower: Follower, story: Story) ->
 
 
 def test_only_the_slow_step_is_marked_as_the_longest(story: Story) -> None:
-    table = next(block for block in document_of(story).blocks() if isinstance(block, Table) and block.id == "places")
+    table = next(block for block in trail_document(story).blocks() if isinstance(block, Table) and block.id == "places")
     marked = [(row.cells[0].text, column.heading) for row in table.rows
               for column, cell in zip(table.columns, row.cells, strict=True) if cell.tail.endswith("max")]  # fmt: skip
     assert marked == [("node-3", "fetched")]
@@ -117,17 +118,17 @@ def test_no_line_of_the_terminal_is_too_wide(story: Story, width: int) -> None:
 def test_what_a_log_says_stays_text(story: Story, tmp_path: Path) -> None:
     story.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
     hostile = story.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *story.stages[1:]]})
-    page = document_of(hostile).html()
+    page = trail_document(hostile).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
-    assert "\n# heading" not in document_of(hostile).markdown().replace("```", "").split("heading\n", 1)[0]
-    assert document_of(hostile).pdf().startswith(b"%PDF")
+    assert "\n# heading" not in trail_document(hostile).markdown().replace("```", "").split("heading\n", 1)[0]
+    assert trail_document(hostile).pdf().startswith(b"%PDF")
 
 
 def test_the_page_draws_its_timeline(story: Story, tmp_path: Path) -> None:
-    page = page_without_complaints(document_of(story).html(), tmp_path)
+    page = page_without_complaints(trail_document(story).html(), tmp_path)
     assert page.count("<svg") >= 1
-    figure = next(block for block in document_of(story).blocks() if isinstance(block, Chart))
+    figure = next(block for block in trail_document(story).blocks() if isinstance(block, Chart))
     for place in figure.y.names:
         assert f">{place}</text>" in page
 
@@ -139,5 +140,5 @@ def test_a_block_that_nobody_finished_is_told(follower: Follower) -> None:
         for place in story.places
     ], "files": [], "slowest": [None] * 4})  # fmt: skip
     assert "adopted at 0 of 52 hosts." in terminal(bare)
-    assert document_of(bare).pdf().startswith(b"%PDF")
-    assert "adopted at 0 of 52 hosts." in document_of(bare).html()
+    assert trail_document(bare).pdf().startswith(b"%PDF")
+    assert "adopted at 0 of 52 hosts." in trail_document(bare).html()

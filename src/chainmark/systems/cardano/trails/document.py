@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from chainmark.core import units
-from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
 from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, words
 from chainmark.report.document import Document
+from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
 from chainmark.systems.cardano.trails.timeline import Times, timeline_chart, times_of, told_stages
 
 NOT_TOLD = "not told"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison, Tail, TailSample
-from chainmark.systems.cardano.trails.story import Story, short_key
+from chainmark.core.attachment import Followed
+from chainmark.core.comparison import Comparison
 from chainmark.report.blocks import (
+    IN_FULL,
     Block,
     Column,
     Details,
     Medium,
+    Remark,
     Remarks,
+    Section,
     Table,
     TableCell,
     TableRow,
@@ -21,10 +25,15 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.phrases import Phrase, Phrases
-from chainmark.systems.cardano.trails.timeline import timeline_chart
 from chainmark.systems.cardano.trails.document import missing, places_table, sentence
+from chainmark.systems.cardano.trails.results import Tail, TailSample
+from chainmark.systems.cardano.trails.story import Story, short_key
+from chainmark.systems.cardano.trails.timeline import timeline_chart
 
-ON_SCREEN: frozenset[Medium] = frozenset({"html"})
+_HTML: frozenset[Medium] = frozenset({"html"})
+_PDF: frozenset[Medium] = frozenset({"pdf"})
+_MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
+_TAILS_ON_TERMINAL = 3
 
 
 @dataclass(frozen=True)
@@ -42,51 +51,68 @@ class TailRow:
 
     metric_id: str
     metric: str
-    side: str
     is_candidate: bool
     gating: bool
     lead: str
     items: list[TailItem]
 
 
-def tail_rows(comparison: Comparison) -> list[TailRow]:
-    """All tails, in the report's order."""
-    return [_tail_row(comparison, tail) for tail in comparison.tails]
+class Tails(Followed):
+    """All tails in the report's order, and the stories of the most telling of their samples."""
+
+    tails: list[Tail]
+    stories: list[Story]
+
+    def closing(self, comparison: Comparison) -> list[Remark]:
+        """The worst of the candidate's samples, and how to follow them."""
+        telling = [tail for tail in self.rows(comparison) if tail.gating and tail.is_candidate]
+        worst = [(tail, tail.items[0]) for tail in telling[:_TAILS_ON_TERMINAL]]
+        return [Remark(f"{tail.metric}, {tail.lead}: {item.text}: {item.command}") for tail, item in worst]
+
+    def leads(self, comparison: Comparison, metric_id: str) -> list[Phrases]:
+        """The tails of a metric as sentences that lead to the stories: "slowest in 10.6.2: block 1234 (1.31 s), …"."""
+        tails = [tail for tail in self.rows(comparison) if tail.metric_id == metric_id]
+        return [(Phrase(f"{tail.lead}: "), *_samples(tail)) for tail in tails]
+
+    def sections(self, comparison: Comparison) -> list[Section]:
+        """Every tail, and the lives of some blocks of them, each folded."""
+        title, rows = "From the tails to what happened", self.rows(comparison)
+        table = _tails_table(rows, IN_FULL)
+        whole = Details("tails-details", "The most extreme samples of every metric", [table])
+        lives = [_life(story, _anchor(index)) for index, story in enumerate(self.stories)]
+        return [
+            Section("lives", title, [whole, *lives], media=_HTML),
+            Section("tails-on-paper", title, [table], media=_PDF),
+            Section("tails-in-brief", f"Tails ({len(rows)})", [_tails_table(rows, _MARKDOWN)], media=_MARKDOWN),
+        ]
+
+    def rows(self, comparison: Comparison) -> list[TailRow]:
+        """All tails in words."""
+        return [self._row(comparison, tail) for tail in self.tails]
+
+    def _row(self, comparison: Comparison, tail: Tail) -> TailRow:
+        metric = comparison.catalogue.metric(tail.metric_id)
+        is_candidate = tail.side == "candidate"
+        label = comparison.candidate.label if is_candidate else comparison.baseline.label
+        beside = [one.value for other in self.tails if other.metric_id == tail.metric_id for one in other.samples]
+        unit = units.display_unit(metric.unit, beside)
+        decimals = units.decimals_for([unit.of(value) for value in beside])
+
+        def item(sample: TailSample) -> TailItem:
+            name = f"{tail.label} {short_key(sample.key) if sample.number is None else sample.number}"
+            place = f" at {sample.place}" if sample.place else ""
+            value = f"{units.number(unit.of(sample.value), decimals)} {unit.symbol}".rstrip()
+            anchor = "" if sample.story is None else _anchor(sample.story)
+            return TailItem(f"{name}{place} ({value})", anchor, sample.command)
+
+        items = [item(sample) for sample in tail.samples]
+        lead = f"{tail.extreme} in {label}"
+        return TailRow(metric.id, metric.label, is_candidate, metric.gating, lead, items)
 
 
-def _tail_row(comparison: Comparison, tail: Tail) -> TailRow:
-    metric = comparison.catalogue.metric(tail.metric_id)
-    label = {"baseline": comparison.baseline.label, "candidate": comparison.candidate.label}.get(tail.side, tail.side)
-    beside = [one.value for other in comparison.tails if other.metric_id == tail.metric_id for one in other.samples]
-    unit = units.display_unit(metric.unit, beside)
-    decimals = units.decimals_for([unit.of(value) for value in beside])
-
-    def item(sample: TailSample) -> TailItem:
-        name = f"{tail.label} {short_key(sample.key) if sample.number is None else sample.number}"
-        place = f" at {sample.place}" if sample.place else ""
-        value = f"{units.number(unit.of(sample.value), decimals)} {unit.symbol}".rstrip()
-        anchor = "" if sample.story is None else story_anchor(sample.story)
-        return TailItem(f"{name}{place} ({value})", anchor, sample.command)
-
-    return TailRow(
-        metric_id=metric.id,
-        metric=metric.label,
-        side=label,
-        is_candidate=tail.side == "candidate",
-        gating=metric.gating,
-        lead=f"{tail.extreme} in {label}",
-        items=[item(sample) for sample in tail.samples],
-    )
-
-
-def story_anchor(index: int) -> str:
+def _anchor(story: int) -> str:
     """Where a story stands in the HTML report."""
-    return f"life-{index}"
-
-
-def told_in(tail: TailRow) -> Phrases:
-    """A tail as a sentence that leads to the stories: "slowest in 10.6.2: block 1234 (1.31 s), …"."""
-    return (Phrase(f"{tail.lead}: "), *_samples(tail))
+    return f"life-{story}"
 
 
 def _samples(tail: TailRow) -> Phrases:
@@ -94,7 +120,7 @@ def _samples(tail: TailRow) -> Phrases:
     return tuple(phrase for pair in parts for phrase in pair)[1:]
 
 
-def tails_table(comparison: Comparison, media: frozenset[Medium]) -> Table:
+def _tails_table(tails: Sequence[TailRow], media: frozenset[Medium]) -> Table:
     """The most extreme samples of every metric, and the command that shows the first."""
     rows = [
         TableRow([
@@ -103,15 +129,10 @@ def tails_table(comparison: Comparison, media: frozenset[Medium]) -> Table:
             phrased(*_samples(tail)),
             TableCell(tail.items[0].command),
         ])
-        for tail in tail_rows(comparison)
+        for tail in tails
     ]  # fmt: skip
     columns = [*words("metric", "tail", "samples"), Column("to see the first", kind="code")]
     return Table("tails", "", columns, rows, media=media)
-
-
-def lives(comparison: Comparison) -> list[Details]:
-    """The lives of some blocks of the tails, each folded."""
-    return [_life(story, story_anchor(index)) for index, story in enumerate(comparison.stories)]
 
 
 def _life(story: Story, anchor: str) -> Details:
@@ -124,4 +145,4 @@ def _life(story: Story, anchor: str) -> Details:
         places_table(story, f"{anchor}-places"),
         Remarks(f"{anchor}-notes", "", missing(story)),
     ]
-    return Details(anchor, f"Life of {story.name}, {story.subject}", blocks, media=ON_SCREEN)
+    return Details(anchor, f"Life of {story.name}, {story.subject}", blocks, media=_HTML)

@@ -14,8 +14,8 @@ import polars as pl
 from chainmark.core import units
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
-from chainmark.core.metric import Trail
 from chainmark.systems.cardano.trails.story import Neighbour, Story, StoryPlace, Untold, follow_command, short_key
+from chainmark.systems.cardano.trails.trail import Trail
 
 _NS_PER_S = 1_000_000_000
 _MOST_DIGITS = 18  # of a number that a column of 64 bits can hold

@@ -12,10 +12,12 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.sides import SelectedRuns
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Tail, TailSample
-from chainmark.core.metric import Better, Chart, Metric, Trail
-from chainmark.systems.cardano.trails.story import Story, follow_command
+from chainmark.core.metric import Better, Metric
+from chainmark.systems.cardano.trails.followed import Tails
 from chainmark.systems.cardano.trails.follower import Follower
+from chainmark.systems.cardano.trails.results import Tail, TailSample
+from chainmark.systems.cardano.trails.story import Story, follow_command
+from chainmark.systems.cardano.trails.trail import Trail, trails_of
 
 TAIL_SAMPLES = 5  # of a metric on a side
 _FEW_ROWS = 512  # looked at first: most tails are of different things
@@ -45,13 +47,10 @@ class _FoundTail:
     samples: list[_Found]
 
 
-def is_followed(metric: Metric) -> bool:
-    """Whether a metric's tail and its breakdowns are shown: if it decides, or if its distribution is drawn."""
-    return metric.gating or Chart.CDF in metric.charts
-
-
-def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> tuple[list[Tail], list[Story]]:
+def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | None:
     """The most extreme samples of every metric whose samples can be followed, and the stories of the most telling.
+
+    None where no sample can be followed.
 
     Stories go to the first of every tail before the second of any, to gating metrics before others, and to the
     candidate before the baseline.
@@ -60,8 +59,10 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> tuple[list[
         sides: baseline and candidate.
         catalogue: of the comparison.
     """
-    metrics = [metric for metric in catalogue.ordered() if is_followed(metric)]
+    metrics = [metric for metric in catalogue.ordered() if metric.is_shown_closely]
     tails = [tail for metric in metrics for side in sides if (tail := _tail(metric, side)).samples]
+    if not tails:
+        return None
     followers = _followers(tails)
     chosen = _chosen(tails)
     stories: list[Story] = []
@@ -74,11 +75,14 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> tuple[list[
     order = [thing for thing in chosen if thing in place_of]
     numbers = _numbers(tails, followers)
     index = {thing: position for position, thing in enumerate(order)}
-    return [_written(tail, numbers, index) for tail in tails], [stories[place_of[thing]] for thing in order]
+    return Tails(
+        tails=[_written(tail, numbers, index) for tail in tails],
+        stories=[stories[place_of[thing]] for thing in order],
+    )
 
 
 def _trail_of(run: LoadedRun, metric: Metric) -> Trail | None:
-    return next((trail for trail in run.catalogue.trails if metric.population in trail.populations), None)
+    return next((trail for trail in trails_of(run.catalogue) if metric.population in trail.populations), None)
 
 
 def _tail(metric: Metric, side: SelectedRuns) -> _FoundTail:

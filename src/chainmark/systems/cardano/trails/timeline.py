@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.systems.cardano.trails.story import Story
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
+from chainmark.systems.cardano.trails.story import Story
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"
 _ROW_PX = 15

@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from chainmark.core.comparison import Breakdown, Comparison, Scale, Tail, TailSample
-from chainmark.systems.cardano.trails.story import Story
+from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.report.blocks import Details, Table
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
 from chainmark.report.chart import Chart
-from chainmark.systems.cardano.trails.followed import tail_rows
 from chainmark.report.layouts import document_of
-from chainmark.systems.cardano.trails.timeline import MARKS_DATA, timeline_chart
 from chainmark.store.runs import Store
+from chainmark.systems.cardano.trails.followed import Tails
 from chainmark.systems.cardano.trails.follower import Follower
+from chainmark.systems.cardano.trails.results import Tail, TailSample
+from chainmark.systems.cardano.trails.story import Story
+from chainmark.systems.cardano.trails.timeline import MARKS_DATA, timeline_chart
+from chainmark.systems.cardano.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import drawn_rows
@@ -35,7 +37,7 @@ HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n#
 def stories(tmp_path_factory: pytest.TempPathFactory) -> list[Story]:
     """Two stories."""
     run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(6, 5).fill())
-    follower = Follower(run.scan_events("lives"), run.catalogue.trails[0], run.manifest)
+    follower = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
     return [follower.story(key_of("b3")), follower.story(key_of("b4"))]
 
 
@@ -55,11 +57,11 @@ def comparison(stories: list[Story]) -> Comparison:
         _sample(stories[1], 2.8, "", None),
     ]
     made = sample()
-    made.stories = stories
-    made.tails = [
+    tails = [
         Tail(metric_id="tx_latency_s", side="candidate", label="block", extreme="slowest", samples=samples),
         Tail(metric_id="goroutines", side="baseline", label="block", extreme="highest", samples=samples[:1]),
     ]
+    made.followed = Tails(tails=tails, stories=list(stories))
     made.breakdowns = [
         Breakdown(
             metric_id="rss_bytes", key="host", scale=Scale.RELATIVE, values=["odd", "a", "b", "c", "d"],
@@ -70,6 +72,11 @@ def comparison(stories: list[Story]) -> Comparison:
         )
     ]  # fmt: skip
     return made
+
+
+def _tails(comparison: Comparison) -> Tails:
+    assert isinstance(comparison.followed, Tails)
+    return comparison.followed
 
 
 def terminal(comparison: Comparison, width: int = 120) -> str:
@@ -114,14 +121,14 @@ def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: P
     page = document_of(comparison).html().replace("<details", "<details open")
     drawn = page_without_complaints(page, tmp_path)
     life = drawn.split('data-chart="life-0"')[1].split("<table")[0]
-    marks = sum(second is not None for place in comparison.stories[0].places for second in place.seconds)
+    marks = sum(second is not None for place in _tails(comparison).stories[0].places for second in place.seconds)
     assert life.count('aria-roledescription="point"') == marks
     dots = drawn.split('data-chart="by-host-rss_bytes"')[1].split("</details>")[0]
     assert dots.count('aria-roledescription="point"') == 9  # one side of one host has none
 
 
 def test_text_renderings_tell_the_blocks_and_the_command(comparison: Comparison, tmp_path: Path) -> None:
-    command = comparison.stories[0].command
+    command = _tails(comparison).stories[0].command
     for text in (terminal(comparison, 200), document_of(comparison).markdown().replace("\\", "")):
         assert "block 3 (3.100 s)" in text
         assert command in text
@@ -154,9 +161,10 @@ def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comp
 
 
 def test_hostile_names_stay_text(comparison: Comparison) -> None:
-    comparison.tails[0].samples[0].place = HOSTILE
+    _tails(comparison).tails[0].samples[0].place = HOSTILE
     comparison.breakdowns[0].values[0] = HOSTILE
-    comparison.stories = [story.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for story in comparison.stories]
+    told = _tails(comparison)
+    told.stories[:] = [story.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for story in told.stories]
     page = document_of(comparison).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
@@ -165,9 +173,18 @@ def test_hostile_names_stay_text(comparison: Comparison) -> None:
 
 
 def test_a_comparison_with_its_tails_reads_back(comparison: Comparison) -> None:
-    assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison
-    assert [row.lead for row in tail_rows(comparison)] == ["slowest in v1.0", "highest in v0.9"]
+    text = comparison.model_dump_json()
+    assert Comparison.model_validate_json(text).model_dump_json() == text
+    assert [row.lead for row in _tails(comparison).rows(comparison)] == ["slowest in v1.0", "highest in v0.9"]
     plain = json.loads(sample().model_dump_json())
-    for name in ("tails", "stories", "breakdowns"):
+    for name in ("followed", "breakdowns"):
         del plain[name]
     assert Comparison.model_validate(plain) == sample()  # documents of before have none of them
+
+
+def test_what_schema_1_told_of_its_tails_is_kept(comparison: Comparison) -> None:
+    """It had them as two lists of the comparison, empty where nothing was followed."""
+    now = json.loads(comparison.model_dump_json())
+    before = {key: value for key, value in now.items() if key != "followed"} | now["followed"]
+    assert json.loads(Comparison.model_validate(before).model_dump_json()) == now
+    assert Comparison.model_validate(before | {"tails": [], "stories": []}).followed is None

@@ -1,0 +1,88 @@
+"""What the catalogue says of trails: how a sample can be followed to what happened."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.catalogue import Catalogue
+
+
+class TrailStage(BaseModel):
+    """One stage of a sample's way, and the columns of the events' file that tell when and on which line it was told.
+
+    Attributes:
+        time: the column of its time, ns since the epoch; null where it was not told.
+        file, line: the columns of the log file and of the line in it; None where no line is known. The file is its
+            path below the folder that was imported, or its number among the place's files in their order.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    label: str
+    time: str
+    file: str | None = None
+    line: str | None = None
+
+
+class Trail(BaseModel):
+    """How a sample can be followed to what happened: from a block's adoption time to its life on every host.
+
+    The events' file has one row per thing (``key``) and place, e.g. per block and host.
+
+    Attributes:
+        id: what is followed, as the command calls it: "block".
+        label: of one such thing: "block".
+        populations: whose samples have ``key`` among their keys.
+        events: the name of the events' file.
+        key: the column that names the thing.
+        number: a column that also finds it, by a number; several things may share one.
+        main: a column of booleans: of several things that share a number, the one that counts (is on the main chain).
+        place: the column of the place; ``place_label`` says what it is: "host".
+        role: a column that says what the place did: "forger", "observer".
+        base: the column of the time that all others are shown against; ``base_label`` says what it is.
+        facts: further columns that say something of the thing or of the place, with their labels.
+        stages: in the order in which they happen.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    label: str
+    populations: list[str]
+    events: str
+    key: str
+    number: str | None = None
+    number_label: str = ""
+    main: str | None = None
+    place: str
+    place_label: str
+    role: str | None = None
+    base: str
+    base_label: str
+    facts: dict[str, str] = {}
+    stages: list[TrailStage]
+
+
+def trails_of(catalogue: Catalogue) -> list[Trail]:
+    """The trails of a catalogue.
+
+    Raises:
+        ValueError: one is not sound, or names a population that the catalogue does not have.
+    """
+    trails = [Trail.model_validate(trail) for trail in catalogue.trails]
+    populations = {population.id for population in catalogue.populations}
+    for trail in trails:
+        stranger = next((name for name in trail.populations if name not in populations), None)
+        if stranger is not None:
+            raise ValueError(f"trail `{trail.id}` names the unknown population `{stranger}`")
+    return trails
+
+
+def with_trails(catalogue: Catalogue) -> Catalogue:
+    """The same catalogue, with all that its trails leave out written out.
+
+    Raises:
+        ValueError: a trail is not sound.
+    """
+    return catalogue.model_copy(update={"trails": [trail.model_dump() for trail in trails_of(catalogue)]})

@@ -1,0 +1,122 @@
+"""From a distribution's tail to its blocks: what is named is what the samples say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from chainmark.compare import compare
+from chainmark.core.metric import Better
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.cardano.trails import tails
+from chainmark.systems.cardano.trails.followed import Tails
+from chainmark.systems.cardano.trails.follower import Follower
+from chainmark.systems.cardano.trails.tails import MOST_STORIES, TAIL_SAMPLES, tails_of
+from chainmark.systems.cardano.trails.trail import trails_of
+
+from tests.unit.compare.synthetic_runs import sides
+from tests.unit.store.trail_runs import SLOW, Lives, catalogue, key_of, sealed
+
+HOSTS, BLOCKS = 8, 12
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun]:
+    """Baseline and candidate, the second a little slower."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    return sealed(store, Lives(HOSTS, BLOCKS).fill()), sealed(store, Lives(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
+
+
+def _tails(baseline: SealedRun, candidate: SealedRun) -> Tails:
+    found = compare([baseline], [candidate], follow=tails_of, tool_version="0").followed
+    assert isinstance(found, Tails)
+    return found
+
+
+@pytest.fixture(scope="module", name="tails")
+def tails_of_the_runs(runs: tuple[SealedRun, SealedRun]) -> Tails:
+    """What is said of them."""
+    return _tails(*runs)
+
+
+def test_a_tail_is_the_largest_samples_each_of_another_block(tails: Tails, runs: tuple[SealedRun, SealedRun]) -> None:
+    for side, run in zip(("baseline", "candidate"), runs, strict=True):
+        for metric_id, population in (("spread_s", "block"), ("fetch_s", "block_host")):
+            tail = next(t for t in tails.tails if (t.metric_id, t.side) == (metric_id, side))
+            frame = run.samples(population).drop_nulls(metric_id).group_by("block").agg(pl.col(metric_id).max())
+            expected = sorted(frame.get_column(metric_id).to_list(), reverse=True)[:TAIL_SAMPLES]
+            assert [sample.value for sample in tail.samples] == pytest.approx(expected, rel=1e-5)
+            assert len({sample.key for sample in tail.samples}) == TAIL_SAMPLES
+            assert tail.extreme == "slowest"
+            by_key = dict(run.samples(population).select("block", "time_s").rows())
+            assert all(sample.number == round(by_key[sample.key] / 20) for sample in tail.samples)
+            assert all(sample.run_id == run.run_id and sample.run_id in sample.command for sample in tail.samples)
+    fetches = [sample for tail in tails.tails if tail.metric_id == "fetch_s" for sample in tail.samples]
+    assert {sample.place for sample in fetches} == {SLOW}
+
+
+def test_only_what_decides_or_is_drawn_has_a_tail(tails: Tails) -> None:
+    assert {tail.metric_id for tail in tails.tails} == {"spread_s", "fetch_s"}
+
+
+def test_the_stories_are_those_of_the_tails_and_no_more_than_a_page_can_hold(
+    tails: Tails, runs: tuple[SealedRun, SealedRun]
+) -> None:
+    assert 0 < len(tails.stories) <= MOST_STORIES
+    told = [sample for tail in tails.tails for sample in tail.samples if sample.story is not None]
+    for sample in told:
+        story = tails.stories[sample.story or 0]
+        assert (story.run_id, story.key, story.number) == (sample.run_id, sample.key, sample.number)
+    assert {sample.story for sample in told} == set(range(len(tails.stories)))
+    # The worst of every tail is told, whatever else has no room.
+    assert all(tail.samples[0].story is not None for tail in tails.tails)
+    assert len({(story.run_id, story.key) for story in tails.stories}) == len(tails.stories)
+    by_id = {run.run_id: run for run in runs}
+    for story in tails.stories[:2]:
+        run = by_id[story.run_id]
+        assert story == Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(story.key)
+
+
+def test_a_metric_that_should_be_high_has_its_tail_below(tmp_path: Path) -> None:
+    lives = Lives(4, 6).fill()
+    store = Store(tmp_path)
+    made = [sealed(store, lives, version, charts=False) for version in ("v1", "v2")]
+    for run in made:
+        metrics = [metric.model_copy(update={"better": Better.HIGHER}) for metric in catalogue(charts=False).metrics]
+        run.__dict__["catalogue"] = catalogue(charts=False).model_copy(update={"metrics": metrics})
+    tail = _tails(made[0], made[1]).tails[0]
+    lowest = made[0].samples("block").get_column("spread_s").sort()[:TAIL_SAMPLES].to_list()
+    assert [sample.value for sample in tail.samples] == pytest.approx(lowest, rel=1e-5)
+    assert tail.extreme == "lowest"
+
+
+def test_runs_without_events_are_compared_all_the_same() -> None:
+    """Runs of a system without trails, or kept in memory, have nothing to follow."""
+    baseline, candidate = sides(repetitions=2, seconds=30)
+    assert compare(baseline, candidate, follow=tails_of, tool_version="0").followed is None
+
+
+def test_a_block_of_the_rival_fork_is_its_own(tails: Tails) -> None:
+    keys = {sample.key for tail in tails.tails for sample in tail.samples}
+    assert keys <= {key_of(f"b{height}") for height in range(1, BLOCKS + 1)} | {key_of("rival")}
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
+    better: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ties, few different things and missing values all lie where the outermost rows end."""
+    rng = np.random.default_rng(7)
+    for things in (3, 40):
+        values = [None if draw < 0.1 else round(draw, 1) for draw in rng.random(400).tolist()]
+        keys = [f"thing-{number}" for number in rng.integers(0, things, 400).tolist()]
+        frame = pl.DataFrame({"key": keys, "value": values})
+        found = []
+        for few in (1, 8, 10_000):
+            monkeypatch.setattr(tails, "_FEW_ROWS", few)
+            found.append(tails._tail_rows(frame, ["key"], "value", lowest=better == "higher"))
+        assert found[0] == found[1] == found[2]
+        assert len(found[0]) == min(things, TAIL_SAMPLES)
