@@ -96,6 +96,11 @@ class TableRow:
     kept: bool = False
 
 
+def row_of(*cells: str | TableCell, emphasis: Emphasis = "plain") -> TableRow:
+    """A row of cells, of which most are words and nothing else."""
+    return TableRow([TableCell(cell) if isinstance(cell, str) else cell for cell in cells], emphasis=emphasis)
+
+
 @dataclass(frozen=True)
 class StackedBar:
     """One bar of parts that add up to ``total``, as it is printed."""

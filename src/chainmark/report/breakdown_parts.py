@@ -8,7 +8,7 @@ from dataclasses import replace
 from chainmark.core import units
 from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.metric import Metric
-from chainmark.report.blocks import Block, Column, Details, Medium, Table, TableCell, TableRow, words
+from chainmark.report.blocks import Block, Column, Details, Medium, Table, TableCell, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Series, Tip, columns_of
 
 _ROW_PX = 14
@@ -78,16 +78,14 @@ def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> 
         out = item.stands_out[index]
         score = item.z[index]
         rows.append(
-            TableRow(
-                [
-                    TableCell(name, emphasis="caution" if out else "plain"),
-                    figure(item.baseline[index]),
-                    figure(item.candidate[index]),
-                    TableCell(_change(item, index, unit, decimals)),
-                    TableCell(f"{units.count(item.baseline_n[index])} + {units.count(item.candidate_n[index])}"),
-                    TableCell("" if score is None else units.number(score, 1 if score < 100.0 else 0)),
-                    TableCell(where[out], emphasis="caution" if out else "plain"),
-                ]
+            row_of(
+                TableCell(name, emphasis="caution" if out else "plain"),
+                figure(item.baseline[index]),
+                figure(item.candidate[index]),
+                _change(item, index, unit, decimals),
+                f"{units.count(item.baseline_n[index])} + {units.count(item.candidate_n[index])}",
+                "" if score is None else units.number(score, 1 if score < 100.0 else 0),
+                TableCell(where[out], emphasis="caution" if out else "plain"),
             )
         )
     suffix = f", {unit.symbol}" if unit.symbol else ""

@@ -9,7 +9,7 @@ from chainmark.core.load_report import Agreement, EndpointEntry, LoadReport, Tar
 from chainmark.core.load_verdict import Ruling, rulings, verdict
 from chainmark.core.manifest import Fact
 from chainmark.report import load_text as text
-from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
 from chainmark.report.load_suites import load_suites
@@ -146,7 +146,7 @@ def _agreements(report: LoadReport) -> Table:
             end.label for target in report.targets for end in target.endpoints if end.agreement == agreed
         )
         name = f"all of {units.plural(len(labels), 'endpoint')}" if len(asked) == 1 else ", ".join(labels)
-        rows.append(TableRow([TableCell(name), *_agreement_cells(agreed)]))
+        rows.append(row_of(name, *_agreement_cells(agreed)))
     return Table("agreements", "The agreement", columns, rows)
 
 
@@ -156,14 +156,7 @@ def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
     long = [f"{end.label}: {words_}." for end, words_ in zip(target.endpoints, made_of, strict=True)
             if len(words_) > _LONG_FACT]  # fmt: skip
     rows = [
-        TableRow(
-            [
-                TableCell(end.label),
-                TableCell(units.count(end.requests)),
-                TableCell(_cut(words_)),
-                TableCell(_sizes(end)),
-            ]
-        )
+        row_of(end.label, units.count(end.requests), _cut(words_), _sizes(end))
         for end, words_ in zip(target.endpoints, made_of, strict=True)
     ]
     columns = [*words("endpoint"), Column("different requests"), *words("made of", "answers of")]

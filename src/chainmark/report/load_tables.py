@@ -27,6 +27,7 @@ from chainmark.report.blocks import (
     Table,
     TableCell,
     TableRow,
+    row_of,
     words,
 )
 from chainmark.report.phrases import Emphasis
@@ -126,7 +127,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
             ]
             if asked:
                 cells.append(_QUIET if required is None else TableCell(bare_level(found.kind, required)))
-            rows.append(TableRow([*cells, _verdict_cell(ruling)]))
+            rows.append(row_of(*cells, _verdict_cell(ruling)))
     notes = [
         text.INTERVALS_ARE,
         "Confirmed: the capacity and the first fail were measured again, and all measurements of each agree.",
@@ -240,11 +241,9 @@ def fixed_table(report: LoadReport) -> list[Table]:
     order = list(labels)
     keys = sorted(found, key=lambda key: (order.index(key[0]), text.KINDS.index(key[1]), key[2]))
     rows = [
-        TableRow(
-            [
-                TableCell(f"{labels[key[0]]}, {level_text(key[1], key[2])}"),
-                *(cell for one in found[key] for cell in _fixed_cells(one)),
-            ]
+        row_of(
+            f"{labels[key[0]]}, {level_text(key[1], key[2])}",
+            *(cell for one in found[key] for cell in _fixed_cells(one)),
         )
         for key in keys
     ]
@@ -328,7 +327,7 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
             status = "" if one.entry.status is None else str(one.entry.status)
             cells = [endpoint.label, one.entry.kind, status, _told(told, "code"), message,
                      _told(told, "retriable"), units.count(one.count), units.count(one.steps), one.first]  # fmt: skip
-            rows.append(TableRow([TableCell(cell) for cell in cells]))
+            rows.append(row_of(*cells))
     if not rows:
         return None
     title = f"Errors of all steps{f': {name}' if several else ''}"

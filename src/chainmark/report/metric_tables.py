@@ -20,6 +20,7 @@ from chainmark.report.blocks import (
     TableRow,
     chart_anchor,
     phrased,
+    row_of,
     words,
 )
 from chainmark.report.judged_rows import Row
@@ -40,14 +41,14 @@ def definition_anchor(metric_id: str) -> str:
 def gating_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
     """What the verdict rests on; each row leads to its place among all metrics."""
     decisive = [row for row in rows if row.gating]
-    made = [TableRow([phrased(Phrase(row.label_with_unit, target=row.anchor)), *_cells(row)]) for row in decisive]
+    made = [row_of(phrased(Phrase(row.label_with_unit, target=row.anchor)), *_cells(row)) for row in decisive]
     return Table("gating", "Gating metrics", _columns(comparison, decisive), made)
 
 
 def moved_table(comparison: Comparison, rows: Sequence[Row], media: frozenset[Medium]) -> Table:
     """The diagnostics that moved, with everything that is known of the change."""
     moved = [row for row in rows if row.moved and not row.gating]
-    made = [TableRow([TableCell(row.label_with_unit), *_cells(row)]) for row in moved]
+    made = [row_of(row.label_with_unit, *_cells(row)) for row in moved]
     return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
 
 
@@ -121,22 +122,18 @@ def _behind(comparison: Comparison, row: Row) -> list[Block]:
     unit = f", {row.unit}" if row.unit else ""
     sides = list(zip(labels, (row.per_run_baseline, row.per_run_candidate), strict=True))
     width = max((len(values) for _, values in sides), default=0)
-    runs = [
-        TableRow([TableCell(label), *map(TableCell, values), *[TableCell()] * (width - len(values))])
-        for label, values in sides
-    ]
-    facts = [TableRow([TableCell(name), TableCell(value)]) for name, value in row.facts]
-    facts.append(TableRow([TableCell("definition"), _links([(row.metric_id, definition_anchor(row.metric_id))])]))
+    runs = [row_of(label, *values, *[TableCell()] * (width - len(values))) for label, values in sides]
+    facts = [row_of(name, value) for name, value in row.facts]
+    facts.append(row_of("definition", _links([(row.metric_id, definition_anchor(row.metric_id))])))
     if row.chart_ids:
         charts = _links([(id_, chart_anchor(id_)) for id_ in row.chart_ids])
-        facts.append(TableRow([TableCell("charts"), charts]))
+        facts.append(row_of("charts", charts))
     blocks: list[Block] = [
         Table(f"{row.anchor}-runs", f"Run by run{unit}", [*words(""), *[Column()] * width], runs),
         Table(f"{row.anchor}-facts", "How it was judged", words("", ""), facts),
     ]
     if row.centiles:
-        pooled = [TableRow([TableCell(one.name), TableCell(one.baseline), TableCell(one.candidate)])
-                  for one in row.centiles]  # fmt: skip
+        pooled = [row_of(one.name, one.baseline, one.candidate) for one in row.centiles]
         columns = [*words(""), *map(Column, labels)]
         blocks.append(Table(f"{row.anchor}-centiles", f"All samples pooled{unit}", columns, pooled))
     return blocks
@@ -150,13 +147,8 @@ def _links(places: Sequence[tuple[str, str]]) -> TableCell:
 def run_by_run(comparison: Comparison, rows: Sequence[Row]) -> Table:
     """What each run measured, on paper, where no row unfolds."""
     made = [
-        TableRow([
-            TableCell(row.label_with_unit),
-            TableCell(" · ".join(row.per_run_baseline)),
-            TableCell(" · ".join(row.per_run_candidate)),
-        ])
-        for row in rows
-    ]  # fmt: skip
+        row_of(row.label_with_unit, " · ".join(row.per_run_baseline), " · ".join(row.per_run_candidate)) for row in rows
+    ]
     columns = words("metric", comparison.baseline.label, comparison.candidate.label)
     return Table("run-by-run", "", columns, made, media=_ON_PAPER)
 
@@ -164,12 +156,12 @@ def run_by_run(comparison: Comparison, rows: Sequence[Row]) -> Table:
 def how_judged(rows: Sequence[Row]) -> Table:
     """What stands behind every outcome, on paper."""
     made = [
-        TableRow([
-            TableCell(f"{row.label} · gating" if row.gating else row.label),
-            TableCell("; ".join(f"{name}: {value}" for name, value in row.facts)),
-        ])
+        row_of(
+            f"{row.label} · gating" if row.gating else row.label,
+            "; ".join(f"{name}: {value}" for name, value in row.facts),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     return Table("how-judged", "", words("metric", ""), made, media=_ON_PAPER, dense=True)
 
 

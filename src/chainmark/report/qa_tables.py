@@ -18,6 +18,7 @@ from chainmark.report.blocks import (
     Table,
     TableCell,
     TableRow,
+    row_of,
     words,
 )
 from chainmark.report.breakdown_parts import breakdown_table
@@ -45,15 +46,15 @@ _UNBROKEN = "\u00a0"
 def verdict_table(report: QaReport) -> Table:
     """Scenario, date, version with commit, result: the row that published reports end with, and why."""
     rows = [
-        TableRow([
-            TableCell(row.scenario),
-            TableCell(row.date or units.UNSET),
-            TableCell(row.version),
+        row_of(
+            row.scenario,
+            row.date or units.UNSET,
+            row.version,
             TableCell(RESULT_WORDS[row.result], emphasis=_RESULT_LOOKS.get(row.result, "caution")),
-            TableCell(row.reason),
-        ])
+            row.reason,
+        )
         for row in report.rows
-    ]  # fmt: skip
+    ]
     notes = ["N/A: shown for information, the release neither passes nor fails by it."]
     informational = any(row.result is Verdict.INFORMATIONAL for row in report.rows)
     return Table(
@@ -76,27 +77,27 @@ def subjects_table(report: QaReport) -> Table:
         ("binary, SHA-256", [(side.binary_sha256 or units.UNSET)[:_SHORT_HASH] for side in sides]),
     ]
     facts += [(label, [left, right]) for label, left, right, _ in report.condition_rows]
-    rows = [TableRow([TableCell(label), *map(TableCell, values)]) for label, values in facts]
+    rows = [row_of(label, *values) for label, values in facts]
     notes = [f"{label}: {' '.join(told.split())}" for label, _, _, told in report.condition_rows if told]
     return Table("subjects", "What is compared", words("", "baseline", "candidate"), rows, notes)
 
 
 def facts_table(id_: str, title: str, facts: Sequence[Fact]) -> Table:
     """Facts below each other."""
-    rows = [TableRow([TableCell(fact.label), TableCell(fact.value)]) for fact in facts]
+    rows = [row_of(fact.label, fact.value) for fact in facts]
     return Table(id_, title, words("", ""), rows)
 
 
 def configuration_table(report: QaReport) -> Table:
     """What the versions' own defaults do differently."""
     rows = [
-        TableRow([
-            TableCell(f"{one.file}: {one.key}"),
-            TableCell(_setting(one.baseline, absent=one.only_in == "candidate")),
-            TableCell(_setting(one.candidate, absent=one.only_in == "baseline")),
-        ])
+        row_of(
+            f"{one.file}: {one.key}",
+            _setting(one.baseline, absent=one.only_in == "candidate"),
+            _setting(one.candidate, absent=one.only_in == "baseline"),
+        )
         for one in report.configuration_differences
-    ]  # fmt: skip
+    ]
     return Table(
         "configuration",
         "Where the versions' defaults differ",
@@ -213,7 +214,7 @@ def conditions_table(scenario: QaScenario, conditions: Sequence[Condition]) -> T
         if any(values):
             emphasis: Emphasis = "caution" if len(set(values)) > 1 else "plain"
             cells = [TableCell(value or units.UNSET, emphasis=emphasis) for value in values]
-            rows.append(TableRow([TableCell(condition.label), *cells]))
+            rows.append(row_of(condition.label, *cells))
             differing += [f"{condition.label}: {condition.explanation}"] if emphasis == "caution" else []
     columns = words("condition", *(side.label for side in scenario.sides))
     notes = [" ".join(text.split()) for text in differing]
@@ -251,15 +252,13 @@ def runs_table(scenario: QaScenario) -> Table:
         state = "valid" if run.valid else f"✗ {'; '.join(failed)}"
         again = " (run again)" if run.repeats else ""
         rows.append(
-            TableRow(
-                [
-                    TableCell(f"{run.position + 1}"),
-                    TableCell(labels.get(run.side, run.side)),
-                    TableCell(f"{run.repetition}{again}"),
-                    TableCell(units.utc(run.started_at)),
-                    TableCell(state, emphasis="plain" if run.valid else "worse"),
-                    TableCell(run.run_id),
-                ]
+            row_of(
+                f"{run.position + 1}",
+                labels.get(run.side, run.side),
+                f"{run.repetition}{again}",
+                units.utc(run.started_at),
+                TableCell(state, emphasis="plain" if run.valid else "worse"),
+                run.run_id,
             )
         )
     columns = words("place", "side", "repetition", "begun", "state", "run")
@@ -272,10 +271,7 @@ def gates_table(scenario: QaScenario) -> Table:
     for run in scenario.runs:
         for gate in run.gates:
             limits.setdefault((gate.label, gate.limit), []).append(f"{GATE_MARKS[gate.status]} {gate.measured}")
-    rows = [
-        TableRow([TableCell(label), TableCell(limit), TableCell("; ".join(measured))])
-        for (label, limit), measured in limits.items()
-    ]
+    rows = [row_of(label, limit, "; ".join(measured)) for (label, limit), measured in limits.items()]
     columns = words("gate", "required", "measured, run by run")
     return Table(f"{scenario.id}-gates", "What the runs had to meet", columns, rows, media=ON_PAGES)
 

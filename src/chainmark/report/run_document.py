@@ -19,6 +19,7 @@ from chainmark.report.blocks import (
     TableCell,
     TableRow,
     one_line,
+    row_of,
     words,
 )
 from chainmark.report.document import Document
@@ -87,13 +88,13 @@ def _gates(manifest: Manifest) -> Table:
     for gate in manifest.gates:
         told = [TableCell(getattr(gate, name)) for name in headings[2:]]
         status = TableCell(gate.status.value, emphasis=_LOOKS[gate.status])
-        rows.append(TableRow([TableCell(gate.label), status, *told]))
+        rows.append(row_of(gate.label, status, *told))
     return Table("gates", "What the run must meet", words(*headings), rows)
 
 
 def _counts(manifest: Manifest) -> Table:
     rows = [
-        TableRow([TableCell(account), TableCell(one_line(f"{name} {units.count(n)}" for name, n in classes.items()))])
+        row_of(account, one_line(f"{name} {units.count(n)}" for name, n in classes.items()))
         for account, classes in manifest.counts.items()
     ]
     return Table("counts", "What became of everything", words("account", "classes"), rows)
@@ -115,7 +116,7 @@ def _facts(manifest: Manifest) -> Table:
         "made by": f"chainmark {manifest.tool_version}",
         **{fact.label: fact.value for fact in manifest.facts},
     }
-    rows = [TableRow([TableCell(label), TableCell(value)]) for label, value in facts.items() if value]
+    rows = [row_of(label, value) for label, value in facts.items() if value]
     return Table("facts", "What was measured, when and where", words("", ""), rows)
 
 
@@ -137,7 +138,7 @@ def _rows(metric: Metric, summary: MetricSummary | None) -> list[TableRow]:
     n = units.count(summary.distribution.n if summary.distribution else 0)
     absent = units.NOT_ESTIMABLE if summary.distribution else units.NO_DATA
     return [
-        TableRow([TableCell(metric.id), *map(TableCell, (metric.unit, n, name, *_figures(estimate, absent)))])
+        row_of(metric.id, metric.unit, n, name, *_figures(estimate, absent))
         for name in metric.statistics
         if (estimate := summary.estimates.get(name))
     ]

@@ -18,6 +18,7 @@ from chainmark.report.blocks import (
     Table,
     TableCell,
     TableRow,
+    row_of,
     words,
 )
 from chainmark.report.chart import Axis, Chart, Thinning
@@ -84,9 +85,7 @@ def _verdicts(candidates: Sequence[_Candidate]) -> Table:
         verdict = one.comparison.verdict
         emphasis: Emphasis = "worse" if verdict is Verdict.FAIL else "better" if verdict is Verdict.PASS else "caution"
         moved = TableCell(units.count(sum(row.moved and not row.gating for row in one.rows.values())))
-        rows.append(
-            TableRow([TableCell(one.label), TableCell(VERDICT_WORDS[verdict.value], emphasis=emphasis), *counts, moved])
-        )
+        rows.append(row_of(one.label, TableCell(VERDICT_WORDS[verdict.value], emphasis=emphasis), *counts, moved))
     columns = [*words("version", "verdict"), *(Column(outcome.value) for outcome in outcomes), Column("moved")]
     note = "Gating metrics by outcome; “moved”: diagnostic metrics that changed (q = 0.05)."
     return Table("verdicts", "Verdict by version", columns, rows, [note])

@@ -19,6 +19,7 @@ from chainmark.report.blocks import (
     Table,
     TableCell,
     TableRow,
+    row_of,
     words,
 )
 from chainmark.report.phrases import Emphasis
@@ -74,7 +75,7 @@ def pairs_table(
 ) -> Table:
     """Facts of both sides; those that differ stand out."""
     rows = [
-        TableRow([TableCell(label), *(TableCell(text, emphasis=_look(left, right)) for text in (left, right))])
+        row_of(label, *(TableCell(text, emphasis=_look(left, right)) for text in (left, right)))
         for label, left, right in facts
     ]
     return Table(id_, title, words("", *labels), rows, media=media)
@@ -82,13 +83,13 @@ def pairs_table(
 
 def facts_table(id_: str, title: str, facts: Sequence[tuple[str, str]], media: frozenset[Medium] = IN_FULL) -> Table:
     """Keys and values below each other."""
-    rows = [TableRow([TableCell(key), TableCell(value)]) for key, value in facts]
+    rows = [row_of(key, value) for key, value in facts]
     return Table(id_, title, [Column(kind="code"), Column(kind="code")], rows, media=media)
 
 
 def manifest_table(facts: Sequence[FactRow], labels: Sequence[str]) -> Table:
     """What the manifests say, version by version."""
-    rows = [TableRow([TableCell(fact.label), *map(TableCell, fact.values)]) for fact in facts]
+    rows = [row_of(fact.label, *fact.values) for fact in facts]
     return Table("facts", "Overall run parameters", words("", *labels), rows)
 
 
@@ -136,13 +137,11 @@ def configuration_table(comparison: Comparison, id_: str, title: str, *, default
     # Those that a profile made come last.
     found.sort(key=lambda item: not item.is_default_change)
     rows = [
-        TableRow(
-            [
-                TableCell(item.key),
-                TableCell(item.file),
-                TableCell(_configured(item.baseline, absent=item.only_in == "candidate")),
-                TableCell(_configured(item.candidate, absent=item.only_in == "baseline")),
-            ]
+        row_of(
+            item.key,
+            item.file,
+            _configured(item.baseline, absent=item.only_in == "candidate"),
+            _configured(item.candidate, absent=item.only_in == "baseline"),
         )
         for item in found
     ]

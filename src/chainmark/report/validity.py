@@ -18,8 +18,8 @@ from chainmark.report.blocks import (
     Remark,
     Table,
     TableCell,
-    TableRow,
     phrased,
+    row_of,
     words,
 )
 from chainmark.report.phrases import Emphasis, Phrase
@@ -184,9 +184,7 @@ def validity_blocks(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = []
     if conditions:
         table = pairs_table("conditions", "Conditions that differ", labels, conditions)
-        rows = [
-            TableRow([*row.cells, cell]) for row, cell in zip(table.rows, explained, strict=True)
-        ]  # fmt: skip
+        rows = [row_of(*row.cells, cell) for row, cell in zip(table.rows, explained, strict=True)]
         blocks.append(
             Table(table.id, table.title, [*table.columns, *words("what that does")], rows, media=IN_FULL)
         )  # fmt: skip
@@ -214,25 +212,21 @@ def _all_conditions(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 def _gates_table(comparison: Comparison) -> Table:
     rows = [
-        TableRow(
-            [
-                TableCell(f"{GATE_MARKS[gate.status]} {gate.label}"),
-                TableCell(gate.limit),
-                phrased(*_measured([gate]), notes=[*([gate.detail] if gate.detail else []), "of the pair"]),
-                TableCell(),
-            ],
+        row_of(
+            f"{GATE_MARKS[gate.status]} {gate.label}",
+            gate.limit,
+            phrased(*_measured([gate]), notes=[*([gate.detail] if gate.detail else []), "of the pair"]),
+            "",
             emphasis=_LOOKS[gate.status],
         )
         for gate in comparison.gates
     ]
     rows += [
-        TableRow(
-            [
-                TableCell(f"{GATE_MARKS[gate.status]} {gate.label}", notes=gate.details),
-                TableCell(gate.limit),
-                phrased(*_measured(gate.baseline)),
-                phrased(*_measured(gate.candidate)),
-            ],
+        row_of(
+            TableCell(f"{GATE_MARKS[gate.status]} {gate.label}", notes=gate.details),
+            gate.limit,
+            phrased(*_measured(gate.baseline)),
+            phrased(*_measured(gate.candidate)),
             emphasis=_LOOKS[gate.status],
         )
         for gate in run_gates(comparison)
@@ -257,14 +251,12 @@ def _runs_table(comparison: Comparison) -> Table:
     for side, run in runs_of(comparison):
         notes = [f"incident, {text}" for text in incidents(run)] + [f"warning: {text}" for text in run.warnings]
         rows.append(
-            TableRow(
-                [
-                    TableCell(side.label),
-                    TableCell(run.run_id, notes=notes),
-                    TableCell(units.utc(run.started_at)),
-                    TableCell(_place(run)),
-                    TableCell(f"no: {run.excluded_because}" if run.excluded_because else "yes"),
-                ],
+            row_of(
+                side.label,
+                TableCell(run.run_id, notes=notes),
+                units.utc(run.started_at),
+                _place(run),
+                f"no: {run.excluded_because}" if run.excluded_because else "yes",
                 emphasis="worse" if run.excluded_because else "plain",
             )
         )
@@ -275,15 +267,7 @@ def _runs_table(comparison: Comparison) -> Table:
 def brief_runs_table(comparison: Comparison, media: frozenset[Medium]) -> Table:
     """The runs with how many gates each met, and which it did not."""
     rows = [
-        TableRow(
-            [
-                TableCell(run.run_id),
-                TableCell(side.label),
-                TableCell(units.utc(run.started_at)),
-                TableCell(_met(run)),
-                TableCell("no" if run.excluded_because else "yes"),
-            ]
-        )
+        row_of(run.run_id, side.label, units.utc(run.started_at), _met(run), "no" if run.excluded_because else "yes")
         for side, run in runs_of(comparison)
     ]
     columns = [Column("run", kind="code"), *words("side", "started", "gates", "included")]
@@ -317,7 +301,7 @@ def _accounts(comparison: Comparison) -> list[Block]:
         for account, counts in run.counts.items():
             classes.setdefault(account, {}).update(dict.fromkeys(counts))
     rows = [
-        TableRow([TableCell(name), TableCell(account), *(_count(run, account, name) for run in runs)])
+        row_of(name, account, *(_count(run, account, name) for run in runs))
         for account, names in classes.items()
         for name in names
     ]

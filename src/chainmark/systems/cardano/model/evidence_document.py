@@ -14,6 +14,7 @@ from chainmark.report.blocks import (
     TableCell,
     TableRow,
     one_line,
+    row_of,
     short_labels,
     words,
 )
@@ -105,10 +106,7 @@ def _runs(id_: str, group: str, runs: Sequence[EvidenceRun], shorts: Sequence[st
     if not runs:
         return []
     columns = [*words("run"), *(Column(short, spare_tail=True) for short in shorts)]
-    rows = [
-        TableRow([TableCell(run.label), *map(_run_cell, run.errors, run.standard_errors)])
-        for run in runs
-    ]  # fmt: skip
+    rows = [row_of(run.label, *map(_run_cell, run.errors, run.standard_errors)) for run in runs]
     notes = [_ERRORS_ARE, f"±: one standard error of the simulation{_range(runs)}."]
     points = []
     for run in runs:

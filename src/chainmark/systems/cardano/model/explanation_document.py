@@ -16,6 +16,7 @@ from chainmark.report.blocks import (
     TableCell,
     TableRow,
     one_line,
+    row_of,
     words,
 )
 from chainmark.report.chart import Chart
@@ -162,14 +163,12 @@ def _parts(explanation: Explanation) -> list[Block]:
 
 def _part_row(metric: Metric, row: PartRow) -> TableRow:
     scale = modelled.row_scale(metric.unit, [row.measured, row.modelled.value], [row.modelled.standard_error])
-    return TableRow(
-        [
-            TableCell(scale.label(metric.label)),
-            scale.figure(row.measured),
-            scale.modelled(row.modelled),
-            modelled.difference_cell(row.measured, row.modelled, metric, scale),
-            TableCell("fitted" if row.calibrated else "checked", emphasis="quiet"),
-        ]
+    return row_of(
+        scale.label(metric.label),
+        scale.figure(row.measured),
+        scale.modelled(row.modelled),
+        modelled.difference_cell(row.measured, row.modelled, metric, scale),
+        TableCell("fitted" if row.calibrated else "checked", emphasis="quiet"),
     )
 
 
@@ -196,7 +195,7 @@ def _round_trip_row(row: RoundTripRow) -> TableRow:
     cells = [TableCell(scale.label(row.link)), scale.figure(row.measured_s)]
     if not row.inferred:
         quiet = TableCell("as by pings", emphasis="quiet")
-        return TableRow([*cells, quiet, TableCell(), TableCell()])
+        return row_of(*cells, quiet, "", "")
     difference = row.inferred_s - row.measured_s
     seen = abs(difference) > SIGNIFICANT_STANDARD_ERRORS * row.standard_error_s
     change = TableCell(modelled.NO_DIFFERENCE, emphasis="quiet")
@@ -204,7 +203,7 @@ def _round_trip_row(row: RoundTripRow) -> TableRow:
         change = modelled.percent_cell(difference / row.measured_s, row.standard_error_s / row.measured_s)
     inferred = Modelled(value=row.inferred_s, standard_error=row.standard_error_s)
     state = TableCell("differs", emphasis="caution") if row.differs else TableCell("agrees", emphasis="quiet")
-    return TableRow([*cells, scale.modelled(inferred), change, state])
+    return row_of(*cells, scale.modelled(inferred), change, state)
 
 
 def _round_trip_figure(trips: list[RoundTripRow]) -> Chart:

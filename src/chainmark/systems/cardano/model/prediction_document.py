@@ -9,7 +9,7 @@ from chainmark.core import units
 from chainmark.core.metric import Metric
 from chainmark.core.metric import Table as MetricGroup
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.wording import prose
 from chainmark.systems.cardano.model import modelled
@@ -105,7 +105,7 @@ def _scenarios(prediction: Prediction, names: Sequence[str]) -> list[Table]:
         return []
     rows = []
     for index, name in enumerate(names):
-        rows.append(TableRow([TableCell(name), *(TableCell(facts[fact][index]) for fact in differing)]))
+        rows.append(row_of(name, *(facts[fact][index] for fact in differing)))
         rows += [TableRow([TableCell(text), *(TableCell() for _ in differing)], second=True) for text in untold[index]]
     return [Table("scenarios", "Scenarios", [*words("scenario"), *map(Column, differing)], rows)]
 

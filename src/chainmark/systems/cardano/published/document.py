@@ -14,6 +14,7 @@ from chainmark.report.blocks import (
     TableCell,
     TableRow,
     one_line,
+    row_of,
 )
 from chainmark.report.chart import Axis, Chart
 from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
@@ -84,7 +85,7 @@ def _table(report: PublishedReport, table: PublishedTable) -> Table:
     if any(table.sample_counts):
         first, *more = table.sample_counts
         rest = [cell for text in more for cell in (TableCell(text), TableCell(), TableCell())]
-        rows.append(TableRow([TableCell("Sample count"), TableCell(first), *rest]))
+        rows.append(row_of("Sample count", first, *rest))
     return Table(f"table-{table.id}", table.title, columns, rows, tails="marks")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainmark.core import units
 from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import some_of
-from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
 from chainmark.systems.cardano.trails.timeline import Times, timeline_chart, times_of, told_stages
@@ -60,7 +60,7 @@ def facts_table(story: Story) -> Table:
         facts.insert(0, (story.number_label or "number", str(story.number)))
     if story.base_ns is not None:
         facts.append((story.base_label, units.utc_of_nanoseconds(story.base_ns)))
-    short = [TableRow([TableCell(label), TableCell(value)]) for label, value in facts if len(value) <= _LONG_FACT]
+    short = [row_of(label, value) for label, value in facts if len(value) <= _LONG_FACT]
     long = [f"{label}: {value}." for label, value in facts if len(value) > _LONG_FACT]
     return Table("facts", f"The {story.label}", words("", ""), short, notes=long)
 
@@ -112,7 +112,7 @@ def _log_tables(story: Story) -> list[Table]:
             ]
             name = story.files[file]
             whole = name if place.place in name else f"{place.place}: {name}"
-            rows.append(TableRow([TableCell(whole), *(TableCell(lines[stage]) for stage in stages)]))
+            rows.append(row_of(whole, *(lines[stage] for stage in stages)))
     if not rows:
         return []
     columns = [*words("file"), *(Column(story.stages[stage]) for stage in stages)]

@@ -18,10 +18,9 @@ from chainmark.report.blocks import (
     Remarks,
     Section,
     Table,
-    TableCell,
-    TableRow,
     one_line,
     phrased,
+    row_of,
     words,
 )
 from chainmark.report.phrases import Phrase, Phrases
@@ -122,15 +121,7 @@ def _samples(tail: TailRow) -> Phrases:
 
 def _tails_table(tails: Sequence[TailRow], media: frozenset[Medium]) -> Table:
     """The most extreme samples of every metric, and the command that shows the first."""
-    rows = [
-        TableRow([
-            TableCell(tail.metric),
-            TableCell(tail.lead),
-            phrased(*_samples(tail)),
-            TableCell(tail.items[0].command),
-        ])
-        for tail in tails
-    ]  # fmt: skip
+    rows = [row_of(tail.metric, tail.lead, phrased(*_samples(tail)), tail.items[0].command) for tail in tails]
     columns = [*words("metric", "tail", "samples"), Column("to see the first", kind="code")]
     return Table("tails", "", columns, rows, media=media)
 

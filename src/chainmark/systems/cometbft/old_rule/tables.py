@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.report.blocks import Column, Table, TableCell, TableRow, words
+from chainmark.report.blocks import Column, Table, TableCell, row_of, words
 from chainmark.report.phrases import Emphasis
 from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
 
@@ -21,16 +21,16 @@ _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
 def old_rule_table(rows: Sequence[OldRuleRow], id_: str, title: str, note: str) -> Table:
     """The rule of the published reports beside ours."""
     made = [
-        TableRow([
-            TableCell(row.label),
-            TableCell(_change_of(row)),
+        row_of(
+            row.label,
+            _change_of(row),
             TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
-            TableCell(_our_word(row)),
+            _our_word(row),
             TableCell(row.agreement.value, emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet")),
-            TableCell(row.why),
-        ])
+            row.why,
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     columns = [*words("metric"), Column("difference"), *words("old rule", "chainmark", "both", "why")]
     return Table(id_, title, columns, made, [note] if note else [])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainmark.core import units
 from chainmark.core.manifest import Fact
 from chainmark.core.verdict import Case, Suite
-from chainmark.report.blocks import Block, Remarks, Section, Table, TableCell, TableRow, one_line, words
+from chainmark.report.blocks import Block, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.cometbft.saturation import text
 from chainmark.systems.cometbft.saturation.charts import saturation_charts
@@ -109,7 +109,7 @@ def _conditions(report: SaturationReport) -> list[Block]:
     if any(how):
         blocks.append(Remarks("how", "How it was done", [one for one in how if one]))
     if report.machine:
-        rows = [TableRow([TableCell(fact.label), TableCell(fact.value)]) for fact in report.machine]
+        rows = [row_of(fact.label, fact.value) for fact in report.machine]
         blocks.append(Table("machine", "The machine", words("", ""), rows))
     blocks.append(_versions(report))
     for number, version in enumerate(report.versions):

@@ -12,6 +12,7 @@ from chainmark.report.blocks import (
     Table,
     TableCell,
     TableRow,
+    row_of,
     words,
 )
 from chainmark.report.phrases import Emphasis
@@ -130,21 +131,20 @@ def _cell_table(version: SaturationVersion, number: int) -> Table:
     cells = sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
     places = text.decimals([cell.throughput_per_s for cell in cells])
     rows = [
-        TableRow(
-            [
-                TableCell(f"{cell.name} ({text.per_s(cell.load_per_s)})"),
-                *(TableCell(text.total(cell, name)) for name in
-                  ("offered", "unsent", "rejected", "accepted", "committed")),
-                text.figure_cell(cell.efficiency, 100.0, 1, text.STANDINGS[cell.standing]),
-                text.figure_cell(cell.pace, 100.0, 1, text.STANDINGS[cell.pace_standing]),
-                text.figure_cell(cell.throughput_per_s, 1.0, places),
-                *(text.figure_cell(figure, 1.0, 2) for figure in
-                  (cell.latency_mean_s, cell.latency_p50_s, cell.latency_p99_s)),
-                TableCell(_latency_count(cell)),
-            ]
+        row_of(
+            f"{cell.name} ({text.per_s(cell.load_per_s)})",
+            *(text.total(cell, name) for name in ("offered", "unsent", "rejected", "accepted", "committed")),
+            text.figure_cell(cell.efficiency, 100.0, 1, text.STANDINGS[cell.standing]),
+            text.figure_cell(cell.pace, 100.0, 1, text.STANDINGS[cell.pace_standing]),
+            text.figure_cell(cell.throughput_per_s, 1.0, places),
+            *(
+                text.figure_cell(figure, 1.0, 2)
+                for figure in (cell.latency_mean_s, cell.latency_p50_s, cell.latency_p99_s)
+            ),
+            _latency_count(cell),
         )
         for cell in cells
-    ]  # fmt: skip
+    ]
     notes = [_INTERVALS, f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: of how many."]
     several = max((cell.used for cell in cells), default=0) > 1
     if several:
