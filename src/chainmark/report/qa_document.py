@@ -18,7 +18,7 @@ from chainmark.report.blocks import (
     one_line,
 )
 from chainmark.report.document import Document
-from chainmark.report.qa_charts import distribution_charts, plot_charts
+from chainmark.report.qa_charts import scenario_charts
 from chainmark.report.qa_tables import (
     RESULT_WORDS,
     beside_table,
@@ -61,7 +61,10 @@ def qa_document(report: QaReport) -> Document:
     sections = [
         Section("verdict", "Verdict", _verdict(report)),
         Section("method", "What was compared, and how", _method(report)),
-        *(Section(f"scenario-{one.id}", one.title, _scenario(one, report)) for one in report.scenarios),
+        *(
+            Section(f"scenario-{one.id}", one.title, _scenario(report, place))
+            for place, one in enumerate(report.scenarios)
+        ),
         Section("old-rule", "The rule of the published reports", _old_rule(report)),
         Section("dictionary", "What the metrics mean", _dictionary(report)),
     ]
@@ -115,7 +118,8 @@ def _method(report: QaReport) -> list[Block]:
     return blocks
 
 
-def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
+def _scenario(report: QaReport, place: int) -> list[Block]:
+    one = report.scenarios[place]
     metrics = {metric.id: metric for metric in report.catalogue.metrics}
     about = [one.question, one.method, *_made(one)]
     blocks: list[Block] = [
@@ -131,8 +135,7 @@ def _scenario(one: QaScenario, report: QaReport) -> list[Block]:
         blocks += [beside_table(one, metrics), *([held] if held else [])]
     if one.saturation is not None:
         blocks += [replace(block, id=f"{one.id}-{block.id}") for block in one.saturation.blocks()]
-    blocks += plot_charts(one)
-    blocks += distribution_charts(one)
+    blocks += scenario_charts(one, ("scenarios", place))
     blocks += _by_old_rule(one, report.old_verdict, all_rows=False)
     if one.workload:
         blocks.append(_network(one))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, Comparison, Outcome
+from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict
 from chainmark.report import validity
@@ -21,8 +21,8 @@ from chainmark.report.blocks import (
     row_of,
     words,
 )
-from chainmark.report.chart import Axis, Chart, Thinning
-from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
+from chainmark.report.chart import Chart
+from chainmark.report.charts import ChartContext, sample_chart
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker
@@ -31,9 +31,7 @@ from chainmark.report.side_facts import manifest_table
 from chainmark.report.wording import GATE_MARKS, VERDICT_WORDS, prose
 
 _PAPER = (560, 230)
-_WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 _UNBROKEN = "\u00a0"
-_PRINT_POINTS = 120  # of a line: more cannot be told apart on paper
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def side_by_side_document(document_: SideBySide) -> Document:
         Section("validity", "Validity", _validity(candidates)),
         Section("manifest", "Manifest", [manifest_table(document_.facts, document_.labels)] if document_.facts else []),
         Section("metrics", "Metrics", _tables(document_.labels[0], candidates)),
-        Section("charts", "Charts", [_figure(chart, document_) for chart in document_.charts]),
+        Section("charts", "Charts", [_figure(document_, place) for place in range(len(document_.charts))]),
     ]
     return Document(
         kind="side-by-side",
@@ -177,35 +175,8 @@ def _validity(candidates: Sequence[_Candidate]) -> list[Block]:
     return blocks
 
 
-def _figure(chart: ChartData, document_: SideBySide) -> Chart:
-    unit = next(
-        metric.unit
-        for comparison in document_.comparisons
-        for metric in comparison.catalogue.metrics
-        if metric.id == chart.metric_id
-    )
-    values = [value for line in chart.lines for value in line.x]
-    scale = units.display_unit(unit, values)
-    label = chart.x_label.removesuffix(f", {unit}")
-    axes = DistributionAxes(
-        Axis(f"{label}, {scale.symbol}" if scale.symbol else label, log_beyond=_WIDE_RATIO),
-        Axis(chart.y_label, numbers="percent", domain=(0, 1)),
-    )
-    lines = [
-        VersionLine(
-            line.label,
-            [value * scale.factor for value in line.x],
-            line.y,
-            [value * scale.factor for value in line.low or []],
-            [value * scale.factor for value in line.high or []],
-        )
-        for line in chart.lines
-    ]
-    return Chart(
-        id=chart.id,
-        title=chart.title,
-        **distribution_layers(lines, axes, document_.labels),
-        note=chart.note,
-        paper=_PAPER,
-        thinning={"points": Thinning(_PRINT_POINTS, "label")},
-    )
+def _figure(document_: SideBySide, place: int) -> Chart:
+    chart = document_.charts[place]
+    metrics = {metric.id: metric for one in document_.comparisons for metric in one.catalogue.metrics}
+    context = ChartContext(metrics[chart.metric_id].unit, {label: label for label in document_.labels})
+    return replace(sample_chart(chart, context, ("charts", place)), palette="lines", paper=_PAPER)

@@ -68,7 +68,7 @@ def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(ma
     """What happened during a run is part of what its figures mean."""
     blocks = side_by_side_document(made).blocks()
     figure = next(block for block in blocks if isinstance(block, Chart))
-    assert set(figure.column("label")) == {"1.0", "1.1", "1.2"}
+    assert set(figure.column("side", "pooled")) == {"1.0", "1.1", "1.2"}
     assert len(paper_charts(figure)) == 1
     assert next(row.cells[0].text for row in _table(made, "Overall run parameters").rows) == "Identifier"
     assert "a host restarted" in document_of(made).markdown()

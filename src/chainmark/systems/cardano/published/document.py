@@ -17,9 +17,9 @@ from chainmark.report.blocks import (
     row_of,
 )
 from chainmark.report.chart import Axis, Chart
-from chainmark.report.charts import DistributionAxes, VersionLine, distribution_layers
 from chainmark.report.document import Document
 from chainmark.report.side_facts import manifest_table
+from chainmark.systems.cardano.published.charts import DistributionAxes, VersionLine, distribution_layers
 from chainmark.systems.cardano.published.results import (
     PublishedChange,
     PublishedDictionary,
