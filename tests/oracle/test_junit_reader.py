@@ -13,8 +13,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from junitparser import Failure, JUnitXml, Skipped, TestSuite
 
+from chainmark.capacity.verdict import rulings
 from chainmark.core.load_report import LoadReport
-from chainmark.core.load_verdict import rulings
 from chainmark.core.verdict import Verdict
 from chainmark.report.layouts import document_of
 

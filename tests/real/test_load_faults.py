@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from chainmark.capacity.model import Target, Tls
+from chainmark.capacity.verdict import verdict
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.core.load_report import ErrorEntry, StepEntry
-from chainmark.core.load_verdict import verdict
 from chainmark.core.progress import Silent
 from chainmark.lab.loading import LoadTest
 from chainmark.lab.protocols import ServedSystem, ServiceOrder

@@ -25,7 +25,7 @@ from chainmark.capacity.model import (
 )
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.stats.estimable import RISK, has_upper_bound
+from chainmark.stats.estimable import RISK, fewest_for_upper_bound, has_upper_bound
 
 _NORMAL = float(special.ndtri(1.0 - RISK / 2.0))
 # The engine's histograms end there.
@@ -47,7 +47,7 @@ class Sla(BaseModel):
         p99_s: 99 % are.
         error_share: at most this share of the requests that were sent fails.
         achieved_share: with a rate, at least this share of what was due is answered as it goes.
-        min_requests: fewer say nothing.
+        min_requests: fewer say nothing: a p99 has no upper bound then.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,8 +56,7 @@ class Sla(BaseModel):
     p99_s: Latency = 1.0
     error_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01
     achieved_share: Annotated[float, Field(ge=0.5, le=1)] = 0.99
-    # A p99 has no upper bound from fewer than 299.
-    min_requests: Annotated[int, Field(ge=1, le=10_000_000)] = 300
+    min_requests: Annotated[int, Field(ge=1, le=10_000_000)] = fewest_for_upper_bound(0.99)
 
     @model_validator(mode="after")
     def _p95_can_decide(self) -> Self:

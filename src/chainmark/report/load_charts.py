@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
+from chainmark.capacity.summaries import medians_by_level
 from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, StepEntry
 from chainmark.report import load_text as text
@@ -129,7 +129,7 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
         return None
     limits_s = list(dict.fromkeys(limit for side in sides for limit in _limits(side.endpoint)))
     for row in told:
-        row["value"] = units.rounded(row["value"] * text.MS.factor, 5)
+        row["value"] = _in_ms(row["value"])
     label = sides[0].endpoint.label
     level, latency = text.KIND_AXES[kind], f"latency, {text.MS.symbol}"
     marks = _marks(sides, kind)
@@ -162,7 +162,7 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
             Layer("points", "points", "level", "value", colour="label", style="outcome", size=42, opacity=0.9,
                   tips=tips),
         ],
-        data={"capacities": columns_of(marks), "lines": columns_of(_medians(told)), "points": columns_of(told)},
+        data={"capacities": columns_of(marks), "lines": columns_of(_medians(sides, kind)), "points": columns_of(told)},
         series=series,
         limits=[Limit(limit * text.MS.factor, name) for limit, name in limits_s],
         note=" ".join(notes),
@@ -198,16 +198,19 @@ def _points(side: Side, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _medians(points: Rows) -> list[dict[str, Any]]:
+def _medians(sides: Sequence[Side], kind: Kind) -> list[dict[str, Any]]:
     """One point a level of each line."""
-    found: dict[tuple[str, float], list[dict[str, Any]]] = {}
-    for row in points:
-        found.setdefault((row["series"], row["level"]), []).append(row)
     return [
-        {**{key: rows[0][key] for key in ("label", "centile", "series", "level")},
-         "value": median(row["value"] for row in rows)}
-        for _, rows in sorted(found.items())
+        {"label": name if len(sides) == 1 else side.name, "centile": name, "series": f"{side.name} {name}",
+         "level": level, "value": _in_ms(value_s)}
+        for side in sides
+        for name in CENTILES
+        for level, value_s in medians_by_level(side.steps(kind), name).items()
     ]  # fmt: skip
+
+
+def _in_ms(seconds: float) -> float:
+    return units.rounded(seconds * text.MS.factor, 5)
 
 
 def _marks(sides: Sequence[Side], kind: Kind) -> list[dict[str, Any]]:
@@ -242,7 +245,7 @@ def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | 
     limit_s = side.endpoint.agreement.p99_s
     labels = _step_names(side, kind, chosen)
     rows: list[dict[str, Any]] = [
-        {"label": label, "value": units.rounded(value * text.MS.factor, 5), "slower": units.rounded(1.0 - fraction, 5),
+        {"label": label, "value": _in_ms(value), "slower": units.rounded(1.0 - fraction, 5),
          "order": order}
         for label, step in zip(labels, chosen, strict=True)
         for order, (fraction, value) in enumerate(_thinned(step.curve))

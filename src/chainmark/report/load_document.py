@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from chainmark.capacity.verdict import Ruling, rulings, verdict
 from chainmark.core import units
 from chainmark.core.load_report import Agreement, EndpointEntry, LoadReport, TargetEntry
-from chainmark.core.load_verdict import Ruling, rulings, verdict
 from chainmark.core.manifest import Fact
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words

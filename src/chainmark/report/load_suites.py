@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
+from chainmark.capacity.summaries import error_share
+from chainmark.capacity.verdict import Ruling
 from chainmark.core.load_report import CapacityEntry, EndpointEntry, LoadReport, StepEntry, TargetEntry
-from chainmark.core.load_verdict import Ruling
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report import load_text as text
 
@@ -76,7 +77,7 @@ def _figures(endpoint: EndpointEntry, found: CapacityEntry) -> dict[str, float |
     if best:
         figures |= {"requests": best.due, "failed": best.failed}
         figures |= {"p95_s": best.of_due.p95.value_s, "p99_s": best.of_due.p99.value_s}
-        figures |= {"error_share": text.error_share(best), "ok_per_s": best.ok_per_s}
+        figures |= {"error_share": error_share(best), "ok_per_s": best.ok_per_s}
     known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
     return {
         **known,

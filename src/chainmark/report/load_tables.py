@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from chainmark.capacity.summaries import CapacityChange, change_of, error_share, failures_of, non_2xx
+from chainmark.capacity.verdict import Ruling, bare_level, level_text, said
 from chainmark.core import units
 from chainmark.core.load_report import (
     CapacityEntry,
@@ -17,7 +18,6 @@ from chainmark.core.load_report import (
     StepEntry,
     TargetEntry,
 )
-from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
 from chainmark.report import load_text as text
 from chainmark.report.blocks import (
@@ -95,8 +95,8 @@ def _figures(step: StepEntry | None) -> list[TableCell]:
     return [
         text.centile_cell(step.of_due.p95),
         text.centile_cell(step.of_due.p99),
-        TableCell(units.count(text.non_2xx(step))),
-        text.percent_figure(text.error_share(step)),
+        TableCell(units.count(non_2xx(step))),
+        text.percent_figure(error_share(step)),
         text.per_second(step.ok_per_s),
     ]
 
@@ -179,30 +179,10 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
     return Table(f"side-by-side-{kind}", f"{text.KIND_NAMES[kind]}, side by side", columns, rows, notes)
 
 
-@dataclass(frozen=True)
-class _Change:
-    """A relative change and between which values it lies; None: open."""
-
-    point: float | None
-    low: float | None
-    high: float | None
-
-
-def _change_of(base: CapacityEntry, other: CapacityEntry) -> _Change:
-    """From interval to interval. A lower bound has no point."""
-    bound = "lower bound" in (base.finding, other.finding)
-    point = None
-    if not bound and base.capacity and other.capacity is not None:
-        point = other.capacity / base.capacity - 1.0
-    low = other.low / base.high - 1.0 if base.high and other.low > 0.0 else None
-    high = other.high / base.low - 1.0 if other.high is not None and base.low > 0.0 else None
-    return _Change(point, low, high)
-
-
 def _change(base: CapacityEntry | None, other: CapacityEntry | None) -> list[TableCell]:
     if base is None or other is None:
         return [_QUIET, TableCell()]
-    found = _change_of(base, other)
+    found = change_of(base, other)
     emphasis: Emphasis = "quiet"
     if found.high is not None and found.high < 0.0:
         emphasis = "worse"
@@ -215,7 +195,7 @@ def _change(base: CapacityEntry | None, other: CapacityEntry | None) -> list[Tab
     return [point, TableCell(_interval(found).replace(" ", "\u00a0"), emphasis=emphasis)]
 
 
-def _interval(found: _Change) -> str:
+def _interval(found: CapacityChange) -> str:
     if found.low is not None and found.high is not None:
         return units.percent_interval(found.low, found.high)
     if found.low is not None:
@@ -295,7 +275,7 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
         step.ended if step.ended not in ("time", "stopped") else "",
     ]
     return [
-        TableCell(f"{step.number}: {bare_level(step.kind, step.level)}{'/s' if step.kind == 'rate' else ''}"),
+        TableCell(f"{step.number}: {text.short_level(step)}"),
         TableCell(step.phase),
         TableCell(units.count(step.due)),
         text.centile_cell(step.of_due.p50),
@@ -318,15 +298,16 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
     columns += [*words("message", "retriable"), Column("count"), Column("steps"), *words("first")]
     rows, long = [], []
     for endpoint in target.endpoints:
-        for one in _errors(endpoint):
-            message = one.message
+        for one in failures_of(endpoint):
+            message = _message(one.entry)
             if len(message) > _LONGEST_WORDS:
                 long.append(f"{endpoint.label}: “{message}”.")
                 message = message[: _LONGEST_WORDS - 1] + "…"
+            first = f"{text.level_of(one.first)}, {units.number(one.entry.first_s, 1)} s"
             told = one.entry.told
             status = "" if one.entry.status is None else str(one.entry.status)
             cells = [endpoint.label, one.entry.kind, status, _told(told, "code"), message,
-                     _told(told, "retriable"), units.count(one.count), units.count(one.steps), one.first]  # fmt: skip
+                     _told(told, "retriable"), units.count(one.count), units.count(one.steps), first]  # fmt: skip
             rows.append(row_of(*cells))
     if not rows:
         return None
@@ -335,41 +316,14 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
     return Table(f"errors-{number}", title, columns, rows, notes, sortable=True)
 
 
-@dataclass
-class _Errors:
-    """All failures of one kind at one endpoint."""
-
-    entry: ErrorEntry
-    count: int
-    steps: int
-    first: str
-
-    @property
-    def message(self) -> str:
-        """What the server said, then what else is known."""
-        told = {key.lstrip("/"): value for key, value in self.entry.told.items()}
-        said = [told.pop("message", "")]
-        told.pop("code", None)
-        told.pop("retriable", None)
-        said += [f"{key}: {value}" for key, value in sorted(told.items())]
-        said.append(self.entry.detail)
-        return " ".join("; ".join(part for part in said if part).split())
+def _message(entry: ErrorEntry) -> str:
+    """What the server said, then what else is known."""
+    told = {key.lstrip("/"): value for key, value in entry.told.items()}
+    said = [told.pop("message", "")]
+    said += [f"{key}: {value}" for key, value in sorted(told.items()) if key not in ("code", "retriable")]
+    return " ".join("; ".join(part for part in (*said, entry.detail) if part).split())
 
 
 def _told(told: dict[str, str], name: str) -> str:
     found = next((value for key, value in told.items() if key.lstrip("/") == name), "")
     return found if len(found) <= _LONGEST_WORDS else found[: _LONGEST_WORDS - 1] + "…"
-
-
-def _errors(endpoint: EndpointEntry) -> list[_Errors]:
-    """Most frequent first."""
-    found: dict[tuple[object, ...], _Errors] = {}
-    for step in endpoint.steps:
-        for entry in step.errors:
-            key = (entry.kind, entry.status, tuple(sorted(entry.told.items())), entry.detail)
-            if key not in found:
-                first = f"{text.level_of(step)}, {units.number(entry.first_s, 1)} s"
-                found[key] = _Errors(entry, 0, 0, first)
-            found[key].count += entry.count
-            found[key].steps += 1
-    return sorted(found.values(), key=lambda one: -one.count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from chainmark.capacity.verdict import Ruling, bare_level, level_text, said
 from chainmark.core import units
 from chainmark.core.load_report import (
     Agreement,
@@ -17,7 +18,6 @@ from chainmark.core.load_report import (
     StepOutcome,
     TargetEntry,
 )
-from chainmark.core.load_verdict import Ruling, bare_level, level_text, said
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import some_of
 from chainmark.report.blocks import TableCell, TableRow
@@ -86,17 +86,6 @@ def milliseconds(seconds: float, emphasis: Emphasis = "plain") -> TableCell:
 def per_second(value: float) -> TableCell:
     """Answers per second, to four digits."""
     return TableCell(units.number(value, min(_MOST_MS_DECIMALS, units.decimals_for([value]))))
-
-
-def non_2xx(step: StepEntry) -> int:
-    """Requests that failed by their HTTP status."""
-    return sum(one.count for one in step.errors if one.status is not None and not 200 <= one.status < 300)
-
-
-def error_share(step: StepEntry) -> float | None:
-    """Of what was sent; None if nothing was."""
-    sent = step.ok + step.failed
-    return step.failed / sent if sent else None
 
 
 def percent_figure(share: float | None, decimals: int = 2) -> TableCell:
@@ -235,6 +224,11 @@ def endpoint_ids(report: LoadReport) -> dict[str, str]:
         for endpoint in target.endpoints:
             found.setdefault(endpoint.id, endpoint.label)
     return found
+
+
+def short_level(step: StepEntry) -> str:
+    """A step's level in the least room: "64", "1200/s"."""
+    return bare_level(step.kind, step.level) + ("/s" if step.kind == "rate" else "")
 
 
 def level_of(step: StepEntry) -> str:

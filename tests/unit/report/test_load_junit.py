@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as Xml
 
+from chainmark.capacity.verdict import rulings
 from chainmark.core.load_report import LoadReport
-from chainmark.core.load_verdict import rulings
 from chainmark.core.verdict import Verdict
 from chainmark.report.layouts import document_of
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from chainmark.capacity.verdict import rulings, verdict
 from chainmark.core.load_report import (
     CapacityEntry,
     EndpointEntry,
@@ -22,7 +23,6 @@ from chainmark.core.load_report import (
     StepEntry,
     TargetEntry,
 )
-from chainmark.core.load_verdict import rulings, verdict
 from chainmark.core.manifest import Fact, Subject
 from chainmark.report.blocks import Remarks, Table, TableRow
 from chainmark.report.chart import Chart, rows_of

@@ -8,6 +8,7 @@ import polars as pl
 
 from chainmark.core import units
 from chainmark.core.manifest import Gate, GateStatus
+from chainmark.stats.estimable import has_rank
 from chainmark.systems.cometbft.answers import MEMPOOL_FULL
 from chainmark.systems.cometbft.disturb import planned_starts
 from chainmark.systems.cometbft.ingest import Books, Events
@@ -28,7 +29,7 @@ def run_gates(
     deaths = measurement.deaths
     restarts = restarted_nodes(events.scrapes, planned_starts(profile.perturbation))
     sent_share = _share(transactions["tx_schedule_lag_s"].is_not_null())
-    lag_s = _quantile(transactions["tx_schedule_lag_s"], 0.99)
+    lag_s = _p99(transactions["tx_schedule_lag_s"])
     generator_cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
     blocks = samples["block"]
     return [
@@ -184,6 +185,7 @@ def _share(column: pl.Series) -> float | None:
     return _mean(column.cast(pl.Float64))
 
 
-def _quantile(column: pl.Series, fraction: float) -> float | None:
-    value = column.quantile(fraction, "lower")
-    return None if value is None else float(value)
+def _p99(column: pl.Series) -> float | None:
+    """The centile; of so few values that they have none, the largest, which is no less."""
+    value = column.quantile(0.99, "lower") if has_rank(column.count(), 0.99) else column.max()
+    return float(value) if isinstance(value, int | float) else None

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from chainmark.core.load_report import LoadReport
-from chainmark.core.load_verdict import (
+from chainmark.capacity.verdict import (
     level_text,
     rulings,
     verdict,
 )
+from chainmark.core.load_report import LoadReport
 from chainmark.core.verdict import Verdict
 
 from tests.unit.report.load_samples import bare, endpoint, report, step, target, with_answer

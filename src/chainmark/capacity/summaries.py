@@ -1,0 +1,157 @@
+"""What reports tell of many steps together: medians, changes between servers, seconds joined, failures of a kind."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, ErrorEntry, Kind, SecondEntry, StepEntry
+
+MOST_BINS = 400  # of a time line: more cannot be told apart
+
+
+def non_2xx(step: StepEntry) -> int:
+    """Requests that failed by their HTTP status."""
+    return sum(one.count for one in step.errors if one.status is not None and not 200 <= one.status < 300)
+
+
+def error_share(step: StepEntry) -> float | None:
+    """Of what was sent, a fraction; None if nothing was."""
+    sent = step.ok + step.failed
+    return step.failed / sent if sent else None
+
+
+def medians_by_level(steps: Sequence[StepEntry], centile: str) -> dict[float, float]:
+    """Per level, the median of its steps' centiles of all that was due, s; steps without the centile are left out.
+
+    Args:
+        steps: of one endpoint and one kind of load.
+        centile: "p50", "p95" or "p99".
+    """
+    found: dict[float, list[float]] = {}
+    for step in steps:
+        value_s: float | None = getattr(step.of_due, centile).value_s
+        if value_s is not None and value_s > 0.0:
+            found.setdefault(step.level, []).append(value_s)
+    return {level: median(values) for level, values in sorted(found.items())}
+
+
+@dataclass(frozen=True)
+class CapacityChange:
+    """A relative change, as a fraction, and between which values it lies; None: open."""
+
+    point: float | None
+    low: float | None
+    high: float | None
+
+
+def change_of(base: CapacityEntry, other: CapacityEntry) -> CapacityChange:
+    """From interval to interval. A lower bound has no point."""
+    bound = "lower bound" in (base.finding, other.finding)
+    point = None
+    if not bound and base.capacity and other.capacity is not None:
+        point = other.capacity / base.capacity - 1.0
+    low = other.low / base.high - 1.0 if base.high and other.low > 0.0 else None
+    high = other.high / base.low - 1.0 if other.high is not None and base.low > 0.0 else None
+    return CapacityChange(point, low, high)
+
+
+@dataclass
+class Failures:
+    """All failures of one kind at one endpoint, over its steps."""
+
+    entry: ErrorEntry
+    first: StepEntry
+    count: int = 0
+    steps: int = 0
+
+
+def failures_of(endpoint: EndpointEntry) -> list[Failures]:
+    """Every kind once, the most frequent first."""
+    found: dict[tuple[object, ...], Failures] = {}
+    for step in endpoint.steps:
+        for entry in step.errors:
+            key = (entry.kind, entry.status, tuple(sorted(entry.told.items())), entry.detail)
+            known = found.setdefault(key, Failures(entry, step))
+            known.count += entry.count
+            known.steps += 1
+    return sorted(found.values(), key=lambda one: -one.count)
+
+
+@dataclass(frozen=True)
+class StepSpan:
+    """Where a step stands on an axis of the seconds of load, step after step; ``warm`` is the end of its warm-up."""
+
+    step: StepEntry
+    begin: int
+    warm: float
+    length: int
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Seconds of one step together: from ``begin`` to ``end`` on that axis.
+
+    Attributes:
+        latencies_s: the median of the seconds' p50, their worst p99 and max; those that none of them has are left out.
+        failed: requests by kind of failure; what is of no known kind is "failed".
+    """
+
+    step: StepEntry
+    begin: float
+    end: float
+    latencies_s: dict[str, float]
+    failed: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """The seconds of all steps of an endpoint after each other, ``size`` of them in a bin."""
+
+    spans: list[StepSpan]
+    bins: list[Bin]
+    size: int
+
+
+def seconds_of(endpoint: EndpointEntry, kind: Kind) -> Seconds:
+    """Of the steps of one kind of load, joined so that there are about `MOST_BINS` bins at the most."""
+    by_step: dict[int, list[SecondEntry]] = {}
+    for entry in sorted(endpoint.seconds, key=lambda one: one.second):
+        by_step.setdefault(entry.step, []).append(entry)
+    steps = [step for step in endpoint.steps if step.number in by_step and step.kind == kind]
+    lengths = {number: seconds[-1].second - seconds[0].second + 1 for number, seconds in by_step.items()}
+    size = max(1, -(-sum(lengths[step.number] for step in steps) // MOST_BINS))
+    found = Seconds([], [], size)
+    offset = 0
+    for step in steps:
+        seconds, length = by_step[step.number], lengths[step.number]
+        first = seconds[0].second
+        found.spans.append(StepSpan(step, offset, offset + min(max(0.0, step.warm_up_s - first), length), length))
+        for start in range(0, length, size):
+            together = [one for one in seconds if start <= one.second - first < start + size]
+            found.bins.append(_bin(step, offset + start, min(offset + start + size, offset + length), together))
+        offset += length
+    return found
+
+
+def _bin(step: StepEntry, begin: float, end: float, seconds: Sequence[SecondEntry]) -> Bin:
+    together: dict[str, float | None] = {
+        "p50": _over([one.p50_s for one in seconds], median),
+        "p99": _over([one.p99_s for one in seconds], max),
+        "max": _over([one.max_s for one in seconds], max),
+    }
+    failed: Counter[str] = Counter()
+    for one in seconds:
+        known = {kind: count for kind, count in one.errors.items() if count > 0}
+        failed.update(known)
+        failed["failed"] += max(0, one.failed - sum(known.values()))
+    told = {name: value for name, value in together.items() if value is not None and value > 0.0}
+    return Bin(step, begin, end, told, dict(sorted((+failed).items())))
+
+
+def _over(values: Sequence[float | None], together: Callable[[list[float]], float]) -> float | None:
+    told = [value for value in values if value is not None and math.isfinite(value)]
+    return together(told) if told else None
