@@ -50,7 +50,7 @@ def compare(
         baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``).
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
-        era: which of the published styles: "typst" or "org".
+        era: which of the styles that the system's published reports have had; None: that of today.
         store: where the runs are.
 
     Raises:

@@ -31,6 +31,9 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
         references: runs, reports as JSON, and versions of such reports; the first one is the baseline.
         era: the style; None takes that of the reports given, or today's.
         store: where the runs are.
+
+    Raises:
+        UsageError: the system's reports have no such style, or a reference is nothing that can be shown.
     """
     files = [_file(one) if isinstance(one, str) and is_document(one) else None for one in references]
     parts: list[list[SealedRun] | PublishedFile]
@@ -38,7 +41,13 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
         parts = [file or runs_of(one, store) for file, one in zip(files, references, strict=True)]
     else:
         parts = [*select(references, store)]
-    return _publisher(parts).published(parts, era, tool_version())
+    publisher = _publisher(parts)
+    if era is not None and era not in publisher.styles:
+        raise UsageError(
+            f"the published reports of `{publisher.name}` have no style `{era}`",
+            f"there are {', '.join(f'`{style}`' for style in publisher.styles)}, that of today first",
+        )
+    return publisher.published(parts, era, tool_version())
 
 
 def _publisher(parts: Sequence[list[SealedRun] | PublishedFile]) -> PublishingSystem:

@@ -21,7 +21,7 @@ from chainmark.lab.hardware import machine_facts
 from chainmark.lab.protocols import QualifiableSystem
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
-from chainmark.lab.sweeping import ADAPTIVE_ORDER, FRESH_NETWORKS, GRID_ORDER, Sweep, Sweeper, SweepOrder, SweepTest
+from chainmark.lab.sweeping import ADAPTIVE_ORDER, GRID_ORDER, Sweep, Sweeper, SweepOrder, SweepTest
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -137,7 +137,6 @@ def _test(
         tolerance=system.sweep_plan(profile).tolerance,
         order=(ADAPTIVE_ORDER if adaptive else GRID_ORDER) if made else "",
         machine=machine_facts(runs[0].manifest.host if runs else host_facts()) if made else [],
-        notes=[FRESH_NETWORKS] if made else [],
         interrupted=made.interrupted if made else False,
     )
 
@@ -246,7 +245,7 @@ def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> Sce
         repeats=one.repeats,
         failures=one.failures,
         profile_description=described,
-        saturation=_swept(saturable(system), one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
+        swept=_swept(saturable(system), one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
     )
 
 
@@ -267,7 +266,5 @@ def _swept(system: SaturableSystem, one: ScenarioMade, made: QaMade) -> Attachme
         seed=made.order.seed,
         tolerance=system.sweep_plan(profile).tolerance,
         order=GRID_ORDER,
-        machine=[],
-        notes=[FRESH_NETWORKS],
     )
     return system.saturation(test, versions)

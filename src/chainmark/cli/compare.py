@@ -18,13 +18,6 @@ class Style(StrEnum):
     PUBLISHED = "published"
 
 
-class Era(StrEnum):
-    """The styles that published reports have had."""
-
-    TYPST = "typst"
-    ORG = "org"
-
-
 @shows_result
 def compare(
     baseline: Annotated[
@@ -45,8 +38,8 @@ def compare(
         Style, typer.Option("--style", help="chainmark's own report, or the one that is published for the system.")
     ] = Style.OWN,
     era: Annotated[
-        Era | None,
-        typer.Option("--era", help="Which of the published styles: that of today, or the one before 2026."),
+        str | None,
+        typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
     ] = None,
     *,
     output: Output,

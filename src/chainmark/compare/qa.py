@@ -18,12 +18,7 @@ from chainmark.compare.whereabouts import located
 from chainmark.core import units
 from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import (
-    ChartKind,
-    Comparison,
-    Judgement,
-    Outcome,
-)
+from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome
 from chainmark.core.manifest import Fact, Scalar, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
@@ -55,7 +50,7 @@ class ScenarioRuns:
         repeats: by the id of a run that repeats an invalid one, the id of that one.
         failures: by side, why a run of it could not be made.
         profile_description: what its profile says of itself.
-        saturation: of a sweep, what the system found.
+        swept: of a sweep, what the system found.
     """
 
     plan: ScenarioPlan
@@ -65,7 +60,7 @@ class ScenarioRuns:
     repeats: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     profile_description: str = ""
-    saturation: Attachment | None = None
+    swept: Attachment | None = None
 
     def all_runs(self) -> list[RunData]:
         """In the order in which they were made."""
@@ -140,7 +135,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         method=_method(made, scenarios),
         rows=[_verdict_row(one, made) for one in scenarios],
         scenarios=scenarios,
-        old_verdict=rule.verdict([row for one in scenarios for row in one.old_rule]) if rule else None,
+        second_opinion=rule.verdict([row for one in scenarios for row in one.second_rule]) if rule else None,
         configuration_differences=[
             one for one in (comparisons[0].configuration_differences if comparisons else []) if one.is_default_change
         ],
@@ -217,9 +212,9 @@ class _Maker:
             tables=plan.tables,
             beside=judged.beside,
             incomparable=incomparable_metrics(comparison) if comparison else [],
-            old_rule=list(rule.rows(comparison)) if rule and comparison else [],
+            second_rule=list(rule.rows(comparison)) if rule and comparison else [],
             plots=self._plots(plan, sides),
-            saturation=one.saturation,
+            swept=one.swept,
         )
 
     def _sides(self, one: ScenarioRuns) -> list[tuple[str, str, Sequence[RunData]]]:
@@ -248,7 +243,7 @@ class _Maker:
             return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(why)}.", why)
         if one.plan.kind is ScenarioKind.COMPARISON:
             return self._compared(one)
-        judged = self._shown(one, sides) if one.saturation is None else _swept(one.plan, one.saturation)
+        judged = self._shown(one, sides) if one.swept is None else _swept(one.plan, one.swept)
         told = f"{judged.sentence} Not all of it could be made." if one.failures else judged.sentence
         return replace(judged, sentence=told, reasons=[*_failed(one), *judged.reasons])
 

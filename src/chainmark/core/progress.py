@@ -38,7 +38,7 @@ class LiveFigures:
         in_flight: sent, and not answered yet.
         schedule_lag_s: how long the load would need for what is due and not sent yet.
         committed: transactions in blocks.
-        heights, mempools: by node, its last block and the transactions that wait in it.
+        heights, waiting: by node, its last block and the transactions that wait in it.
     """
 
     offered: int | None = None
@@ -49,7 +49,7 @@ class LiveFigures:
     schedule_lag_s: float | None = None
     committed: int | None = None
     heights: Mapping[str, int] = field(default_factory=dict)
-    mempools: Mapping[str, int] = field(default_factory=dict)
+    waiting: Mapping[str, int] = field(default_factory=dict)
 
 
 LiveSource = Callable[[], LiveFigures]

@@ -5,21 +5,16 @@ It is the only source of every rendering of it. Whatever a rendering shows stand
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, SerializeAsAny
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SerializeAsAny
 
 from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import (
-    ChartData,
-    Comparison,
-    ConfigurationDifference,
-    Judgement,
-)
+from chainmark.core.comparison import ChartData, Comparison, ConfigurationDifference, Judgement
 from chainmark.core.manifest import Fact, Gate, Subject, failed_gates
 from chainmark.core.qa_plan import ScenarioKind
 from chainmark.core.verdict import Verdict
 
-QA_REPORT_SCHEMA = 1
+QA_REPORT_SCHEMA = 2  # 1 had three other names, which are read
 
 
 class _Part(BaseModel):
@@ -103,8 +98,8 @@ class QaScenario(_Part):
         reasons: of the result, the most important first.
         lacking: what it needs and this machine or version does not have; empty where it was run.
         repeated: what was run again, and why.
-        old_rule: of the rule of the system's published reports, where it has one.
-        saturation: of a sweep, what the system found.
+        second_rule: what the rule of the system's published reports says of every judged figure, where it has one.
+        swept: of a sweep, what the system found.
     """
 
     id: str
@@ -133,9 +128,9 @@ class QaScenario(_Part):
     tables: list[str] = []
     beside: list[BesideRow] = []
     incomparable: list[Incomparable] = []
-    old_rule: list[SerializeAsAny[OpinionRow]] = []
+    second_rule: list[SerializeAsAny[OpinionRow]] = Field([], validation_alias=AliasChoices("second_rule", "old_rule"))
     plots: list[QaPlot] = []
-    saturation: SerializeAsAny[Attachment] | None = None
+    swept: SerializeAsAny[Attachment] | None = Field(None, validation_alias=AliasChoices("swept", "saturation"))
 
 
 class VerdictRow(_Part):
@@ -153,7 +148,7 @@ class QaReport(_Part):
 
     Attributes:
         notices: what a reader must know before any figure: what cannot be compared, what was not run or run again.
-        old_verdict: what the rule of the system's published reports says of the whole, where it has one.
+        second_opinion: what the rule of the system's published reports says of the whole, where it has one.
         configuration_differences: of the versions' own defaults, where their effective values differ.
         catalogue: for the labels and units of the metrics.
     """
@@ -182,7 +177,9 @@ class QaReport(_Part):
     method: list[str]
     rows: list[VerdictRow]
     scenarios: list[QaScenario]
-    old_verdict: SerializeAsAny[Opinion] | None = None
+    second_opinion: SerializeAsAny[Opinion] | None = Field(
+        None, validation_alias=AliasChoices("second_opinion", "old_verdict")
+    )
     configuration_differences: list[ConfigurationDifference]
     condition_rows: list[tuple[str, str, str, str]] = []
     catalogue: Catalogue

@@ -24,10 +24,6 @@ ADAPTIVE_ORDER = (
     "two loads around the edge, by either share. At each load the versions follow each other directly, in turn first "
     "(A B, B A), so a drift reaches both alike; a drift from load to load is not averaged out."
 )
-FRESH_NETWORKS = (
-    "Every run has a fresh network: no run finds full mempools, longer databases or peers of the run before. The "
-    "published tests let one long chain run through all loads, with a pause between them."
-)
 
 
 @dataclass(frozen=True)

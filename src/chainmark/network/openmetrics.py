@@ -156,7 +156,7 @@ def _load(figures: LiveFigures) -> Iterator[Metric]:
             yield _gauge(name, told, amount)
     for name, told, values in (
         ("node_height_blocks", "A node's last block.", figures.heights),
-        ("node_mempool_transactions", "Transactions that wait in a node's mempool.", figures.mempools),
+        ("node_mempool_transactions", "Transactions that wait in a node's mempool.", figures.waiting),
     ):
         if values:
             yield _labelled(GaugeMetricFamily, name, told, "node", values)

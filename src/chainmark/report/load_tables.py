@@ -20,16 +20,7 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.verdict import Verdict
 from chainmark.report import load_text as text
-from chainmark.report.blocks import (
-    EVERYWHERE,
-    ON_PAGES,
-    Column,
-    Table,
-    TableCell,
-    TableRow,
-    row_of,
-    words,
-)
+from chainmark.report.blocks import EVERYWHERE, ON_PAGES, Column, Table, TableCell, TableRow, row_of, words
 from chainmark.report.phrases import Emphasis
 
 _QUIET = TableCell(units.UNSET, emphasis="quiet")

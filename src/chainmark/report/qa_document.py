@@ -9,14 +9,7 @@ from chainmark.core.attachment import Opinion
 from chainmark.core.manifest import Fact
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.blocks import (
-    Block,
-    Definition,
-    Definitions,
-    Remarks,
-    Section,
-    one_line,
-)
+from chainmark.report.blocks import Block, Definition, Definitions, Remarks, Section, one_line
 from chainmark.report.document import Document
 from chainmark.report.qa_charts import scenario_charts
 from chainmark.report.qa_tables import (
@@ -49,7 +42,7 @@ def _suite(report: QaReport) -> Suite:
         ("experiment", report.experiment),
         ("plan", report.plan),
         ("chainmark", report.tool_version),
-        *([("old_rule", "fail" if report.old_verdict.fails else "pass")] if report.old_verdict else []),
+        *([("old_rule", "fail" if report.second_opinion.fails else "pass")] if report.second_opinion else []),
         *((f"{one.id}.result", one.result.value) for one in report.scenarios),
     ]
     output = [report.sentence, *report.notices]
@@ -65,7 +58,7 @@ def qa_document(report: QaReport) -> Document:
             Section(f"scenario-{one.id}", one.title, _scenario(report, place))
             for place, one in enumerate(report.scenarios)
         ),
-        Section("old-rule", "The rule of the published reports", _old_rule(report)),
+        Section("second-rule", "The rule of the published reports", _second_rule(report)),
         Section("dictionary", "What the metrics mean", _dictionary(report)),
     ]
     return Document(
@@ -94,9 +87,9 @@ def _verdict(report: QaReport) -> list[Block]:
     told = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
     if told:
         blocks.append(Remarks("reasons", "Why", told))
-    if report.old_verdict:
-        told = [report.old_verdict.in_words()]
-        blocks.append(Remarks("old-rule-summary", "By the rule of the published reports", told))
+    if report.second_opinion:
+        told = [report.second_opinion.in_words()]
+        blocks.append(Remarks("second-rule-summary", "By the rule of the published reports", told))
     return blocks
 
 
@@ -133,10 +126,10 @@ def _scenario(report: QaReport, place: int) -> list[Block]:
     if one.beside:
         held = conditions_table(one, report.catalogue.conditions)
         blocks += [beside_table(one, metrics), *([held] if held else [])]
-    if one.saturation is not None:
-        blocks += [replace(block, id=f"{one.id}-{block.id}") for block in one.saturation.blocks()]
+    if one.swept is not None:
+        blocks += [replace(block, id=f"{one.id}-{block.id}") for block in one.swept.blocks()]
     blocks += scenario_charts(one, ("scenarios", place))
-    blocks += _by_old_rule(one, report.old_verdict, all_rows=False)
+    blocks += _by_second_rule(one, report.second_opinion, all_rows=False)
     if one.workload:
         blocks.append(_network(one))
     if one.runs:
@@ -172,23 +165,23 @@ def _remarks(one: QaScenario) -> list[str]:
     return [f"{run.run_id}: {text}" for run in one.runs for text in [*run.incidents, *run.warnings]]
 
 
-def _old_rule(report: QaReport) -> list[Block]:
-    told = report.old_verdict
+def _second_rule(report: QaReport) -> list[Block]:
+    told = report.second_opinion
     if told is None:
         return []
-    tables = [block for one in report.scenarios for block in _by_old_rule(one, told, all_rows=True)]
-    return [Remarks("old-rule-text", "Both rules", [told.in_words(), *told.about()]), *tables]
+    tables = [block for one in report.scenarios for block in _by_second_rule(one, told, all_rows=True)]
+    return [Remarks("second-rule-text", "Both rules", [told.in_words(), *told.about()]), *tables]
 
 
-def _by_old_rule(one: QaScenario, told: Opinion | None, *, all_rows: bool) -> list[Block]:
+def _by_second_rule(one: QaScenario, told: Opinion | None, *, all_rows: bool) -> list[Block]:
     """A scenario's figures by both rules: all of them, or those on which they do not agree."""
     if told is None:
         return []
     title = f"{one.title}: the rule of the published reports beside ours"
     if all_rows:
-        found = told.full_table(one.old_rule, f"{one.id}-old-rule", title)
+        found = told.full_table(one.second_rule, f"{one.id}-second-rule", title)
     else:
-        found = told.short_table(one.old_rule, f"{one.id}-disagreements", title)
+        found = told.short_table(one.second_rule, f"{one.id}-disagreements", title)
     return [] if found is None else [found]
 
 

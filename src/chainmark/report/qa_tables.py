@@ -12,15 +12,7 @@ from chainmark.core.metric import Condition, Metric
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import judged_name
-from chainmark.report.blocks import (
-    ON_PAGES,
-    Column,
-    Table,
-    TableCell,
-    TableRow,
-    row_of,
-    words,
-)
+from chainmark.report.blocks import ON_PAGES, Column, Table, TableCell, TableRow, row_of, words
 from chainmark.report.breakdown_parts import breakdown_table
 from chainmark.report.judged_rows import Row, RowMaker
 from chainmark.report.phrases import Emphasis

@@ -12,16 +12,7 @@ from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateStatus, Manifest, Status
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.blocks import (
-    Column,
-    Section,
-    Table,
-    TableCell,
-    TableRow,
-    one_line,
-    row_of,
-    words,
-)
+from chainmark.report.blocks import Column, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.phrases import Emphasis
 

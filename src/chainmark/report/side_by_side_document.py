@@ -10,17 +10,7 @@ from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict
 from chainmark.report import validity
-from chainmark.report.blocks import (
-    Block,
-    Column,
-    Remarks,
-    Section,
-    Table,
-    TableCell,
-    TableRow,
-    row_of,
-    words,
-)
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, row_of, words
 from chainmark.report.chart import Chart
 from chainmark.report.charts import ChartContext, sample_chart
 from chainmark.report.comparison_suite import comparison_suite

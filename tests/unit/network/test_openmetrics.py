@@ -32,7 +32,7 @@ FIGURES = LiveFigures(
     schedule_lag_s=0.25,
     committed=80,
     heights={"node0": 12, "node1": 11},
-    mempools={"node0": 30},
+    waiting={"node0": 30},
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from xml.etree import ElementTree as Xml
@@ -44,8 +45,8 @@ def test_every_rendering_tells_verdict_notices_and_needs(
 ) -> None:
     text = _bare(renderings[name])
     assert "FAIL" in text
-    assert report.old_verdict is not None
-    told = [report.sentence, *report.notices, report.old_verdict.in_words(), report.scenarios[2].sentence]
+    assert report.second_opinion is not None
+    told = [report.sentence, *report.notices, report.second_opinion.in_words(), report.scenarios[2].sentence]
     told += [row.version for row in report.rows]
     for sentence in told:
         assert _bare(sentence) in text, sentence
@@ -115,6 +116,19 @@ def test_the_document_survives_its_json(report: QaReport) -> None:
     """Also what a system added to it, which is read back without the system's code."""
     text = report.model_dump_json()
     assert QaReport.model_validate_json(text).model_dump_json() == text
+
+
+def test_a_document_of_schema_1_is_read(report: QaReport) -> None:
+    """It had other names for what a system adds, and its comparisons had empty lists of what was followed."""
+    now = json.loads(report.model_dump_json())
+    before = json.loads(report.model_dump_json())
+    before["old_verdict"] = before.pop("second_opinion")
+    for one in before["scenarios"]:
+        one["old_rule"], one["saturation"] = one.pop("second_rule"), one.pop("swept")
+        if one["comparison"] is not None:
+            del one["comparison"]["followed"]
+            one["comparison"] |= {"tails": [], "stories": []}
+    assert json.loads(QaReport.model_validate(before).model_dump_json()) == now
 
 
 def test_junit_has_a_case_a_scenario(report: QaReport) -> None:

@@ -40,7 +40,7 @@ def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str
         schedule_lag_s=max(0, counts["due"] - counts["sent"]) / rate_per_s,
         committed=max(totals, default=None),
         heights={node: values[_HEIGHT] for node, values in told.items() if _HEIGHT in values},
-        mempools={node: values[_MEMPOOL] for node, values in told.items() if _MEMPOOL in values},
+        waiting={node: values[_MEMPOOL] for node, values in told.items() if _MEMPOOL in values},
     )
 
 

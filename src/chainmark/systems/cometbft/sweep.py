@@ -27,6 +27,11 @@ NO_ANSWER = "no answer"
 BUSY_SHARE = 0.9
 UNSENT_SHARE = 0.02
 
+FRESH_NETWORKS = (
+    "Every run has a fresh network: no run finds full mempools, longer databases or peers of the run before. The "
+    "published tests let one long chain run through all loads, with a pause between them."
+)
+
 
 def plan_of(profile: Profile) -> SweepPlan:
     """The loads of a profile's section `saturation`.

@@ -125,6 +125,7 @@ def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> N
         (["REPORT@10.6.2", "--style", "published"], "one version alone is no comparison"),
         (["nothing.json", "--style", "published"], "there is no file `nothing.json`"),
         (["ORG", "--style", "published", "--era", "typst"], "cuts digits that the typst style needs"),
+        (["ORG", "--style", "published", "--era", "gothic"], "have no style `gothic`"),
         (["REPORT", "--era", "org"], "`--era` is one of the published styles"),
         (["STRANGER", "--style", "published"], "is not a published report that is known here"),
     ],

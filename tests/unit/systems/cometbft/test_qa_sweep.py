@@ -51,8 +51,8 @@ def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result:
         made.plan.scenarios[1],
         "qa-saturation",
         {"baseline": baseline_runs, "candidate": candidate_runs},
-        saturation=document,
+        swept=document,
     )
     report = qa_report(type(made)(**{**made.__dict__, "scenarios": [sweep]}))
     assert report.scenarios[0].result is result
-    assert report.scenarios[0].saturation == document
+    assert report.scenarios[0].swept == document
