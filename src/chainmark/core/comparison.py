@@ -233,6 +233,18 @@ class Breakdown(BaseModel):
     median_candidate: float | None
     left_out: int = 0
 
+    def beside_median(self, index: int) -> tuple[float | None, float | None]:
+        """A value's mean over its side's median, and their distance: on the side where it stands out.
+
+        The ratio is None where one of them is not above 0, both are where one is not known.
+        """
+        in_baseline = self.stands_out[index] == "baseline"
+        mean = (self.baseline if in_baseline else self.candidate)[index]
+        median = self.median_baseline if in_baseline else self.median_candidate
+        if mean is None or median is None:
+            return None, None
+        return mean / median if mean > 0.0 and median > 0.0 else None, mean - median
+
 
 class Comparison(BaseModel):
     """``comparison.json``."""

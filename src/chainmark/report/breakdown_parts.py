@@ -166,16 +166,13 @@ def capped(sentences: Sequence[str], most: int) -> list[str]:
 
 def _sentence(comparison: Comparison, item: Breakdown, metric: Metric, index: int) -> str:
     where = item.stands_out[index]
-    in_baseline = where == "baseline"
-    mean = (item.baseline if in_baseline else item.candidate)[index]
-    median = item.median_baseline if in_baseline else item.median_candidate
-    label = comparison.baseline.label if in_baseline else comparison.candidate.label
+    ratio, distance = item.beside_median(index)
+    label = comparison.baseline.label if where == "baseline" else comparison.candidate.label
     only = "" if where == "both" else f", in {label} only"
     who = f"{item.values[index]}: {metric.label}"
-    if mean is None or median is None:
+    if distance is None:
         return f"{who} stands out{only}"
-    if mean > 0.0 and median > 0.0:
-        ratio = mean / median
+    if ratio is not None:
         return f"{who} {units.number(ratio, 1 if ratio >= 1.0 else 2)} × the median {item.key}{only}"
-    distance = units.quantity(abs(mean - median), metric.unit)
-    return f"{who} {distance} {'above' if mean > median else 'below'} the median {item.key}{only}"
+    side = "above" if distance > 0.0 else "below"
+    return f"{who} {units.quantity(abs(distance), metric.unit)} {side} the median {item.key}{only}"

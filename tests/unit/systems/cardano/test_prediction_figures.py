@@ -132,7 +132,7 @@ def test_a_change_that_is_printed_has_its_error_and_unit(
     ],
 )
 def test_changes_are_printed_to_the_digits_that_are_known(fraction: float, error: float, printed: str) -> None:
-    assert percent_cell(fraction, error).whole == printed
+    assert percent_cell(Modelled(value=fraction, standard_error=error)).whole == printed
 
 
 def test_a_difference_that_can_be_seen_but_does_not_matter_is_none() -> None:

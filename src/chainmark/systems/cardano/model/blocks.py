@@ -32,8 +32,7 @@ def curve_charts(
     factor = shown.factor
     scaled = []
     for curve in curves:
-        ends = [modelled.sureness(v, e) for v, e in zip(curve.values, curve.standard_errors, strict=True)]
-        low, high = [end[0] * factor for end in ends], [end[1] * factor for end in ends]
+        low, high = ([end[side] * factor for end in curve.intervals] for side in (0, 1))
         values = [value * factor for value in curve.values]
         scaled.append(CurveLine(labels[curve.scenario], values, curve.fractions, low, high))
     points = [(value * factor, fraction) for value, fraction in measured]

@@ -110,9 +110,9 @@ def _runs(id_: str, group: str, runs: Sequence[EvidenceRun], shorts: Sequence[st
     notes = [_ERRORS_ARE, f"±: one standard error of the simulation{_range(runs)}."]
     points = []
     for run in runs:
-        for short, error, spread in zip(shorts, run.errors, run.standard_errors, strict=True):
-            low, high = modelled.sureness(error, spread)
-            points.append({"label": run.label, "column": short, "error": error, "low": low, "high": high})
+        for short, error in zip(shorts, run.modelled_errors, strict=True):
+            low, high = error.interval
+            points.append({"label": run.label, "column": short, "error": error.value, "low": low, "high": high})
     table = Table(id_, f"{group}: run by run", columns, rows, notes, sortable=True)
     return [table, strip_chart(f"{id_}-chart", f"Errors run by run, {group}", points, shorts)]
 

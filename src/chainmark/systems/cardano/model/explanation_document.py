@@ -27,9 +27,7 @@ from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.blocks import curve_charts, matrix_table, measured_points, parts_chart
 from chainmark.systems.cardano.model.charts import ErrorPoint, error_chart, link_chart
 from chainmark.systems.cardano.model.results import (
-    SIGNIFICANT_STANDARD_ERRORS,
     Explanation,
-    Modelled,
     PartRow,
     RoundTripRow,
     WholeRow,
@@ -95,14 +93,13 @@ def _whole(explanation: Explanation) -> list[Block]:
 def _whole_row(metric: Metric, row: WholeRow, beside: list[float]) -> TableRow:
     values = [row.measured, row.modelled.value, row.formula]
     scale = modelled.row_scale(metric.unit, values, [row.modelled.standard_error], beside)
-    error = _relative_error(row)
     state: Emphasis = "worse" if row.flagged else "plain"
-    bar = bar_between(row.error, interval=modelled.sureness(row.error, error), margin=(-row.limit, row.limit))
+    bar = bar_between(row.error, interval=row.modelled_error.interval, margin=(-row.limit, row.limit))
     cells = [
         TableCell(scale.label(metric.label)),
         scale.figure(row.measured),
         scale.modelled(row.modelled),
-        modelled.percent_cell(row.error, error, state),
+        modelled.percent_cell(row.modelled_error, state),
         TableCell(f"±{units.plain_percent(row.limit)}", emphasis="quiet"),
         TableCell(NOT_EXPLAINED if row.flagged else EXPLAINED, emphasis="worse" if row.flagged else "better"),
         TableCell(emphasis=state, bar=bar),
@@ -112,22 +109,16 @@ def _whole_row(metric: Metric, row: WholeRow, beside: list[float]) -> TableRow:
 
 def _formula(row: WholeRow, scale: modelled.RowScale) -> TableCell:
     cell = scale.figure(row.formula, "quiet")
-    if row.formula is None or not row.measured:
+    if row.formula_error is None:
         return cell
-    error = units.number((row.formula / row.measured - 1.0) * 100.0, 1, signed=True)
-    return TableCell(cell.text, f"({error} %)", "quiet")
-
-
-def _relative_error(row: WholeRow) -> float:
-    """The standard error of ``row.error``."""
-    return row.modelled.standard_error / abs(row.measured) if row.measured else 0.0
+    return TableCell(cell.text, f"({units.number(row.formula_error * 100.0, 1, signed=True)} %)", "quiet")
 
 
 def _error_figure(explanation: Explanation) -> Chart:
     points = []
     for row in explanation.whole:
-        low, high = modelled.sureness(row.error, _relative_error(row))
-        others = [row.formula / row.measured - 1.0] if row.formula is not None and row.measured else []
+        low, high = row.modelled_error.interval
+        others = [] if row.formula_error is None else [row.formula_error]
         label = explanation.catalogue.metric(row.metric_id).label
         points.append(ErrorPoint(label, row.error, low, high, row.limit, row.flagged, others))
     return error_chart(points)
@@ -196,21 +187,17 @@ def _round_trip_row(row: RoundTripRow) -> TableRow:
     if not row.inferred:
         quiet = TableCell("as by pings", emphasis="quiet")
         return row_of(*cells, quiet, "", "")
-    difference = row.inferred_s - row.measured_s
-    seen = abs(difference) > SIGNIFICANT_STANDARD_ERRORS * row.standard_error_s
-    change = TableCell(modelled.NO_DIFFERENCE, emphasis="quiet")
-    if seen and row.measured_s > 0.0:
-        change = modelled.percent_cell(difference / row.measured_s, row.standard_error_s / row.measured_s)
-    inferred = Modelled(value=row.inferred_s, standard_error=row.standard_error_s)
+    none = TableCell(modelled.NO_DIFFERENCE, emphasis="quiet")
+    change = none if row.change is None else modelled.percent_cell(row.change)
     state = TableCell("differs", emphasis="caution") if row.differs else TableCell("agrees", emphasis="quiet")
-    return row_of(*cells, scale.modelled(inferred), change, state)
+    return row_of(*cells, scale.modelled(row.trip), change, state)
 
 
 def _round_trip_figure(trips: list[RoundTripRow]) -> Chart:
     unit = units.display_unit("s", [value for row in trips for value in (row.measured_s, row.inferred_s)])
     rows: list[dict[str, Any]] = []
     for row in trips:
-        low, high = modelled.sureness(row.inferred_s, row.standard_error_s)
+        low, high = row.trip.interval
         values = {"measured": row.measured_s, "inferred": row.inferred_s, "low": low, "high": high}
         scaled = {name: value * unit.factor for name, value in values.items()}
         rows.append({"label": row.link, "state": "differs" if row.differs else "as measured", **scaled})

@@ -87,7 +87,7 @@ def change_cell(cell: Cell, base: Modelled, metric: Metric, scale: RowScale) -> 
         fraction = change.value / base.value
         if abs(fraction) < _LEAST_SHOWN:
             return TableCell(NO_DIFFERENCE, emphasis="quiet")
-        return percent_cell(fraction, change.standard_error / base.value)
+        return percent_cell(change.relative_to(base.value))
     value, error = scale.unit.of(change.value), scale.unit.of(change.standard_error)
     decimals = max(scale.decimals, _decimals_of(error or value))
     symbol = units.symbol_of_change(scale.unit)
@@ -106,8 +106,9 @@ def is_relative(metric: Metric, base: float) -> bool:
     return metric.kind is not Kind.DIFFERENCE and math.isfinite(base) and base > 0.0
 
 
-def percent_cell(fraction: float, error: float, emphasis: Emphasis = "plain") -> TableCell:
+def percent_cell(change: Modelled, emphasis: Emphasis = "plain") -> TableCell:
     """A relative change with its standard error, both in percent: to a tenth, if it is known to one."""
+    fraction, error = change.value, change.standard_error
     decimals = 0 if error >= 0.01 or abs(fraction) >= 0.9995 else 1
     text = units.number(fraction * 100.0, decimals, signed=True)
     return TableCell(text, "%" if error == 0.0 else f"{spread(error * 100.0, decimals)} %", emphasis)
@@ -119,9 +120,3 @@ def difference_cell(measured: float, modelled: Modelled, metric: Metric, scale: 
         modelled=modelled, change=Modelled(value=modelled.value - measured, standard_error=modelled.standard_error)
     )
     return change_cell(cell, Modelled(value=measured, standard_error=0.0), metric, scale)
-
-
-def sureness(value: float, error: float) -> tuple[float, float]:
-    """The ends of the interval of ± 2 standard errors."""
-    reach = SIGNIFICANT_STANDARD_ERRORS * error
-    return value - reach, value + reach

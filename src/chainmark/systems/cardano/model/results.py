@@ -22,6 +22,21 @@ class Modelled(BaseModel):
     value: float
     standard_error: float
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its ends: two standard errors on either side of the value."""
+        reach = SIGNIFICANT_STANDARD_ERRORS * self.standard_error
+        return self.value - reach, self.value + reach
+
+    @property
+    def differs_from_zero(self) -> bool:
+        """Whether a difference may be printed as one."""
+        return abs(self.value) > SIGNIFICANT_STANDARD_ERRORS * self.standard_error
+
+    def relative_to(self, base: float) -> Modelled:
+        """The same as a fraction of a value above 0."""
+        return Modelled(value=self.value / base, standard_error=self.standard_error / base)
+
 
 class Cell(BaseModel):
     """One metric under one scenario.
@@ -42,9 +57,7 @@ class Cell(BaseModel):
     @property
     def changed(self) -> bool:
         """Whether the change may be printed as one."""
-        if self.change is None:
-            return False
-        return abs(self.change.value) > SIGNIFICANT_STANDARD_ERRORS * self.change.standard_error
+        return self.change is not None and self.change.differs_from_zero
 
 
 class Row(BaseModel):
@@ -77,6 +90,12 @@ class Curve(BaseModel):
     fractions: list[float]
     values: list[float]
     standard_errors: list[float]
+
+    @property
+    def intervals(self) -> list[tuple[float, float]]:
+        """Of the values, s."""
+        pairs = zip(self.values, self.standard_errors, strict=True)
+        return [Modelled(value=value, standard_error=error).interval for value, error in pairs]
 
 
 class Contribution(BaseModel):
@@ -134,6 +153,17 @@ class WholeRow(BaseModel):
     flagged: bool
     formula: float | None = None
 
+    @property
+    def modelled_error(self) -> Modelled:
+        """``error`` with its standard error."""
+        spread = self.modelled.standard_error / abs(self.measured) if self.measured else 0.0
+        return Modelled(value=self.error, standard_error=spread)
+
+    @property
+    def formula_error(self) -> float | None:
+        """The second opinion's: formula / measured − 1."""
+        return self.formula / self.measured - 1.0 if self.formula is not None and self.measured else None
+
 
 class PartRow(BaseModel):
     """One stage that the model was calibrated to, or checked against."""
@@ -157,6 +187,17 @@ class RoundTripRow(BaseModel):
     standard_error_s: float
     inferred: bool
     differs: bool
+
+    @property
+    def trip(self) -> Modelled:
+        """The inferred round trip, s."""
+        return Modelled(value=self.inferred_s, standard_error=self.standard_error_s)
+
+    @property
+    def change(self) -> Modelled | None:
+        """How far it is from the one by pings, as a fraction; None where no difference can be seen."""
+        found = Modelled(value=self.inferred_s - self.measured_s, standard_error=self.standard_error_s)
+        return found.relative_to(self.measured_s) if found.differs_from_zero and self.measured_s > 0.0 else None
 
 
 class Explanation(BaseModel):
@@ -209,6 +250,12 @@ class EvidenceRun(BaseModel):
     label: str
     errors: list[float]
     standard_errors: list[float]
+
+    @property
+    def modelled_errors(self) -> list[Modelled]:
+        """The errors with their standard errors."""
+        pairs = zip(self.errors, self.standard_errors, strict=True)
+        return [Modelled(value=error, standard_error=spread) for error, spread in pairs]
 
 
 class Evidence(BaseModel):
