@@ -33,7 +33,7 @@ from chainmark.core.qa_report import (
     VerdictRow,
 )
 from chainmark.core.verdict import Verdict
-from chainmark.core.wording import enumerated
+from chainmark.core.wording import capitalised, enumerated, sentence_of
 
 # Of the sum of a module whose commit nobody tells, as much as tells it from others.
 _SHORT_SUM = 16
@@ -260,7 +260,7 @@ class _Maker:
         if one.failures:
             reasons = [*_failed(one), *reasons]
             result = result if result is Verdict.FAIL else Verdict.INVALID
-        sentence = _sentence(comparison.sentence)
+        sentence = sentence_of(comparison.sentence)
         if not one.plan.gating:
             result = Verdict.INFORMATIONAL
             found = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
@@ -312,7 +312,7 @@ class _Maker:
             if judgements:
                 values = [judgements[0].baseline.value, *(item.candidate.value for item in judgements)][: len(labels)]
                 told.append(_values_told(metric, metric.judged_by[0], labels, values))
-        return f"{_capital('; '.join(told))}." if told else ""
+        return f"{capitalised('; '.join(told))}." if told else ""
 
     def _plots(self, plan: ScenarioPlan, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> list[QaPlot]:
         drawn = []
@@ -334,10 +334,6 @@ def _values_told(metric: Metric, statistic: str, labels: Sequence[str], values: 
         parts.append(f"{number} with {label}")
     kind = "" if metric.statistics == [statistic] else f", {statistic}"
     return f"{metric.label}{kind}: {', '.join(parts)}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _failed(one: ScenarioRuns) -> list[str]:
@@ -422,10 +418,6 @@ def _facts(workload: Mapping[str, Scalar | list[Scalar]]) -> list[Fact]:
     return [Fact(label=key, value=units.scalar(value)) for key, value in sorted(workload.items())]
 
 
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
-
-
 def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
     """The verdict over the gating scenarios: fail, then invalid, then inconclusive; a pass only if all of them pass."""
     gating = [one for one in scenarios if one.gating]
@@ -474,7 +466,7 @@ def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
         for item in one.incomparable:
             by_reason.setdefault(item.because, []).append(item.label)
         for because, labels in by_reason.items():
-            told[f"Not comparable: {enumerated(labels)}. {because[:1].upper()}{because[1:]}. Such a difference is no "
+            told[f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference is no "
                  "regression, and none is called one."] = None  # fmt: skip
     for one in scenarios:
         if one.result is Verdict.NOT_RUN:

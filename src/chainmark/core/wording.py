@@ -92,6 +92,21 @@ def enumerated(items: Sequence[str]) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def capitalised(text: str) -> str:
+    """A text with a capital at its beginning, and nothing else changed."""
+    return text[:1].upper() + text[1:]
+
+
+def sentence_of(text: str) -> str:
+    """A text with one full stop at its end."""
+    return text if text.endswith(".") else f"{text}."
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text of more than so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def some_of(names: Sequence[str], most: int, noun: str = "") -> str:
     """The first names, and how many more there are: "a, b and 3 more hosts"."""
     more = f" and {len(names) - most} more {noun}".rstrip() if len(names) > most else ""

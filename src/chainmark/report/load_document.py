@@ -8,6 +8,7 @@ from chainmark.capacity.verdict import Ruling, rulings, verdict
 from chainmark.core import units
 from chainmark.core.load_report import Agreement, EndpointEntry, LoadReport, TargetEntry
 from chainmark.core.manifest import Fact
+from chainmark.core.wording import cut
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
@@ -130,7 +131,7 @@ def _facts(id_: str, title: str, names: Sequence[str], columns: Sequence[Sequenc
             value = ", ".join(" ".join(fact.value.split()) for fact in facts if fact.label == label)
             if len(value) > _LONG_FACT:
                 long.append(f"{f'{name}, ' if name else ''}{label}: {value}.")
-            cells.append(TableCell(_cut(value)))
+            cells.append(TableCell(cut(value, _LONG_FACT)))
         rows.append(TableRow(cells))
     return Table(id_, title, words("", *names), rows, notes=long)
 
@@ -156,7 +157,7 @@ def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
     long = [f"{end.label}: {words_}." for end, words_ in zip(target.endpoints, made_of, strict=True)
             if len(words_) > _LONG_FACT]  # fmt: skip
     rows = [
-        row_of(end.label, units.count(end.requests), _cut(words_), _sizes(end))
+        row_of(end.label, units.count(end.requests), cut(words_, _LONG_FACT), _sizes(end))
         for end, words_ in zip(target.endpoints, made_of, strict=True)
     ]
     columns = [*words("endpoint"), Column("different requests"), *words("made of", "answers of")]
@@ -168,10 +169,6 @@ def _sizes(endpoint: EndpointEntry) -> str:
     spans = {name: tuple(map(units.count, span)) for name, span in endpoint.sizes.items()}
     told = [f"{name} {low if low == high else f'{low}–{high}'}" for name, (low, high) in spans.items()]
     return ", ".join(told) or units.UNSET
-
-
-def _cut(text_: str) -> str:
-    return text_ if len(text_) <= _LONG_FACT else text_[: _LONG_FACT - 1] + "…"
 
 
 def _agreement_cells(agreed: Agreement) -> list[TableCell]:

@@ -19,6 +19,7 @@ from chainmark.core.load_report import (
     TargetEntry,
 )
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import cut
 from chainmark.report import load_text as text
 from chainmark.report.blocks import EVERYWHERE, ON_PAGES, Column, Table, TableCell, TableRow, row_of, words
 from chainmark.report.phrases import Emphasis
@@ -293,11 +294,10 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
             message = _message(one.entry)
             if len(message) > _LONGEST_WORDS:
                 long.append(f"{endpoint.label}: “{message}”.")
-                message = message[: _LONGEST_WORDS - 1] + "…"
             first = f"{text.level_of(one.first)}, {units.number(one.entry.first_s, 1)} s"
             told = one.entry.told
             status = "" if one.entry.status is None else str(one.entry.status)
-            cells = [endpoint.label, one.entry.kind, status, _told(told, "code"), message,
+            cells = [endpoint.label, one.entry.kind, status, _told(told, "code"), cut(message, _LONGEST_WORDS),
                      _told(told, "retriable"), units.count(one.count), units.count(one.steps), first]  # fmt: skip
             rows.append(row_of(*cells))
     if not rows:
@@ -317,4 +317,4 @@ def _message(entry: ErrorEntry) -> str:
 
 def _told(told: dict[str, str], name: str) -> str:
     found = next((value for key, value in told.items() if key.lstrip("/") == name), "")
-    return found if len(found) <= _LONGEST_WORDS else found[: _LONGEST_WORDS - 1] + "…"
+    return cut(found, _LONGEST_WORDS)

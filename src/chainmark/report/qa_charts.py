@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from chainmark.core import units
 from chainmark.core.qa_report import QaPlot, QaScenario
+from chainmark.core.wording import capitalised, sentence_of
 from chainmark.report.chart import Chart
 from chainmark.report.charts import ChartContext, chart_context, sample_chart
 
@@ -46,10 +47,5 @@ def _decimals(value: float) -> int:
 
 
 def _looks(chart: Chart, id_: str, notes: Sequence[str]) -> Chart:
-    told = " ".join(_sentence(text) for text in notes if text)
+    told = " ".join(sentence_of(capitalised(text)) for text in notes if text)
     return replace(chart, id=id_, note=told, half=True, height=320, paper=_PAPER)
-
-
-def _sentence(text: str) -> str:
-    begun = text[:1].upper() + text[1:]
-    return begun if begun.endswith(".") else f"{begun}."

@@ -131,10 +131,11 @@ def _scenario(report: QaReport, place: int) -> list[Block]:
     blocks += scenario_charts(one, ("scenarios", place))
     blocks += _by_second_rule(one, report.second_opinion, all_rows=False)
     if one.workload:
-        blocks.append(_network(one))
+        blocks.append(facts_table(f"{one.id}-workload", "Network and load", one.workload))
     if one.runs:
         blocks += [runs_table(one), gates_table(one)]
-    if remarks := _remarks(one):
+    remarks = [f"{run.run_id}: {text}" for run in one.runs for text in [*run.incidents, *run.warnings]]
+    if remarks:
         blocks.append(Remarks(f"{one.id}-remarks", "What to know before believing it", remarks))
     return blocks
 
@@ -155,14 +156,6 @@ def _reasons(one: QaScenario) -> list[str]:
     if one.result is Verdict.NOT_RUN:
         return []
     return [*one.reasons, *(f"→ {advice}" for advice in one.advice), *(f"Run again: {text}" for text in one.repeated)]
-
-
-def _network(one: QaScenario) -> Block:
-    return facts_table(f"{one.id}-workload", "Network and load", one.workload)
-
-
-def _remarks(one: QaScenario) -> list[str]:
-    return [f"{run.run_id}: {text}" for run in one.runs for text in [*run.incidents, *run.warnings]]
 
 
 def _second_rule(report: QaReport) -> list[Block]:

@@ -112,14 +112,12 @@ def configuration_blocks(comparison: Comparison) -> list[Block]:
     ):
         table = configuration_table(comparison, id_, title, defaults=defaults)
         blocks.append(table if table.rows else Remarks(id_, title, [none], media=IN_FULL))
-    changed = _changed(comparison)
-    if changed.rows:
-        summary = f"What differs from each version's defaults ({len(changed.rows)})"
-        blocks.append(Details("changed-details", summary, [changed], media=IN_FULL))
-    per_node = _changed_per_node(comparison)
-    if per_node.rows:
-        summary = f"What differs from node to node ({len(per_node.rows)})"
-        blocks.append(Details("changed-per-node-details", summary, [per_node], media=IN_FULL))
+    for table, summary in (
+        (_changed(comparison), "What differs from each version's defaults"),
+        (_changed_per_node(comparison), "What differs from node to node"),
+    ):
+        if table.rows:
+            blocks.append(Details(f"{table.id}-details", f"{summary} ({len(table.rows)})", [table], media=IN_FULL))
     return blocks
 
 
@@ -162,8 +160,7 @@ def _changed(comparison: Comparison) -> Table:
         for side, files in sorted(comparison.changed_from_default.items())
         for row in _changes([_label(comparison, side)], files)
     ]
-    columns = [Column("key", kind="code"), *words("side", "file"), Column("default", kind="code")]
-    return Table("changed", "", [*columns, Column("used", kind="code")], rows)
+    return Table("changed", "", _change_columns("side"), rows)
 
 
 def _changed_per_node(comparison: Comparison) -> Table:
@@ -173,8 +170,16 @@ def _changed_per_node(comparison: Comparison) -> Table:
         for node, files in sorted(nodes.items())
         for row in _changes([_label(comparison, side), node], files)
     ]
-    columns = [Column("key", kind="code"), *words("side", "node", "file"), Column("default", kind="code")]
-    return Table("changed-per-node", "", [*columns, Column("used", kind="code")], rows)
+    return Table("changed-per-node", "", _change_columns("side", "node"), rows)
+
+
+def _change_columns(*where: str) -> list[Column]:
+    return [
+        Column("key", kind="code"),
+        *words(*where, "file"),
+        Column("default", kind="code"),
+        Column("used", kind="code"),
+    ]
 
 
 def _changes(where: Sequence[str], files: Mapping[str, Mapping[str, Change]]) -> list[TableRow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, RunEntry, Side
@@ -179,15 +179,13 @@ def _not_met(name: str, gates: Sequence[Gate]) -> str:
 def validity_blocks(comparison: Comparison) -> list[Block]:
     """The gates, the runs, their accounts and what held on both sides."""
     labels = (comparison.baseline.label, comparison.candidate.label)
-    explained = [TableCell(item.explanation) for item in comparison.condition_differences]
-    conditions = [(item.label, item.baseline, item.candidate) for item in comparison.condition_differences]
+    differing = comparison.condition_differences
     blocks: list[Block] = []
-    if conditions:
+    if differing:
+        conditions = [(item.label, item.baseline, item.candidate) for item in differing]
         table = pairs_table("conditions", "Conditions that differ", labels, conditions)
-        rows = [row_of(*row.cells, cell) for row, cell in zip(table.rows, explained, strict=True)]
-        blocks.append(
-            Table(table.id, table.title, [*table.columns, *words("what that does")], rows, media=IN_FULL)
-        )  # fmt: skip
+        rows = [row_of(*row.cells, item.explanation) for row, item in zip(table.rows, differing, strict=True)]
+        blocks.append(replace(table, columns=[*table.columns, *words("what that does")], rows=rows))
     if comparison.workload_differences:
         found = workload_differences(comparison)
         blocks.append(pairs_table("workload-differences", "Workload differences", labels, found))

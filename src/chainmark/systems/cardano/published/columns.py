@@ -20,6 +20,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
 from chainmark.core.side_by_side import FactRow
+from chainmark.core.wording import capitalised
 from chainmark.systems.cardano.published.entries import published_of, reports_of
 from chainmark.systems.cardano.published.results import (
     PublishedColumn,
@@ -119,7 +120,7 @@ def _beside(catalogue: Catalogue, facts: Sequence[FactRow]) -> str:
     reports = reports_of(catalogue)
     wanted = reports.beside_version if reports is not None else None
     found = next((fact.values[0] for fact in facts if fact.label == wanted), "")
-    return found[:1].upper() + found[1:]
+    return capitalised(found)
 
 
 def _facts(runs: Sequence[LoadedRun]) -> list[FactRow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.verdict import Verdict, shown
-from chainmark.core.wording import some_of
+from chainmark.core.wording import cut, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
@@ -76,7 +76,7 @@ def places_table(story: Story, id_: str = "places", *, sortable: bool = True) ->
         place = story.places[index]
         cells = [TableCell(place.place), *([TableCell(place.role)] if has_roles else [])]
         for label, fact in zip(story.place_facts, place.facts, strict=True):
-            cells.append(TableCell(fact if len(fact) <= _LONG_FACT else fact[: _LONG_FACT - 1] + "…"))
+            cells.append(TableCell(cut(fact, _LONG_FACT)))
             long += [f"{place.place}, {label}: {fact}."] if len(fact) > _LONG_FACT else []
         cells += [_time(story, axis, index, stage, is_silent=(stage, place.place) in silent) for stage in stages]
         rows.append(TableRow(cells))
