@@ -281,6 +281,11 @@ class Comparison(BaseModel):
     catalogue: Catalogue
     confidence: float = 0.90
 
+    @property
+    def labels(self) -> tuple[str, str]:
+        """What the sides are called, the baseline first."""
+        return self.baseline.label, self.candidate.label
+
     @model_validator(mode="before")
     @classmethod
     def _of_schema_1(cls, raw: Any) -> Any:

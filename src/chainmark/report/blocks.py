@@ -15,6 +15,7 @@ Medium = Literal["terminal", "html", "pdf", "markdown"]
 EVERYWHERE: frozenset[Medium] = frozenset({"terminal", "html", "pdf", "markdown"})
 ON_PAGES: frozenset[Medium] = EVERYWHERE - {"terminal"}
 IN_FULL: frozenset[Medium] = frozenset({"html", "pdf"})
+TERMINAL, HTML, PDF, MARKDOWN = (frozenset[Medium]({medium}) for medium in ("terminal", "html", "pdf", "markdown"))
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from dataclasses import replace
 from chainmark.core import units
 from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.metric import Metric
-from chainmark.report.blocks import Block, Column, Details, Medium, Table, TableCell, row_of, words
+from chainmark.report.blocks import HTML, Block, Column, Details, Table, TableCell, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Series, Tip, columns_of
 
 _ROW_PX = 14
-_ON_SCREEN: frozenset[Medium] = frozenset({"html"})
 _STANDING_OUT = (
     "One stands out where its robust z-score is above 3 and it lies further from the median than the metric's margin "
     "and three standard errors."
@@ -32,7 +31,7 @@ def breakdowns(comparison: Comparison) -> dict[str, Details]:
             f"breakdowns-{table}",
             " and ".join(f"{key.capitalize()} by {key}" for key in keys[table]),
             found,
-            media=_ON_SCREEN,
+            media=HTML,
         )
         for table, found in parts.items()
     }
@@ -67,7 +66,7 @@ def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> 
     unit = _unit(item, metric)
     shown = [unit.of(value) for value in (*item.baseline, *item.candidate)]
     decimals = units.decimals_for(shown)
-    labels = (comparison.baseline.label, comparison.candidate.label)
+    labels = comparison.labels
     where = {"": "", "both": "both sides", "baseline": labels[0], "candidate": labels[1]}
 
     def figure(value: float | None) -> TableCell:
@@ -105,7 +104,7 @@ def _change(item: Breakdown, index: int, unit: units.DisplayUnit, decimals: int)
 
 def _chart(comparison: Comparison, item: Breakdown, metric: Metric) -> Chart:
     unit = _unit(item, metric)
-    labels = [comparison.baseline.label, comparison.candidate.label]
+    labels = comparison.labels
     title = f"mean of {metric.label}, {unit.symbol}" if unit.symbol else f"mean of {metric.label}"
     dots = [
         {"value": item.values[row], "side": label, "mean": mean * unit.factor, "n": counts[row]}

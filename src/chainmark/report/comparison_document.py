@@ -11,8 +11,12 @@ from chainmark.core.verdict import Verdict
 from chainmark.report import side_facts, validity
 from chainmark.report.blocks import (
     EVERYWHERE,
+    HTML,
     IN_FULL,
+    MARKDOWN,
     ON_PAGES,
+    PDF,
+    TERMINAL,
     Block,
     Filter,
     Medium,
@@ -39,10 +43,6 @@ from chainmark.report.metric_tables import (
 from chainmark.report.phrases import Phrase
 from chainmark.report.wording import VERDICT_WORDS, prose
 
-_TERMINAL: frozenset[Medium] = frozenset({"terminal"})
-_MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
-_HTML: frozenset[Medium] = frozenset({"html"})
-_PDF: frozenset[Medium] = frozenset({"pdf"})
 _OUTLIERS = 12  # told in sentences
 _OUTLIERS_ON_TERMINAL = 4
 _MOVED_ON_TERMINAL = 12  # the report lists them all
@@ -60,14 +60,14 @@ def comparison_document(comparison: Comparison) -> Document:
         Section("verdict", "Verdict", _verdict(comparison, rows)),
         Section("validity", "Validity", _validity(comparison), folded=False),
         *_open_parts(comparison, rows),
-        Section("closing", "Besides", _closing(comparison, rows), media=_TERMINAL),
+        Section("closing", "Besides", _closing(comparison, rows), media=TERMINAL),
         *_facts(comparison),
         *_metrics(comparison, rows),
         *_charts(comparison),
         *(comparison.followed.sections(comparison) if comparison.followed else ()),
-        Section("run-by-run", "Run by run", [run_by_run(comparison, rows)], media=_PDF),
-        Section("how-judged", "How each metric was judged", [how_judged(rows)], media=_PDF),
-        Section("distributions", "Distributions", [distributions(comparison, rows)], media=_PDF),
+        Section("run-by-run", "Run by run", [run_by_run(comparison, rows)], media=PDF),
+        Section("how-judged", "How each metric was judged", [how_judged(rows)], media=PDF),
+        Section("distributions", "Distributions", [distributions(comparison, rows)], media=PDF),
         *_configuration(comparison),
         *_subjects(comparison),
         Section("dictionary", "Data dictionary", [dictionary(comparison)], media=IN_FULL),
@@ -107,7 +107,7 @@ def _verdict(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
 
 def _next(comparison: Comparison, media: frozenset[Medium]) -> list[Block]:
     advice = [prose(text) for text in comparison.advice]
-    title = "" if media == _MARKDOWN else "What to do next"
+    title = "" if media == MARKDOWN else "What to do next"
     return [Remarks("next", title, advice, abreast=True, media=media)] if advice else []
 
 
@@ -128,7 +128,7 @@ def _moved_list(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
     title = "Diagnostics that moved"
     if not moved:
         none = [f"None of {diagnostics} (q = 0.05)."]
-        return [Remarks("moved", title, none, abreast=True, media=_HTML)]
+        return [Remarks("moved", title, none, abreast=True, media=HTML)]
     items = [
         Remark(
             moved_text(row),
@@ -137,7 +137,7 @@ def _moved_list(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
         for row in moved
     ]
     title = f"{title}: {len(moved)} of {diagnostics} (q = 0.05)"
-    return [Remarks("moved", title, items, abreast=True, media=_HTML)]
+    return [Remarks("moved", title, items, abreast=True, media=HTML)]
 
 
 def _moved_sentence(comparison: Comparison, rows: Sequence[Row], most: int | None = None) -> str:
@@ -152,8 +152,8 @@ def _moved_sentence(comparison: Comparison, rows: Sequence[Row], most: int | Non
 
 def _validity(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = [Remarks("validity-summary", "", validity.summary(comparison), media=ON_PAGES)]
-    for media in (_TERMINAL, _MARKDOWN):
-        if found := validity.concerns(comparison, warnings=media == _MARKDOWN):
+    for media in (TERMINAL, MARKDOWN):
+        if found := validity.concerns(comparison, warnings=media == MARKDOWN):
             blocks.append(Remarks(f"concerns-{min(media)}", "", found, media=media))
     return [*blocks, *validity.validity_blocks(comparison)]
 
@@ -181,13 +181,13 @@ def _open_parts(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
     sections = []
     if _diagnostics(comparison, rows):
         sentence = _moved_sentence(comparison, rows)
-        moved = moved_table(comparison, rows, _MARKDOWN)
+        moved = moved_table(comparison, rows, MARKDOWN)
         title = sentence.partition(":")[0] if moved.rows else "Diagnostics that moved"
         blocks: list[Block] = [moved if moved.rows else Remarks("moved", "", [f"{sentence.capitalize()}."])]
-        sections.append(Section("moved", title, blocks, folded=False, media=_MARKDOWN))
+        sections.append(Section("moved", title, blocks, folded=False, media=MARKDOWN))
     outliers = _outliers(comparison, "")
-    sections.append(Section("outliers", "Stands out from its like", outliers, folded=False, media=_MARKDOWN))
-    sections.append(Section("next", "Next", _next(comparison, _MARKDOWN), folded=False, media=_MARKDOWN))
+    sections.append(Section("outliers", "Stands out from its like", outliers, folded=False, media=MARKDOWN))
+    sections.append(Section("next", "Next", _next(comparison, MARKDOWN), folded=False, media=MARKDOWN))
     return sections
 
 
@@ -203,7 +203,7 @@ def _metrics(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
     blocks: list[Block] = []
     if _diagnostics(comparison, rows):
         sentence = _moved_sentence(comparison, rows)
-        blocks.append(Remarks("moved-in-all", "", [sentence], media=_PDF))
+        blocks.append(Remarks("moved-in-all", "", [sentence], media=PDF))
     blocks += _outliers(comparison, "What stands out from its like")
     for id_, table in tables.items():
         blocks += [table, *([folded[id_]] if id_ in folded else [])]
@@ -222,7 +222,7 @@ def _metrics(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
                 f"folded-{id_}",
                 f"{table.title}: all {len(table.rows)} rows",
                 [replace(table, title="")],
-                media=_MARKDOWN,
+                media=MARKDOWN,
             )
             for id_, table in tables.items()
         ),
@@ -246,8 +246,8 @@ def _charts(comparison: Comparison) -> list[Section]:
         told = f"{units.plural(left_out, 'more chart')}, of metrics that neither decide nor moved: in the HTML report."
         on_paper.append(Remarks("charts-left-out", "", [told]))
     return [
-        Section("charts", "Charts", charts, hint=_HOW_TO_USE_CHARTS, media=_HTML),
-        Section("charts-on-paper", "Charts", on_paper, media=_PDF),
+        Section("charts", "Charts", charts, hint=_HOW_TO_USE_CHARTS, media=HTML),
+        Section("charts-on-paper", "Charts", on_paper, media=PDF),
     ]
 
 
@@ -264,29 +264,25 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
     )
 
 
-def _labels(comparison: Comparison) -> tuple[str, str]:
-    return comparison.baseline.label, comparison.candidate.label
-
-
 def _facts(comparison: Comparison) -> list[Section]:
-    table = side_facts.pairs_table("facts-of-sides", "", _labels(comparison), comparison.facts, ON_PAGES)
+    table = side_facts.pairs_table("facts-of-sides", "", comparison.labels, comparison.facts, ON_PAGES)
     return [Section("facts", "Manifest", [table], media=ON_PAGES)] if comparison.facts else []
 
 
 def _configuration(comparison: Comparison) -> list[Section]:
     brief = side_facts.configuration_table(comparison, "configuration-differences", "")
     runs = validity.runs_of(comparison)
-    listed = validity.brief_runs_table(comparison, _MARKDOWN)
+    listed = validity.brief_runs_table(comparison, MARKDOWN)
     sections = [
         Section("configuration", "Configuration", side_facts.configuration_blocks(comparison), media=IN_FULL),
-        Section("runs-in-brief-section", f"Runs ({len(runs)})", [listed] if runs else [], media=_MARKDOWN),
+        Section("runs-in-brief-section", f"Runs ({len(runs)})", [listed] if runs else [], media=MARKDOWN),
     ]
     title = f"Configuration differences ({len(brief.rows)})"
-    return [*sections, Section("differences", title, [brief] if brief.rows else [], media=_MARKDOWN)]
+    return [*sections, Section("differences", title, [brief] if brief.rows else [], media=MARKDOWN)]
 
 
 def _subjects(comparison: Comparison) -> list[Section]:
-    labels = _labels(comparison)
+    labels = comparison.labels
     workload = side_facts.workload(comparison)
     subjects, machine = side_facts.subjects(comparison), side_facts.machine(comparison)
     made = (
@@ -300,12 +296,12 @@ def _subjects(comparison: Comparison) -> list[Section]:
         Remarks("made", "", [made]),
     ]
     brief: list[Block] = [
-        side_facts.pairs_table("subjects-in-brief", "", labels, [*subjects, *machine], _MARKDOWN),
-        *_listed("workload-in-brief", "Workload", workload, _MARKDOWN),
+        side_facts.pairs_table("subjects-in-brief", "", labels, [*subjects, *machine], MARKDOWN),
+        *_listed("workload-in-brief", "Workload", workload, MARKDOWN),
     ]
     return [
         Section("manifest", "Subject, workload and profile", blocks, media=IN_FULL),
-        Section("subjects-section", "Subject, machine and workload", brief, media=_MARKDOWN),
+        Section("subjects-section", "Subject, machine and workload", brief, media=MARKDOWN),
     ]
 
 

@@ -10,6 +10,7 @@ from chainmark.core.metric import Metric
 from chainmark.report.blocks import (
     IN_FULL,
     ON_PAGES,
+    PDF,
     Block,
     Column,
     Definition,
@@ -27,7 +28,6 @@ from chainmark.report.judged_rows import Row
 from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.wording import BETTER_WORDS
 
-_ON_PAPER: frozenset[Medium] = frozenset({"pdf"})
 # Of a distribution, what a page is wide enough for.
 _PAPER_CENTILES = ("mean", "sd", "min", "p1", "p10", "p50", "p90", "p95", "p99", "p99.9", "max")
 _SHORT = {units.NOT_ESTIMABLE: "n/e"}
@@ -78,8 +78,7 @@ def _columns(comparison: Comparison, rows: Sequence[Row]) -> list[Column]:
     shared = next(iter(margins)) if len(margins) == 1 else ""
     return [
         *words("metric"),
-        Column(comparison.baseline.label),
-        Column(comparison.candidate.label),
+        *map(Column, comparison.labels),
         Column("change"),
         Column(f"{units.plain_percent(comparison.confidence)} interval", kind="intervals", below=True),
         Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
@@ -118,7 +117,7 @@ def _unfolding(comparison: Comparison, row: Row) -> TableRow:
 
 def _behind(comparison: Comparison, row: Row) -> list[Block]:
     """The runs' own values, the judgement's figures and the pooled samples."""
-    labels = (comparison.baseline.label, comparison.candidate.label)
+    labels = comparison.labels
     unit = f", {row.unit}" if row.unit else ""
     sides = list(zip(labels, (row.per_run_baseline, row.per_run_candidate), strict=True))
     width = max((len(values) for _, values in sides), default=0)
@@ -149,8 +148,8 @@ def run_by_run(comparison: Comparison, rows: Sequence[Row]) -> Table:
     made = [
         row_of(row.label_with_unit, " · ".join(row.per_run_baseline), " · ".join(row.per_run_candidate)) for row in rows
     ]
-    columns = words("metric", comparison.baseline.label, comparison.candidate.label)
-    return Table("run-by-run", "", columns, made, media=_ON_PAPER)
+    columns = words("metric", *comparison.labels)
+    return Table("run-by-run", "", columns, made, media=PDF)
 
 
 def how_judged(rows: Sequence[Row]) -> Table:
@@ -162,7 +161,7 @@ def how_judged(rows: Sequence[Row]) -> Table:
         )
         for row in rows
     ]
-    return Table("how-judged", "", words("metric", ""), made, media=_ON_PAPER, dense=True)
+    return Table("how-judged", "", words("metric", ""), made, media=PDF, dense=True)
 
 
 def distributions(comparison: Comparison, rows: Sequence[Row]) -> Table:
@@ -182,7 +181,7 @@ def distributions(comparison: Comparison, rows: Sequence[Row]) -> Table:
             made.append(TableRow(cells, second=place == 1))
     columns = [*words("metric", "side"), *map(Column, _PAPER_CENTILES)]
     note = "All samples of a side pooled; n/e: not estimable from that many samples."
-    return Table("distributions", "", columns, made, [note], dense=True, media=_ON_PAPER)
+    return Table("distributions", "", columns, made, [note], dense=True, media=PDF)
 
 
 def dictionary(comparison: Comparison) -> Definitions:

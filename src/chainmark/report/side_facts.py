@@ -143,7 +143,7 @@ def configuration_table(comparison: Comparison, id_: str, title: str, *, default
         )
         for item in found
     ]
-    return Table(id_, title, _keys(comparison.baseline.label, comparison.candidate.label), rows, media=ON_PAGES)
+    return Table(id_, title, _keys(*comparison.labels), rows, media=ON_PAGES)
 
 
 def _keys(*values: str) -> list[Column]:

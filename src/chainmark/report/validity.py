@@ -178,7 +178,7 @@ def _not_met(name: str, gates: Sequence[Gate]) -> str:
 
 def validity_blocks(comparison: Comparison) -> list[Block]:
     """The gates, the runs, their accounts and what held on both sides."""
-    labels = (comparison.baseline.label, comparison.candidate.label)
+    labels = comparison.labels
     differing = comparison.condition_differences
     blocks: list[Block] = []
     if differing:

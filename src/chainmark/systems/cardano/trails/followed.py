@@ -9,7 +9,10 @@ from chainmark.core import units
 from chainmark.core.attachment import Followed
 from chainmark.core.comparison import Comparison
 from chainmark.report.blocks import (
+    HTML,
     IN_FULL,
+    MARKDOWN,
+    PDF,
     Block,
     Column,
     Details,
@@ -29,9 +32,6 @@ from chainmark.systems.cardano.trails.results import Tail, TailSample
 from chainmark.systems.cardano.trails.story import Story, short_key
 from chainmark.systems.cardano.trails.timeline import timeline_chart
 
-_HTML: frozenset[Medium] = frozenset({"html"})
-_PDF: frozenset[Medium] = frozenset({"pdf"})
-_MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
 _TAILS_ON_TERMINAL = 3
 
 
@@ -80,9 +80,9 @@ class Tails(Followed):
         whole = Details("tails-details", "The most extreme samples of every metric", [table])
         lives = [_life(story, _anchor(index)) for index, story in enumerate(self.stories)]
         return [
-            Section("lives", title, [whole, *lives], media=_HTML),
-            Section("tails-on-paper", title, [table], media=_PDF),
-            Section("tails-in-brief", f"Tails ({len(rows)})", [_tails_table(rows, _MARKDOWN)], media=_MARKDOWN),
+            Section("lives", title, [whole, *lives], media=HTML),
+            Section("tails-on-paper", title, [table], media=PDF),
+            Section("tails-in-brief", f"Tails ({len(rows)})", [_tails_table(rows, MARKDOWN)], media=MARKDOWN),
         ]
 
     def rows(self, comparison: Comparison) -> list[TailRow]:
@@ -136,4 +136,4 @@ def _life(story: Story, anchor: str) -> Details:
         places_table(story, f"{anchor}-places"),
         Remarks(f"{anchor}-notes", "", missing(story)),
     ]
-    return Details(anchor, f"Life of {story.name}, {story.subject}", blocks, media=_HTML)
+    return Details(anchor, f"Life of {story.name}, {story.subject}", blocks, media=HTML)
