@@ -167,10 +167,6 @@ def _power(judged: Sequence[Judged], catalogue: Catalogue) -> list[str]:
     ]
 
 
-def _fewest_runs(baseline: SelectedRuns, candidate: SelectedRuns) -> int:
-    return min(len(baseline.included), len(candidate.included))
-
-
 def _assumed(gating: Sequence[Judgement]) -> list[str]:
     if not any("assumed" in item.noise for item in gating):
         return []
@@ -268,7 +264,7 @@ def find(
         *_own_margins(gating, catalogue),
     ]
     power = [*_power(judged, catalogue), *_assumed(gating)]
-    runs = _fewest_runs(*sides)
+    runs = min(len(side.included) for side in sides)
     if failures:
         return _failed(failures, common, [*_gating_advice(rest, catalogue, runs), *power], labels, catalogue)
     if gating and all(item.outcome in {Outcome.EQUAL, Outcome.BETTER} for item in gating):

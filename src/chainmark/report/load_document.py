@@ -105,14 +105,10 @@ def _conditions(report: LoadReport) -> list[Block]:
         skipped = [f"{id_}: {reason}" for id_, reason in target.skipped.items()]
         if skipped:
             blocks.append(Remarks(f"skipped-{number}", f"{name}: endpoints that were not measured", skipped))
-        remarks = [*target.warnings, *_endpoint_notes(target.endpoints)]
+        remarks = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
         if remarks:
             blocks.append(Remarks(f"warnings-{number}", f"{name}: what to know before believing it", remarks))
     return blocks
-
-
-def _endpoint_notes(endpoints: Sequence[EndpointEntry]) -> list[str]:
-    return [f"{endpoint.label}: {note}" for endpoint in endpoints for note in endpoint.notes]
 
 
 def _target_facts(target: TargetEntry) -> list[Fact]:
