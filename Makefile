@@ -87,9 +87,9 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 check-truth: setup ## imports of 52 generated hosts against what truly happened, fault by fault (some minutes)
 	$(BIN)/python benches/truth/run.py
 
-# What `make mutants` breaks: of Python what [tool.mutmut] of pyproject.toml names, of Rust the schedules and the books
-# of a load; or the files that ONLY names. Results stay in mutants/ and mutants.out/: stopped and started again it goes
-# on where it was, and what ONLY names is tried anew. Its tool for Rust is built from crates.io into the cache, once.
+# What `make mutants` breaks: of Python what tests/mutants.toml names, of Rust the schedules and the books of a load; or
+# the files that ONLY names. Its tool for Rust is built from crates.io into the cache, once. A fault that eats memory or
+# never ends is one that was seen.
 ONLY ?=
 LOAD_RS := $(addprefix crates/chainmark-load/src/,schedule.rs record.rs \
 	http/judge.rs http/pace.rs http/series.rs http/tally.rs)
@@ -97,12 +97,10 @@ MUTATED_PY := $(if $(ONLY),$(filter %.py,$(ONLY)),all)
 MUTATED_RS := $(if $(ONLY),$(filter %.rs,$(ONLY)),$(LOAD_RS))
 CARGO_MUTANTS := $(CACHE)/cargo/bin/cargo-mutants
 
-mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no unit test sees (hours; ONLY='FILE …')
-	$(if $(MUTATED_PY),$(BIN)/mutmut run \
-		$(foreach file,$(filter-out all,$(MUTATED_PY)),'$(subst /,.,$(file:src/%.py=%)).*'))
-	$(if $(MUTATED_PY),$(BIN)/mutmut results)
-	$(if $(MUTATED_RS),$(CARGO_MUTANTS) mutants --iterate --package chainmark-load \
-		$(addprefix --file ,$(MUTATED_RS)) || [ $$? -eq 2 ])
+mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## put small faults where verdicts are decided: unit tests must see them
+	$(if $(MUTATED_PY),$(BIN)/python -m tests.mutants $(filter-out all,$(MUTATED_PY)))
+	$(if $(MUTATED_RS),$(CARGO_MUTANTS) mutants --package chainmark-load --timeout 60 \
+		$(addprefix --file ,$(MUTATED_RS)))
 
 $(CARGO_MUTANTS):
 	cargo install --quiet --locked --root $(CACHE)/cargo --version '^27.1' cargo-mutants

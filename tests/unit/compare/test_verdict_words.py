@@ -116,6 +116,25 @@ def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
     assert unknown.reasons[1:] == []
 
 
+def test_margins_in_the_metrics_own_unit_are_told_with_it() -> None:
+    """A margin of a difference without its unit would be read as a share."""
+    absolute: dict[str, Any] = {"scale": Scale.ABSOLUTE, "margin_high": 0.5, "margin_low": -0.5}
+    other = absolute | {"margin_high": 0.25, "margin_low": -0.25}
+    items = [item("a", EQUAL, **absolute), item("b", EQUAL, **other), item("c", EQUAL, **other)]
+    result = found([*items, item("d", EQUAL, **absolute), item("e", EQUAL, **absolute), item("f", EQUAL)])
+    assert "within their margins (500 ms for 3 of 6) of A or better" in result.sentence
+    assert result.reasons[1:] == [
+        "margins of their own (from the catalogue's margin or floor): metric b 250 ms, metric c 250 ms, metric f 10 %"
+    ]
+    undecided = found([item("a", Outcome.INCONCLUSIVE, runs_needed=5, **absolute)])
+    assert undecided.reasons[0].endswith("reaches past the margin of 500 ms")
+
+
+def test_everything_better_is_named_in_one_sentence() -> None:
+    result = found([item("a", BETTER), item("b", BETTER)])
+    assert result.reasons[1:] == [f"better: metric a {CHANGE}, metric b {CHANGE}"]
+
+
 def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
     items = [
         item("a", WORSE),
@@ -366,7 +385,7 @@ def test_when_a_diagnostic_has_moved(base: float | None, other: float | None, fl
     assert _moved(base, other, floor=floor) == moved
 
 
-@pytest.mark.parametrize(("p", "moved"), [(0.05, True), (0.0501, False)])
+@pytest.mark.parametrize(("p", "moved"), [(0.0, True), (0.05, True), (0.0501, False)])
 def test_a_diagnostic_moves_at_five_percent(p: float, *, moved: bool) -> None:
     assert _moved(1.0, 2.0, p=p) == moved
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from chainmark.lab.schedules import Arm, SweepLoad, SweepPlan, grid_steps, interleaved, next_load
+from chainmark.lab.schedules import Arm, SweepLoad, SweepPlan, grid_steps, interleaved, next_load, wanted_load
 
 
 class _Profile(BaseModel):
     """Any."""
+
+    rate: int = 0
 
 
 def test_sides_take_turns_forth_and_back() -> None:
@@ -23,6 +27,14 @@ def test_sides_take_turns_forth_and_back() -> None:
     assert "".join(step.side for step in interleaved(arms[:2], 3)) == "abbaab"
     assert "".join(step.side for step in interleaved(arms, 2)) == "abccba"
     assert [(step.repetition, step.position) for step in interleaved(arms[:2], 2)] == [(1, 0), (1, 1), (2, 2), (2, 3)]
+
+
+def test_every_side_runs_its_own_version_and_profile() -> None:
+    """A side that ran the other's would be compared with itself."""
+    arms = [Arm("baseline", "v1", _Profile(rate=1)), Arm("candidate", "v2", _Profile(rate=2))]
+    made = [(step.side, step.version, step.profile) for step in interleaved(arms, 2)]
+    first, second = [(arm.side, arm.version, arm.profile) for arm in arms]
+    assert made == [first, second, second, first]
 
 
 _LOADS = [SweepLoad((c, r), f"c{c}r{r}", c * r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
@@ -91,3 +103,49 @@ def test_a_search_ends_whatever_is_answered(plan: SweepPlan, rng: object) -> Non
     """Noise near the edge makes answers that contradict each other."""
     draw = rng.random  # type: ignore[attr-defined]
     _searched(plan, lambda _load: bool(draw() < 0.5))
+
+
+_PLAN = SweepPlan(loads=(), tolerance=0.1, step=100, first_load=400, most_load=3200, relative_gap=0.125)
+
+
+@pytest.mark.parametrize(
+    ("kept_up", "failed", "wanted"),
+    [
+        ((), (), 400),
+        ((400, 800), (), 1600),
+        ((1600,), (), 3200),  # the most that was allowed is tried
+        ((1700,), (), None),
+        ((), (900,), 400),  # half of it, as a multiple of the step
+        ((), (300,), 100),
+        ((), (200,), 100),
+        ((), (199,), None),  # there is no lower one
+        ((800,), (1600,), 3200),  # beyond the edge once, as long as that is allowed
+        ((850,), (1700,), 1200),
+        ((800,), (1600, 3200), 1200),
+        ((800,), (900, 1600), None),  # an eighth apart: as near as was asked for
+        ((700,), (800, 1600), None),  # further apart, and no multiple of the step between
+        ((1600,), (1900, 3200), 1700),
+        ((800, 1600), (1200, 3200), 1000),  # a noisy answer above the first failure does not move the edge
+    ],
+)
+def test_what_a_search_asks_for_next(kept_up: tuple[int, ...], failed: tuple[int, ...], wanted: int | None) -> None:
+    """A wrong step here costs a run of minutes, or leaves the edge less well known than was asked for."""
+    known = dict.fromkeys(kept_up, True) | dict.fromkeys(failed, False)
+    load = next_load(known, _PLAN)
+    assert load == wanted
+    assert load is None or isinstance(load, int)
+
+
+def test_a_load_that_one_version_asks_for_is_every_versions() -> None:
+    """By the first measure of the first version that is not done; None when all edges are known."""
+    done = {400: False, 100: False}
+    plan = replace(_PLAN, first_load=100)
+    assert wanted_load([[done, {100: True}], [{}]], plan) == 200
+    assert wanted_load([[done], [{100: True}]], plan) == 200
+    assert wanted_load([[{100: False}], [{100: False}]], plan) is None
+
+
+def test_neighbouring_runs_of_a_sweep_begin_with_another_version() -> None:
+    """From load to load, and at the same place of the next repetition, the versions swap who goes first."""
+    firsts = "".join(step.version for step in grid_steps(_LOADS, ["a", "b"], 2, 7)[::2])
+    assert firsts == "ab" * 6 + "ba" * 6
