@@ -9,7 +9,9 @@ second so, where a pytest of its own would take seconds, and none takes longer t
 from __future__ import annotations
 
 import difflib
+import gc
 import json
+import math
 import os
 import re
 import resource
@@ -33,8 +35,10 @@ from mutmut.state import state
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_BYTES = 6_000_000_000
-# Of a fault that makes the tests endless: so often what they take without it, and this more.
+# Of a fault that makes the tests endless: so many times the processor time that they take without it, and this more;
+# and for one that makes them wait for ever, by the clock, on a machine that may be busy.
 TIMES_LONGER, LONGER_S = 4.0, 5.0
+WAIT_TIMES, WAIT_S = 20.0, 60.0
 _STRICT = re.compile(r"(strict=\w+)?")
 
 
@@ -84,8 +88,9 @@ def faults_of(mutated: MutatedFile) -> list[Fault]:
         delta = list(difflib.ndiff(body(f"{function}__mutmut_orig"), body(name)))
         was, becomes = (" ".join(line[2:] for line in delta if line.startswith(sign)) for sign in ("- ", "+ "))
         shown = function.removeprefix("x").lstrip("_ǁ").replace("ǁ", ".") if "ǁ" in function else function[2:]
-        # "strict" of a zip only says that both are as long: where they are, nothing changes.
-        if _STRICT.sub("", was) != _STRICT.sub("", becomes):
+        # "strict" of a zip only says that both are as long: where they are, nothing changes. And who does not see a
+        # text with XX around it does not see it in capitals either.
+        if _STRICT.sub("", was).lower() != _STRICT.sub("", becomes).lower():
             found.append(Fault(name, function, Change(shown, was, becomes)))
     return found
 
@@ -112,14 +117,15 @@ class Trial:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try all faults."""
         entered, seconds = self._look(session.items)
+        gc.freeze()  # a collection in a child would copy all that it shares with its parent
         for fault in self.faults:
             items = sorted(
                 (item for item in session.items if fault.function in entered[item.nodeid]),
                 key=lambda item: seconds[item.nodeid],
             )
-            limit_s = TIMES_LONGER * sum(seconds[item.nodeid] for item in items) + LONGER_S
+            taken_s = sum(seconds[item.nodeid] for item in items)
             name = f"{self.module}.{fault.name}"
-            if _forked(partial(self._passes, items, name), limit_s) == 0:
+            if not items or _forked(partial(self._passes, items, name), taken_s) == 0:
                 self.survivors.append(fault.change)
         return True
 
@@ -130,11 +136,11 @@ class Trial:
             entered, seconds = {}, {}
             set_mutant_under_test("stats")
             for item in items:
-                began = time.perf_counter()
+                began = time.process_time()
                 state()._stats.clear()
                 # Nothing follows: what tests share is made for each, so that each is known to enter what made it.
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-                seconds[item.nodeid] = time.perf_counter() - began
+                seconds[item.nodeid] = time.process_time() - began
                 entered[item.nodeid] = sorted(name.rpartition(".")[2] for name in state()._stats)
             self.notes.write_text(self._failed or json.dumps([entered, seconds]))
             return 1 if self._failed else 0
@@ -158,19 +164,21 @@ def _with_next(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pyte
     return zip(items, [*items[1:], None], strict=True)
 
 
-def _forked(work: Callable[[], int], limit_s: float) -> int:
-    """The exit code of ``work`` in a process of its own; 1 if it took too long or died."""
+def _forked(work: Callable[[], int], usual_s: float) -> int:
+    """The exit code of ``work`` in a process of its own; 1 if it took much longer than usual or died."""
+    processor_s = math.ceil(TIMES_LONGER * usual_s + LONGER_S)
     child = os.fork()
     if child == 0:
         code = 1
         try:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+            resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s + 1))
             code = work()
         finally:
             os._exit(code)
     handle = os.pidfd_open(child)
     try:
-        if not select.select([handle], [], [], limit_s)[0]:
+        if not select.select([handle], [], [], WAIT_TIMES * usual_s + WAIT_S)[0]:
             os.kill(child, signal.SIGKILL)
         return 0 if os.waitpid(child, 0)[1] == 0 else 1
     finally:

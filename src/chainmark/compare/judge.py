@@ -263,11 +263,11 @@ def judge(
 
     Source: docs/concepts/verdict.md, "One metric".
     """
-    plain = unjudged(metric, statistic, baseline, candidate, outcome=Outcome.NO_DATA, note="")
     named = (("baseline", baseline), ("candidate", candidate))
-    absent = [f"{name}: {side.absence}" for name, side in named if side.absence]
+    absent = "; ".join(f"{name}: {side.absence}" for name, side in named if side.absence)
+    plain = unjudged(metric, statistic, baseline, candidate, outcome=Outcome.NO_DATA, note=absent)
     if absent:
-        return Judged(plain.model_copy(update={"note": "; ".join(absent)}))
+        return Judged(plain)
     noted = contrast_of(metric, statistic, baseline, candidate, archive)
     return _judged(metric, plain, noted, baseline, candidate)
 

@@ -128,6 +128,18 @@ def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_in
     assert not judged(entry, side(spread(1.0, 0.1)), side(spread(1.0, 0.1))).equivalent
 
 
+@pytest.mark.parametrize("other", [0.5, -0.5])
+def test_a_change_of_exactly_the_margin_is_outside_the_band_whichever_way_it_goes(other: float) -> None:
+    found = judged(metric(Kind.DIFFERENCE, Better.NEITHER, floor=0.5), side([0.0, 0.0]), side([other, other]))
+    assert (found.outcome, found.equivalent) == (Outcome.INCONCLUSIVE, False)
+
+
+def test_a_history_without_any_noise_is_still_the_history() -> None:
+    """Neither error is known to be larger than the other: the note names where the noise comes from."""
+    archive = Archive([stub_run("v1", 1.0, number) for number in range(3)], manifest("v1", 1))
+    assert judged(metric(), side([1.0]), side([1.0]), archive).noise == "history of 3 runs"
+
+
 def test_nothing_on_both_sides_is_equal_without_a_floor_and_noise_around_nothing_is_not() -> None:
     entry = metric(Kind.DIFFERENCE)
     assert judged(entry, side([0.0, 0.0]), side([0.0, 0.0])).outcome is Outcome.EQUAL

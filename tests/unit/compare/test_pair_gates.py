@@ -62,6 +62,17 @@ def test_equal_sides_pass_every_gate() -> None:
     assert measured["hardware_equal"] == HOST.hardware_class
     assert measured["one_build_a_side"] == "one binary a side"
     assert all(gate.detail == "" for gate in found.values())
+    # What the report writes beside each.
+    everywhere = "equal in every run of both sides"
+    assert [(gate.label, gate.limit) for gate in found.values()] == [
+        ("valid runs of the baseline", "at least half of the runs, and one"),
+        ("valid runs of the candidate", "at least half of the runs, and one"),
+        ("same workload", everywhere),
+        ("same analysis window", everywhere),
+        ("same hardware class", "one class in every run of both sides"),
+        ("one build a side", "one binary a side"),
+        ("same rules of averaging", everywhere),
+    ]
 
 
 PASS, WARN, FAIL = GateStatus.PASS, GateStatus.WARN, GateStatus.FAIL
@@ -145,7 +156,7 @@ def test_machines_that_nobody_stated_do_not_differ(
     classes = [host.hardware_class for host in hosts if host.cores]
     assert found["hardware_equal"].status is status
     assert found["hardware_equal"].measured == measured.format(*classes)
-    assert bool(found["hardware_equal"].detail) == told
+    assert found["hardware_equal"].detail == ("runs that do not state their hardware are taken to share it" * told)
 
 
 def test_two_stated_machines_differ_even_beside_an_unknown_one() -> None:
@@ -180,7 +191,8 @@ def test_a_side_of_several_builds_warns(
 ) -> None:
     gate = gates(_built("baseline", *left), _built("candidate", *right))["one_build_a_side"]
     assert (gate.status, gate.measured) == (status, measured)
-    assert bool(gate.detail) == (status is GateStatus.WARN)
+    noted = "differences between builds count as noise between runs"
+    assert gate.detail == (noted if status is GateStatus.WARN else "")
 
 
 def test_a_build_that_is_not_judged_is_no_other_build() -> None:
@@ -215,6 +227,28 @@ def test_sides_that_average_by_other_rules_cannot_be_compared(changes: dict[str,
     if changes:
         own = "hosts × seconds: averaged over every host at each time, then over the times"
         assert gate.measured == f"{own} against hosts × seconds: {rule}"
+
+
+def test_populations_are_held_against_themselves_and_each_that_differs_is_told() -> None:
+    """Two populations always have rules of their own, which is no difference between the sides."""
+    keys = ["height", "peer"]
+    peers = Population(id="block_peer", label="blocks × peers", keys=keys, average_over=keys)
+    rule = "the mean of the means of every height and peer"
+    peers_by = {
+        weighting: peers.model_copy(update={"weighting": weighting})
+        for weighting in (Weighting.KEYS, Weighting.SAMPLES)
+    }
+    ours = [PLAIN[0], peers_by[Weighting.KEYS]]
+    baseline = side("baseline", stub("a", populations=ours))
+    assert rules(baseline.runs[0].catalogue)["block_peer"] == f"blocks × peers: {rule}"
+    assert gates(baseline, side("candidate", stub("b", populations=ours)))["rules_equal"].status is PASS
+    other = [PLAIN[0].model_copy(update={"weighting": Weighting.SAMPLES}), peers_by[Weighting.SAMPLES]]
+    gate = gates(baseline, side("candidate", stub("b", populations=other)))["rules_equal"]
+    hosts = "hosts × seconds: averaged over every host at each time, then over the times"
+    samples = "the mean of all samples"
+    assert gate.measured == (
+        f"{hosts} against hosts × seconds: {samples}; blocks × peers: {rule} against blocks × peers: {samples}"
+    )
 
 
 def test_runs_that_are_not_judged_have_no_say_in_hardware_and_rules() -> None:

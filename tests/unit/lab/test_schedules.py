@@ -125,15 +125,20 @@ _PLAN = SweepPlan(loads=(), tolerance=0.1, step=100, first_load=400, most_load=3
         ((800,), (900, 1600), None),  # an eighth apart: as near as was asked for
         ((700,), (800, 1600), None),  # further apart, and no multiple of the step between
         ((1600,), (1900, 3200), 1700),
+        ((50,), (100, 200), None),  # known already: never asked for again
         ((800, 1600), (1200, 3200), 1000),  # a noisy answer above the first failure does not move the edge
     ],
 )
 def test_what_a_search_asks_for_next(kept_up: tuple[int, ...], failed: tuple[int, ...], wanted: int | None) -> None:
     """A wrong step here costs a run of minutes, or leaves the edge less well known than was asked for."""
-    known = dict.fromkeys(kept_up, True) | dict.fromkeys(failed, False)
-    load = next_load(known, _PLAN)
-    assert load == wanted
-    assert load is None or isinstance(load, int)
+    load = next_load(dict.fromkeys(kept_up, True) | dict.fromkeys(failed, False), _PLAN)
+    assert (load, type(load)) == (wanted, type(wanted))
+
+
+@pytest.mark.parametrize(("failed", "wanted"), [(900, None), (910, 850)])
+def test_a_search_ends_when_the_edge_is_as_near_as_was_asked_for(failed: int, wanted: int | None) -> None:
+    """An eighth of 800 is 100: there is room for more loads between, and no need."""
+    assert next_load({800: True, failed: False, 1800: False}, replace(_PLAN, step=10)) == wanted
 
 
 def test_a_load_that_one_version_asks_for_is_every_versions() -> None:

@@ -1,0 +1,159 @@
+"""The two sides: which runs are judged, in which order, and what is refused before anything is judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chainmark.compare.sides import check_pair, describe, exclusion, joined_conditions, labels, select
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import (
+    ExperimentPlace,
+    Gate,
+    GateStatus,
+    HostFacts,
+    Incident,
+    Manifest,
+    Status,
+    Subject,
+    status_of,
+)
+
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+EMPTY = Catalogue(system="x", title="x", populations=[], tables=[], metrics=[])
+MORNING, NOON = "2026-11-20T08:00:00Z", "2026-11-20T12:00:00Z"
+
+
+def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:
+    return Gate(id=name, label=f"gate {name}", status=status, measured=f"{name} found", limit=f"{name} wanted")
+
+
+def place(position: int, experiment: str = "e1") -> ExperimentPlace:
+    return ExperimentPlace(id=experiment, side="baseline", repetition=position + 1, position=position)
+
+
+def stub(name: str, version: str = "v1", **changes: Any) -> SyntheticRun:
+    return SyntheticRun(manifest(version, 1, run_id=name, **{"experiment": None, **changes}), EMPTY, {})
+
+
+def order(*runs: SyntheticRun) -> list[str]:
+    return [run.run_id for run in select("baseline", runs[::-1]).runs]
+
+
+@pytest.mark.parametrize(
+    ("gates", "status"),
+    [
+        ([], Status.VALID),
+        ([gate("a", GateStatus.PASS), gate("b", GateStatus.WARN)], Status.VALID),
+        ([gate("a", GateStatus.PASS), gate("b")], Status.INVALID),
+        ([gate("a")], Status.INVALID),
+    ],
+)
+def test_a_run_is_valid_if_it_met_all_of_its_gates(gates: list[Gate], status: Status) -> None:
+    assert status_of(gates) is status
+    described = manifest("v1", 1, gates=gates, status=status)
+    assert described.failed_gates == [one for one in gates if one.status is GateStatus.FAIL]
+    assert (exclusion(described) is None) == (status is Status.VALID)
+
+
+def test_why_a_run_is_not_judged_names_every_gate_that_it_failed() -> None:
+    described: Manifest = manifest("v1", 1, gates=[gate("a"), gate("b", GateStatus.PASS), gate("c")])
+    assert exclusion(described) == "gate a: a found, required a wanted; gate c: c found, required c wanted"
+    marked = manifest("v1", 1, gates=[], status=Status.INVALID)
+    assert exclusion(marked) == "the run is marked invalid"
+
+
+def test_runs_stand_in_the_order_in_which_they_were_made() -> None:
+    """By time; within a moment by their place in the experiment, then by name."""
+    late, early = stub("a", started_at=NOON), stub("z", started_at=MORNING)
+    assert order(early, late) == ["z", "a"]
+    together = [stub("c"), stub("b", experiment=place(1)), stub("a", experiment=place(2, "e2"))]
+    assert order(*together) == ["c", "b", "a"]
+    assert order(stub("a"), stub("b", experiment=place(0))) == ["a", "b"]
+
+
+def test_the_runs_of_one_experiment_stand_in_its_order_whatever_the_clock_said() -> None:
+    """A machine whose clock was set back between two runs."""
+    first = stub("b", started_at=NOON, experiment=place(0))
+    second = stub("a", started_at=MORNING, experiment=place(1))
+    assert order(first, second) == ["b", "a"]
+    other = stub("a", started_at=MORNING, experiment=place(1, "e2"))
+    assert order(other, first) == ["a", "b"], "of two experiments the time tells"
+    alone = stub("c", started_at=MORNING)
+    assert order(alone, first) == ["c", "b"]
+
+
+def refused(message: str, hint: str, *runs: SyntheticRun) -> None:
+    with pytest.raises(UsageError) as caught:
+        select("baseline", runs)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_a_side_is_of_one_version_and_names_each_run_once() -> None:
+    refused("the baseline has no runs", "`chainmark runs list` shows what can be compared")
+    refused("the baseline names the run `a` twice", "name each run once", stub("a"), stub("b"), stub("a"))
+    refused(
+        "the baseline mixes the versions v1 and v2",
+        "name runs of one version on each side",
+        stub("a"),
+        stub("b", "v2"),
+    )
+
+
+def test_sides_of_two_systems_or_with_a_run_in_common_are_refused() -> None:
+    left = select("baseline", [stub("a"), stub("b")])
+    strange = Subject(system="mesh", name="Mesh", version="v1")
+    with pytest.raises(UsageError) as caught:
+        check_pair(left, select("candidate", [stub("c", subject=strange)]))
+    assert caught.value.message == "runs of different systems cannot be compared: cometbft and mesh"
+    assert caught.value.hint == "`chainmark runs list` shows the system of every run"
+    with pytest.raises(UsageError) as caught:
+        check_pair(left, select("candidate", [stub("c"), stub("b")]))
+    assert caught.value.message == "the run `b` is on both sides"
+    assert caught.value.hint == "a run compared with itself says nothing; name two sets of runs"
+    check_pair(left, select("candidate", [stub("c")]))
+
+
+def test_sides_are_called_by_their_versions_and_equal_ones_by_their_roles_as_well() -> None:
+    left, right = select("baseline", [stub("a")]), select("candidate", [stub("b", "v2")])
+    assert labels(left, right) == ("v1", "v2")
+    assert labels(left, select("candidate", [stub("b")])) == ("v1 (baseline)", "v1 (candidate)")
+
+
+FAILED: dict[str, Any] = {"gates": [gate("a")], "status": Status.INVALID}
+BECAUSE = "gate a: a found, required a wanted"
+
+
+def test_the_runs_that_are_judged_speak_for_their_side() -> None:
+    """A run with a failed gate may have been made under anything; it speaks only where no other one can."""
+    other = {"cpu_model": "other", "cores": 2, "memory_bytes": 2**30, "kernel": "x", "operating_system": "y"}
+    bad = stub("a", started_at=MORNING, conditions={"time": "odd"}, host=HostFacts.model_validate(other), **FAILED)
+    good = [stub("b", started_at=NOON, conditions={"z": "1", "time": "BFT"}), stub("c", conditions={"time": "PBTS"})]
+    side = select("baseline", [bad, *good])
+    assert [run.run_id for run in side.included] == ["c", "b"]
+    assert side.excluded == {"a": BECAUSE}
+    assert joined_conditions(side) == {"time": "PBTS, BFT", "z": "1"}
+    assert list(joined_conditions(side)) == ["time", "z"]
+    assert describe(side, "v1").host.cpu_model != "other"
+    nobody = select("baseline", [bad])
+    assert joined_conditions(nobody) == {"time": "odd"}
+    assert describe(nobody, "v1").host.cpu_model == "other"
+
+
+def test_the_report_lists_every_run_with_its_books_and_why_it_is_not_judged() -> None:
+    told: dict[str, Any] = {
+        "counts": {"transactions": {"offered": 7}},
+        "incidents": [Incident(time_ns=1, what="a node stopped")],
+        "warnings": ["slow"],
+    }
+    bad = stub("a", started_at=MORNING, experiment=place(3), **FAILED, **told)
+    listed = describe(select("baseline", [bad, stub("b", started_at=NOON)]), "the label")
+    assert (listed.label, listed.subject.version) == ("the label", "v1")
+    first, second = listed.runs
+    assert (first.run_id, first.started_at, first.repetition, first.position) == ("a", MORNING, 4, 3)
+    assert (first.gates, first.excluded_because) == (FAILED["gates"], BECAUSE)
+    assert {"counts": first.counts, "incidents": first.incidents, "warnings": first.warnings} == told
+    assert (second.repetition, second.position, second.excluded_because) == (None, None, None)
