@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.distribution import STANDARD_CENTILES
-from chainmark.stats.centiles import centile, centile_index, distribution, estimable_centile, fraction_of
+from chainmark.stats.centiles import (
+    centile,
+    centile_index,
+    centile_indices,
+    centiles,
+    distribution,
+    distribution_of_sorted,
+    estimable_centile,
+    finite,
+    fraction_of,
+)
 from chainmark.stats.estimable import has_rank
 
 finite_floats = st.floats(-1e9, 1e9, allow_nan=False)
@@ -79,3 +89,35 @@ def test_a_distribution_of_one_sample_has_no_spread_and_of_none_is_none() -> Non
     assert (one.mean, one.sd, one.min, one.max) == (3.5, None, 3.5, 3.5)
     assert dict(one.centiles)[0.5] is None
     assert distribution([float("nan"), float("inf")]) is None
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=5), st.lists(st.sampled_from(STANDARD_CENTILES), min_size=1))
+def test_many_centiles_at_once_are_those_one_by_one(sizes: list[int], fractions: list[float]) -> None:
+    found = centile_indices(np.array([0, *sizes]), np.array(fractions))
+    assert found.tolist() == [[-1] * len(fractions), *([centile_index(n, one) for one in fractions] for n in sizes)]
+    values = np.sqrt(np.arange(float(sizes[0])))
+    assert centiles(values, np.array(fractions)).tolist() == [centile(values, one) for one in fractions]
+
+
+def test_a_distribution_by_hand() -> None:
+    """2, 4, 4, 6 in any order: a mean of 4 and squares of 8 over 3; what is not finite counts as missing."""
+    found = distribution([6.0, math.inf, 4.0, 2.0, math.nan, 4.0], fractions=(0.25, 0.5))
+    assert found is not None
+    assert (found.n, found.n_null, found.mean, found.sd) == (4, 2, 4.0, math.sqrt(8.0 / 3.0))
+    assert (found.min, found.max, found.centiles) == (2.0, 6.0, [(0.25, 4.0), (0.5, 4.0)])
+    assert finite([1.0, math.inf, -math.inf, math.nan, 2.0]).tolist() == [1.0, 2.0]
+
+
+def test_a_mean_of_its_own_leaves_the_deviations_from_the_plain_one() -> None:
+    found = distribution_of_sorted(np.array([2.0, 4.0]), 3, mean=2.5)
+    assert found is not None
+    assert (found.n_null, found.mean, found.sd) == (3, 2.5, math.sqrt(2.0))
+    assert distribution_of_sorted(np.empty(0), 3) is None
+
+
+@pytest.mark.parametrize("value", [0.1, 1e-300, 1e300 / 3])
+def test_equal_values_have_their_mean_to_the_last_digit(value: float) -> None:
+    """Their sum over their number may be rounded past them, and a mean above the maximum makes readers doubt it all."""
+    found = distribution([value] * 3)
+    assert found is not None
+    assert (found.mean, found.sd) == (value, 0.0)

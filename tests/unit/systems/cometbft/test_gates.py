@@ -239,6 +239,30 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
     }
 
 
+def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
+    companion = SimpleNamespace(problems=list, disturbances=[1], joiners=[1])
+    asked = {"extra_rounds_max": 0, "unsent_by_generator_max": 0.02}
+    gates = _gates(limits=asked, disturber=companion, rotation=companion)
+    assert {name: (gate.label, gate.measured) for name, gate in gates.items()} == {
+        "nodes_alive": ("no node was lost", "all alive"),
+        "nodes_steady": ("no node started anew", "none"),
+        "books": ("the books balance", "balanced"),
+        "achieved": ("the offered load was sent", "100.0 %"),
+        "committed": ("the network was not saturated", "100.0 %"),
+        "lag": ("the schedule was kept (p99)", "1 ms"),
+        "drained": ("the mempools ran empty", "0 left"),
+        "blocks": ("enough blocks", "20 blocks"),
+        "observed": ("every commit was seen", "0 of 20 unseen"),
+        "generator": ("the generator had time to spare", "0.10 cores"),
+        "pressure": ("the machine had time to spare (CPU pressure)", "0.0 %"),
+        "rounds": ("consensus needed no more rounds", "0 in 20 blocks"),
+        "unsent": ("the generator sent all that no node held up", "0.0 %"),
+        "recovered": ("every perturbed node recovered", "all 1 perturbations"),
+        "joined": ("every joining node caught up under load", "all 1 nodes"),
+    }
+    assert (gates["recovered"].limit, gates["joined"].limit) == ("all", "all")
+
+
 def test_a_kernel_without_pressure_figures_warns_and_does_not_fail() -> None:
     gate = _gates(pressure=[None, None])["pressure"]
     assert (gate.status, gate.measured) == (GateStatus.WARN, "this kernel does not tell")
