@@ -137,7 +137,7 @@ def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) 
             "due_ns": np.frombuffer(records["due_ns"], "<i8"),
             "sent_ns": np.frombuffer(records["sent_ns"], "<i8"),
             "answered_ns": np.frombuffer(records["answered_ns"], "<i8"),
-            "answer": answer_names(records["class"]),
+            "answer": pl.Series(answer_names(records["class"]), dtype=pl.String),
             "check_code": np.frombuffer(records["check_code"], "<u4"),
             "size_bytes": np.frombuffer(records["size_bytes"], "<u4"),
             "hash": pl.Series(digests, dtype=pl.Binary),
@@ -145,10 +145,9 @@ def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) 
             "index_in_block": pl.Series([place and place[1] for place in found], dtype=pl.Int64),
         }
     )
-    never = pl.lit(None, dtype=pl.Int64)
+    # Below 0 says "never".
     return frame.with_columns(
-        sent_ns=pl.when(pl.col("sent_ns") < 0).then(never).otherwise(pl.col("sent_ns")),
-        answered_ns=pl.when(pl.col("answered_ns") < 0).then(never).otherwise(pl.col("answered_ns")),
+        pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("sent_ns", "answered_ns")
     ).sort("connection", "sequence")
 
 

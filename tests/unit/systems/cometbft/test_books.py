@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -16,7 +19,18 @@ from hypothesis import strategies as st
 from chainmark.core.progress import Silent
 from chainmark.network.sampling import SCRAPE_MARK
 from chainmark.systems.cometbft.answers import ANSWERS
-from chainmark.systems.cometbft.ingest import Books, Events, balance, collect, read_page, read_scrapes
+from chainmark.systems.cometbft.ingest import (
+    BLOCK_SCHEMA,
+    SCRAPE_SCHEMA,
+    TRANSACTION_SCHEMA,
+    Books,
+    Events,
+    balance,
+    collect,
+    observed_commits,
+    read_page,
+    read_scrapes,
+)
 from chainmark.systems.cometbft.rpc import METAS_PER_CALL, RpcClient
 
 from tests.unit.systems.cometbft.chains import (
@@ -93,6 +107,65 @@ def test_a_transaction_is_found_at_its_first_place_and_keeps_its_times(monkeypat
     assert table["sent_ns"].to_list() == [millisecond, 3 * millisecond, None, 2 * millisecond, 4 * millisecond]
     assert table["answered_ns"].to_list() == [2 * millisecond, None, None, 3 * millisecond, None]
     assert (events.duplicates, events.foreign_transactions, events.undecodable) == (1, 1, 1)
+
+
+def test_rows_stand_in_the_order_of_connection_and_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records come as they were answered; the same load must give the same file."""
+    load = records([(one, ACCEPTED) for one in MINE[:4]], sequence=struct.pack("<4I", 1, 3, 0, 2))
+    table = read(monkeypatch, Chain(BLOCKS, COMMITS), load).transactions
+    assert table.select("connection", "sequence").rows() == [(0, 0), (0, 1), (1, 2), (1, 3)]
+
+
+def test_the_chain_is_read_from_the_node_that_answers_and_a_slow_block_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: set[tuple[str, float | None]] = set()
+    chain = Chain(BLOCKS, COMMITS)
+
+    def call(self: RpcClient, method: str, **parameters: int) -> dict[str, Any]:
+        asked.add((self.address, self._client.timeout.read))
+        return chain.call(method, **parameters)
+
+    monkeypatch.setattr(RpcClient, "call", call)
+    collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), OURS, Silent())
+    assert asked == {("10.1.2.3", 60.0)}
+
+
+def test_events_have_their_types_whatever_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column without any value would else be of no type, and could not be read beside another run's."""
+    chain = Chain({7: []}, {})
+    monkeypatch.setattr(chain, "_meta", lambda height: {"header": {"height": "1"}, "block_size": "1", "num_txs": "0"})
+    for load in (records([]), records([(MINE[5], TIMEOUT), (None, UNSENT)])):
+        events = read(monkeypatch, chain, load, last=7)
+        assert events.transactions.schema == pl.Schema(TRANSACTION_SCHEMA)
+        assert events.blocks.schema == pl.Schema(BLOCK_SCHEMA)
+        assert events.scrapes.schema == pl.Schema(SCRAPE_SCHEMA)
+    # Nor does a block whose size nobody tells end the reading.
+    assert events.blocks.select("size_bytes", "header_transactions", "round").rows() == [(None, None, None)]
+
+
+def test_what_was_scraped_is_among_the_events_and_in_the_books(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "node0.zst"
+    path.write_bytes(zstandard.compress(SCRAPE_MARK + b"5\ngo_goroutines 20\ngo_threads 7\n"))
+    events = read(monkeypatch, Chain(BLOCKS, COMMITS), scrape_files={"node0": path})
+    assert events.scrapes.rows() == [(5, "node0", "go_goroutines", 20.0)]
+    counts = balance(events, measurement(LOAD), None).counts
+    assert list(counts) == ["transactions", "answers", "chain", "metric lines"]
+    assert counts["metric lines"] == {"pages": 1, "lines": 2, "kept": 1, "ignored": 1}
+
+
+def test_messages_that_are_no_commit_are_passed_over_and_the_first_arrival_counts() -> None:
+    """A subscription is confirmed by an empty result; a second observer's event comes later."""
+    empty: list[dict[str, Any]] = [
+        {},
+        {"result": {}},
+        {"result": {"data": {}}},
+        {"result": {"data": {"value": {}}}},
+        {"result": {"data": {"value": {"header": {}}}}},
+    ]
+    commits = [{"result": {"data": {"value": {"header": {"height": height}}}}} for height in ("8", "9", "8")]
+    messages = [(number, json.dumps(one).encode()) for number, one in enumerate([*empty, *commits])]
+    assert observed_commits(messages) == {8: 5, 9: 6}
 
 
 def test_what_an_answer_told_is_kept_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,9 +357,9 @@ def _with(events: Events, **changes: Any) -> Events:
 
 def test_the_lines_of_every_page_are_counted(tmp_path: Path) -> None:
     """Two pages of one node and one of another: read = kept + ignored, and each value has its page's time."""
-    page = b"# HELP x\ncometbft_p2p_peers 3\ngo_threads 7\ngo_goroutines 20\n"
+    page = b"# HELP x\ngo_goroutines 20\ngo_threads 7\ncometbft_p2p_peers 3\n"
     files = {}
-    for host, times in (("node1", [5]), ("node0", [4, 9])):
+    for host, times in (("node1", [4]), ("node0", [4, 9])):
         files[host] = tmp_path / f"{host}.zst"
         files[host].write_bytes(zstandard.compress(b"".join(SCRAPE_MARK + b"%d\n" % time + page for time in times)))
     frame, counts = read_scrapes(files)
@@ -295,8 +368,8 @@ def test_the_lines_of_every_page_are_counted(tmp_path: Path) -> None:
     assert frame.rows() == [
         (4, "node0", peers, 3.0),
         (4, "node0", routines, 20.0),
-        (5, "node1", peers, 3.0),
-        (5, "node1", routines, 20.0),
+        (4, "node1", peers, 3.0),
+        (4, "node1", routines, 20.0),
         (9, "node0", peers, 3.0),
         (9, "node0", routines, 20.0),
     ]
@@ -313,6 +386,12 @@ def test_every_family_that_the_analysis_and_the_gates_read_is_kept() -> None:
     values, lines, kept = read_page(page + "go_threads 4\n\n")
     assert values == {name: float(place) for place, name in enumerate(names)}
     assert (lines, kept) == (10, 9)
+
+
+def test_a_family_is_summed_over_its_labels_with_or_without_the_suffix_of_a_counter() -> None:
+    sent, received = "cometbft_p2p_message_send_bytes", "cometbft_p2p_message_receive_bytes"
+    page = f'{sent}_total{{kind="vote"}} 3\n{sent}_total{{kind="part"}} 4\n{received}{{kind="vote"}} 5\n'
+    assert read_page(page) == ({sent: 7.0, received: 5.0}, 3, 3)
 
 
 def test_a_node_that_was_never_scraped_has_no_rows() -> None:
