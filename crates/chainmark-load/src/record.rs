@@ -242,6 +242,80 @@ mod tests {
     }
 
     #[test]
+    fn classes_and_what_they_say_of_the_node_have_the_names_that_events_are_stored_with() {
+        let named: Vec<_> = Class::ALL.into_iter().map(|class| (class.name(), class.answer().name())).collect();
+        assert_eq!(
+            named,
+            [
+                ("accepted", "accepted"),
+                ("mempool full", "rejected"),
+                ("in cache", "rejected"),
+                ("check code", "rejected"),
+                ("rpc error", "rejected"),
+                ("timeout", "missing"),
+                ("unsent", "unsent"),
+            ]
+        );
+    }
+
+    /// Five are due and four sent: accepted, too late, refused with a code, never answered.
+    fn connection() -> ConnectionRecords {
+        let mut part = ConnectionRecords::new(std::sync::Arc::new(vec![10, 20, 30, 40, 50]));
+        for sequence in 0..4 {
+            assert_eq!(part.next_unsent(), Some((sequence, 10 * (i64::from(sequence) + 1))));
+            assert_eq!((part.sent(), part.sent_ns(sequence)), (sequence, None));
+            part.record_sent(1_000 + i64::from(sequence), [sequence as u8 + 1; 32]);
+            assert_eq!((part.sent(), part.sent_ns(sequence)), (sequence + 1, Some(1_000 + i64::from(sequence))));
+            assert!(!part.is_answered(sequence));
+        }
+        part.record_answer(0, 2_000, Class::Accepted, 0);
+        part.record_timeout(1);
+        part.record_answer(2, 2_002, Class::CheckFailed, 7);
+        assert_eq!([0, 1, 2, 3].map(|sequence| part.is_answered(sequence)), [true, true, true, false]);
+        part
+    }
+
+    #[test]
+    fn every_offered_transaction_ends_in_one_class_with_its_own_times() {
+        let mut records = Records::default();
+        records.append(6, 100, 512, ConnectionRecords::new(std::sync::Arc::new(vec![5])));
+        records.append(3, 100, 256, connection());
+        assert_eq!(records.rows(), 6);
+        assert_eq!(Class::ALL.map(|class| records.count(class)), [1, 0, 0, 1, 0, 2, 2]);
+        assert_eq!(records.connection, [6, 3, 3, 3, 3, 3]);
+        assert_eq!(records.sequence, [0, 0, 1, 2, 3, 4]);
+        assert_eq!(records.due_ns, [105, 110, 120, 130, 140, 150]);
+        assert_eq!(records.sent_ns, [NEVER_NS, 1_000, 1_001, 1_002, 1_003, NEVER_NS]);
+        assert_eq!(records.answered_ns, [NEVER_NS, 2_000, NEVER_NS, 2_002, NEVER_NS, NEVER_NS]);
+        let ends = [Class::Unsent, Class::Accepted, Class::Timeout, Class::CheckFailed, Class::Timeout, Class::Unsent];
+        assert_eq!(records.class, ends.map(|class| class as u8));
+        assert_eq!(records.check_code, [0, 0, 0, 7, 0, 0]);
+        assert_eq!(records.hash, [0, 1, 2, 3, 4, 0].map(|byte| [byte; 32]));
+        assert_eq!(records.size_bytes, [512, 256, 256, 256, 256, 256]);
+    }
+
+    #[test]
+    fn what_was_all_sent_has_no_next_transaction() {
+        let mut part = ConnectionRecords::new(std::sync::Arc::new(vec![5]));
+        part.record_sent(6, [1; 32]);
+        assert_eq!(part.next_unsent(), None);
+    }
+
+    #[test]
+    fn a_message_that_is_known_is_counted_by_its_text_even_when_no_more_are_kept() {
+        let mut messages = MessageCounts::default();
+        for number in 0..MAX_DISTINCT_MESSAGES {
+            messages.add_if_any(Some(&format!("error {number}")));
+        }
+        messages.add_if_any(None);
+        messages.add("error 0");
+        messages.add("another");
+        let counts = messages.into_counts();
+        assert_eq!((counts["error 0"], counts["error 1"], counts[OTHER_MESSAGES]), (2, 1, 1));
+        assert_eq!(counts.len(), MAX_DISTINCT_MESSAGES + 1);
+    }
+
+    #[test]
     fn a_flood_of_different_error_texts_stays_bounded_and_is_still_counted_in_full() {
         let mut messages = MessageCounts::default();
         for number in 0..1000 {

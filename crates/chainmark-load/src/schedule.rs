@@ -148,6 +148,14 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_has_the_name_that_profiles_use_or_a_load_would_come_in_another_rhythm() {
+        let kinds = ["even", "poisson", "burst", "none"].map(ScheduleKind::from_name);
+        let expected = [ScheduleKind::Even, ScheduleKind::Poisson, ScheduleKind::Burst].map(Some);
+        assert_eq!(kinds[..3], expected);
+        assert_eq!(kinds[3], None);
+    }
+
+    #[test]
     fn burst_starts_at_once_and_repeats_every_second_or_runs_would_offer_one_batch_less() {
         let load = schedule(ScheduleKind::Burst, 2, 3, 2 * NS_PER_S + NS_PER_S / 3 + 1);
         assert_eq!(load.due_ns(0), [0, 2, 4, NS_PER_S, NS_PER_S + 2, NS_PER_S + 4, 2 * NS_PER_S]);

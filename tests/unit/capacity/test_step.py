@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from chainmark.capacity.search import Ask, Interrupted, StoppedBy, search
 from chainmark.capacity.sla import Sla, judge, share_interval
 from chainmark.capacity.step import StepRunner, StepSettings, run_step
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.progress import LiveFigures, LiveSource, Silent
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, Server, finished
 
@@ -37,7 +39,8 @@ class SimulatedEngine:
 
     def progress(self) -> str:
         """As JSON."""
-        return json.dumps({"phase": "window", "elapsed_s": 5.5, "planned_s": 11.0, "ok": 1200, "failed": 3})
+        told: dict[str, Any] = {"phase": "window", "elapsed_s": 5.5, "planned_s": 11.0, "ok": 1200, "failed": 3}
+        return json.dumps(told | {"started": 1210, "in_flight": 7, "queued": 40})
 
     def stop(self) -> None:
         """Noted."""
@@ -213,6 +216,22 @@ def test_whoever_waits_is_told_how_far_it_is() -> None:
     bench.runner.progress = Listener()
     bench.runner.measure(clients(2))
     assert told[:2] == [("/block: 2 clients (probe)", ""), (0.5, "window, 1200 answered, 3 failed")]
+
+
+def test_who_looks_while_a_step_lasts_is_told_where_all_requests_are() -> None:
+    """1,210 of the 1,250 that were due by now are sent."""
+    told: list[LiveFigures] = []
+
+    class Onlooker(Silent):
+        @contextmanager
+        def live(self, source: LiveSource) -> Iterator[None]:
+            told.append(source())
+            yield
+
+    bench = Bench(Server(1, 0.01))
+    bench.runner.progress = Onlooker()
+    bench.runner.measure(clients(2))
+    assert told == [LiveFigures(offered=1250, sent=1210, accepted=1200, failed=3, in_flight=7)]
 
 
 @pytest.mark.parametrize(

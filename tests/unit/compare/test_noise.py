@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from chainmark.compare.estimates import combined
+from chainmark.compare.estimates import collect, combined, mean_of
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import Archive
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import Configuration
-from chainmark.core.metric import Kind
+from chainmark.core.metric import Kind, Population, Table, Weighting
 from chainmark.stats.intervals import Working
 
 from tests.unit.compare.metric_cases import metric, side, stub_run
@@ -95,3 +95,96 @@ def test_runs_under_another_configuration_are_no_repetitions() -> None:
     for run in runs[2:]:
         run.manifest.configuration = Configuration(effective={"config.toml": {"mempool.size": 7}})
     assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(0.02), 2.0, 4))
+
+
+def distribution(n: int, mean: float) -> Distribution:
+    return Distribution(n=n, n_null=0, mean=mean, sd=None, min=mean, max=mean, centiles=[])
+
+
+def summary(
+    value: float | None,
+    *,
+    n: int = 0,
+    total: float | None = None,
+    error: float | None = None,
+    log_error: float | None = None,
+    mean: float = 9.0,
+) -> MetricSummary:
+    """What a run holds of ``x_s``: an estimate of its mean, and its samples if there are any."""
+    estimate = Estimate(value=value, standard_error=error, log_standard_error=log_error, method="stub")
+    samples = distribution(n, mean) if n else None
+    return MetricSummary(metric_id="x_s", distribution=samples, estimates={"mean": estimate}, total=total)
+
+
+def holding(
+    *found: MetricSummary | None, weighting: Weighting = Weighting.TIMES, known: bool = True
+) -> list[LoadedRun]:
+    """Runs that hold these; None stands for a run without the metric."""
+    blocks = Population(id="block", label="blocks", keys=["height"], average_over=["height"], weighting=weighting)
+    tables = [Table(id="all", title="All")]
+    metrics = [metric()] if known else []
+    described = Catalogue(system="x", title="X", populations=[blocks], tables=tables, metrics=metrics)
+    return [
+        LoadedRun(
+            SyntheticRun(
+                manifest("v1", 1, run_id=f"r{number}"), described, {}, {"x_s": one} if one else {"y_s": summary(1)}
+            )
+        )
+        for number, one in enumerate(found)
+    ]
+
+
+def test_what_is_read_of_a_side_is_one_value_a_run_and_the_sums_of_all() -> None:
+    """A run whose statistic is not estimable still has samples, which count in the rate of the side."""
+    runs = holding(
+        summary(1.5, n=10, total=15.0, error=0.1, log_error=0.2),
+        summary(None, n=4, total=2.0),
+        None,
+        summary(math.inf, n=1, total=1.0),
+        summary(2.5, n=20),
+    )
+    found = collect(runs, metric(), "mean")
+    assert found.per_run == [1.5, None, None, None, 2.5]
+    assert (found.values, found.runs) == ([1.5, 2.5], 2)
+    assert (found.standard_errors, found.log_standard_errors) == ([0.1, 0.0], [0.2, 0.0])
+    assert (found.total, found.exposure, found.absence) == (18.0, 35, "")
+
+
+@pytest.mark.parametrize(
+    ("runs", "statistic", "absence"),
+    [
+        (holding(summary(None, n=3), summary(None, n=4)), "mean", "mean is not estimable from 7 samples"),
+        (holding(summary(1.0, n=3)), "p99", "p99 is not estimable from 3 samples"),
+        (holding(summary(None), None), "mean", "no samples"),
+        ([], "mean", "no samples"),
+        (holding(None, known=False), "mean", "not in the catalogue"),
+        ([*holding(None, known=False), *holding(None)], "mean", "no samples"),
+        ([*holding(None), *holding(None, known=False)], "mean", "no samples"),
+    ],
+)
+def test_why_a_side_has_no_value(runs: list[LoadedRun], statistic: str, absence: str) -> None:
+    """A metric that a version does not have is another thing than one that was lost."""
+    assert collect(runs, metric(), statistic).absence == absence
+
+
+@pytest.mark.parametrize(
+    ("weighting", "found", "total"),
+    [
+        (Weighting.TIMES, summary(0.5, n=10, total=8.0), 8.0),
+        (Weighting.KEYS, summary(0.5, n=10, total=8.0), 5.0),  # as many as 10 samples hold at 0.5 each
+        (Weighting.KEYS, summary(None, n=10, total=8.0, mean=0.25), 2.5),
+        (Weighting.KEYS, summary(0.5, n=10), 0.0),  # it counts nothing
+        (Weighting.KEYS, summary(0.5, total=8.0), 0.0),  # without samples nothing enters the rate
+    ],
+)
+def test_a_mean_by_keys_counts_as_many_events_as_its_samples_would_hold(
+    weighting: Weighting, found: MetricSummary, total: float
+) -> None:
+    assert collect(holding(found, weighting=weighting), metric(), "mean").total == total
+
+
+def test_the_mean_of_a_run_is_the_estimated_one_or_that_of_its_samples() -> None:
+    assert mean_of(summary(0.5, n=3)) == 0.5
+    assert mean_of(summary(None, n=3)) == 9.0
+    assert mean_of(summary(None)) is None
+    assert mean_of(MetricSummary(metric_id="x_s", distribution=distribution(2, 4.0), estimates={})) == 4.0
