@@ -72,9 +72,10 @@ def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
     if not runs:
         raise UsageError(f"the {name} has no runs", "`chainmark runs list` shows what can be compared")
     loaded = sorted((LoadedRun(run) for run in runs), key=_order)
-    places = [run.manifest.experiment for run in loaded]
-    if len({place.id if place else "" for place in places}) == 1 and all(places):
-        loaded.sort(key=lambda run: (run.manifest.experiment.position if run.manifest.experiment else 0, _order(run)))
+    places = [place for run in loaded if (place := run.manifest.experiment)]
+    if len(places) == len(loaded) and len({place.id for place in places}) == 1:
+        positions = {run.run_id: place.position for run, place in zip(loaded, places, strict=True)}
+        loaded.sort(key=lambda run: positions[run.run_id])
     identifiers = [run.run_id for run in loaded]
     twice = sorted({identifier for identifier in identifiers if identifiers.count(identifier) > 1})
     if twice:

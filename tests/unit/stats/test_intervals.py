@@ -28,7 +28,7 @@ from chainmark.stats.intervals import (
     wilson_limits,
 )
 from chainmark.stats.multiple import benjamini_hochberg, holm
-from chainmark.stats.power import detectable_worsening, runs_needed
+from chainmark.stats.power import detectable_worsening, needed_standard_errors, runs_needed
 
 several = st.lists(st.floats(1.0, 1e3), min_size=2, max_size=8)
 
@@ -369,3 +369,16 @@ def test_the_detectable_worsening_lies_beyond_the_margin() -> None:
     found = detectable_worsening(0.0953, 0.02, None)
     assert found == pytest.approx(0.0953 + (1.6449 + 0.8416) * 0.02, abs=1e-4)
     assert t_quantile(0.95, 4.0) == pytest.approx(2.1318, abs=1e-4)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 49, 50, 51])
+def test_the_fewest_runs_are_told_up_to_fifty(runs: int) -> None:
+    """The margin at which so many just suffice; a hair less, and one more is needed."""
+    margin = needed_standard_errors(2.0 * (runs - 1)) * 0.03 * math.sqrt(2.0 / runs)
+    assert runs_needed(margin, 0.03) == (runs if runs <= 50 else None)
+    assert runs_needed(margin * (1.0 - 1e-9), 0.03) == (runs + 1 if runs < 50 else None)
+
+
+@pytest.mark.parametrize(("margin", "deviation"), [(0.0, 0.0), (math.inf, math.inf), (-1.0, 0.0), (1.0, math.nan)])
+def test_without_a_margin_or_a_known_noise_no_number_of_runs_is_promised(margin: float, deviation: float) -> None:
+    assert runs_needed(margin, deviation) is None
