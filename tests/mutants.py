@@ -235,6 +235,10 @@ def main(only: Sequence[str]) -> int:
         _say(f"{file:<50}{result.faults:>8}{killed:>8}{known:>10}{len(new):>10}")
         for change in new:
             _say(f"  {change.function}\n    - {change.was}\n    + {change.becomes}")
+        seen = {(change.was, change.becomes) for change in result.survivors}
+        for was, becomes in sorted((was, becomes) for name, was, becomes in accepted if name == file):
+            if (was, becomes) not in seen:
+                _say(f"  accepted, and killed: take it from mutants.toml\n    - {was}\n    + {becomes}")
         survived += len(new)
     return 1 if survived else 0
 
