@@ -224,6 +224,10 @@ def main(only: Sequence[str]) -> int:
     """Try the files, print a table; 1 if a fault survives that `mutants.toml` does not accept."""
     told = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())
     accepted = {(one["file"], one["was"], one["becomes"]) for one in told.get("accepted", [])}
+    if strangers := sorted(set(only) - told["files"].keys()):
+        sys.exit(
+            f"error: {strangers[0]} has no entry in tests/mutants.toml\nhint: name the unit tests that must notice"
+        )
     survived = 0
     _say(f"{'file':<50}{'faults':>8}{'killed':>8}{'accepted':>10}{'survived':>10}")
     for file, tests in told["files"].items():
