@@ -97,7 +97,7 @@ MUTATED_PY := $(if $(ONLY),$(filter %.py,$(ONLY)),all)
 MUTATED_RS := $(if $(ONLY),$(filter %.rs,$(ONLY)),$(LOAD_RS))
 CARGO_MUTANTS := $(CACHE)/cargo/bin/cargo-mutants
 
-mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## put small faults where verdicts are decided: unit tests must see them
+mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no unit test sees (ONLY='FILE …')
 	$(if $(MUTATED_PY),$(BIN)/python -m tests.mutants $(filter-out all,$(MUTATED_PY)))
 	$(if $(MUTATED_RS),$(CARGO_MUTANTS) mutants --package chainmark-load --timeout 60 \
 		$(addprefix --file ,$(MUTATED_RS)))
@@ -106,7 +106,7 @@ $(CARGO_MUTANTS):
 	cargo install --quiet --locked --root $(CACHE)/cargo --version '^27.1' cargo-mutants
 
 clean: ## remove what was built in this checkout; caches outside it stay
-	rm -rf $(VENV) src/chainmark/*.so reports mutants mutants.out*
+	rm -rf $(VENV) src/chainmark/*.so reports mutants.out*
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
