@@ -34,9 +34,10 @@ def _transactions(late_s: float, answered_s: float, *, refused: int = 0, unsent:
         (_transactions(3.0, 0.001), GateStatus.FAIL),  # answered at once: nobody held the generator up
         (_transactions(3.0, 3.0), GateStatus.PASS),  # the node read slowly
         (_transactions(3.0, 0.001, refused=5), GateStatus.PASS),  # the mempool was full
+        (_transactions(3.0, 0.001, refused=1), GateStatus.PASS),
         (_transactions(0.001, 0.001), GateStatus.FAIL),
     ],
-    ids=["all sent", "late by itself", "held up", "refused", "stopped sending"],
+    ids=["all sent", "late by itself", "held up", "refused", "one refused", "stopped sending"],
 )
 def test_who_kept_transactions_from_being_sent(transactions: pl.DataFrame, status: GateStatus) -> None:
     (gate,) = unsent_gate(transactions, 0.02)
@@ -49,8 +50,13 @@ def test_other_profiles_have_no_such_gate() -> None:
 
 @pytest.mark.parametrize(
     ("rounds", "status"),
-    [([0, 0, 0], GateStatus.PASS), ([0, 1, 0], GateStatus.FAIL), ([None, None], GateStatus.FAIL)],
-    ids=["first rounds", "one more", "nobody knows"],
+    [
+        ([0, 0, 0], GateStatus.PASS),
+        ([0], GateStatus.PASS),
+        ([0, 1, 0], GateStatus.FAIL),
+        ([None, None], GateStatus.FAIL),
+    ],
+    ids=["first rounds", "one block", "one more", "nobody knows"],
 )
 def test_a_network_that_must_not_need_further_rounds(rounds: list[int | None], status: GateStatus) -> None:
     """On a machine that is too slow for its nodes, proposals come late and every figure is the machine's."""
@@ -94,6 +100,11 @@ def test_what_the_generator_may_owe(unsent: int, limit: float, status: GateStatu
 def test_when_a_node_counts_as_holding_the_generator_up(late_s: float, answered_s: float, status: GateStatus) -> None:
     (gate,) = unsent_gate(_transactions(late_s, answered_s), 0.02)
     assert gate.status is status
+
+
+def test_a_single_transaction_that_was_not_sent_is_all_of_them() -> None:
+    (gate,) = unsent_gate(_transactions(0.001, 0.001).tail(1), 0.99)
+    assert (gate.status, gate.measured) == (GateStatus.FAIL, "100.0 %")
 
 
 def test_no_transaction_at_all_owes_nothing() -> None:
@@ -178,6 +189,7 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
         ({"intervals": [None] + [1.0] * 8}, {"blocks": "9 blocks"}),
         ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 unseen"}),
         ({"load": {"cpu_s": 5.1}}, {"generator": "0.51 cores"}),
+        ({"load": {"cpu_s": 0.3, "wall_s": 0.5}}, {"generator": "0.60 cores"}),
         ({"pressure": [0.5, 0.8]}, {"pressure": "65.0 %"}),
         ({"lags": [], "committed": []}, {"achieved": "no data", "committed": "no data", "lag": "no data"}),
     ],
@@ -195,6 +207,7 @@ def test_each_gate_fails_for_its_own_reason_alone(broken: dict[str, Any], failed
         {"committed": [1.0] * 98 + [0.0] * 2},
         {"lags": [0.05] * 100},
         {"lags": [0.001] * 99 + [9.0]},  # one in a hundred does not make a p99
+        {"lags": [0.001] * 148 + [9.0] * 2},  # nor do two in 150, whichever rank is nearer
         {"intervals": [None] + [1.0] * 9},
         {"load": {"cpu_s": 5.0}},
         {"load": {"cpu_s": 0.0, "wall_s": 0.0}},
