@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from chainmark.lab.schedules import Arm, SweepLoad, SweepPlan, grid_steps, interleaved, next_load, wanted_load
+from chainmark.lab.schedules import (
+    Arm,
+    Cell,
+    Step,
+    SweepLoad,
+    SweepPlan,
+    grid_steps,
+    interleaved,
+    next_load,
+    wanted_load,
+)
 
 
 class _Profile(BaseModel):
@@ -103,6 +113,12 @@ def test_a_search_ends_whatever_is_answered(plan: SweepPlan, rng: object) -> Non
     """Noise near the edge makes answers that contradict each other."""
     draw = rng.random  # type: ignore[attr-defined]
     _searched(plan, lambda _load: bool(draw() < 0.5))
+
+
+def test_a_cell_of_a_sweep_is_a_run_of_its_version_at_its_load() -> None:
+    cell = Cell("v2", SweepLoad((2, 400), "c2r400", 800), 3)
+    profile = _Profile(rate=400)
+    assert cell.step(profile, 7) == Step("v2/c2r400", "v2", profile, repetition=3, position=7)
 
 
 _PLAN = SweepPlan(loads=(), tolerance=0.1, step=100, first_load=400, most_load=3200, relative_gap=0.125)
