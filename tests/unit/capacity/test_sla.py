@@ -344,3 +344,39 @@ def test_what_the_machine_refused_is_a_failure_of_the_generator_whatever_its_sha
     found = limit(step(without_room(ok=9990, no_room=10)), Condition.GENERATOR)
     assert (found.outcome, found.met, found.limit) == (Outcome.FAIL, False, 0.0)
     assert found.note.endswith("too many open files; raise `ulimit -n`")
+
+
+@pytest.mark.parametrize(("slow", "outcome"), [(20, Outcome.PASS), (50, Outcome.INCONCLUSIVE), (90, Outcome.FAIL)])
+def test_one_in_twenty_may_be_slower_than_the_p95(slow: int, outcome: Outcome) -> None:
+    p95 = limit(step(finished([0.1] * (1000 - slow) + [0.5] * slow), Sla(p95_s=0.3)), Condition.P95)
+    assert (p95.outcome, p95.met, p95.limit, p95.note) == (outcome, slow <= 50, 0.3, "")
+
+
+def test_a_single_request_in_time_keeps_to_the_agreement_and_shows_nothing() -> None:
+    p99 = limit(step(finished([0.1])), Condition.P99)
+    assert (p99.met, p99.outcome) == (True, Outcome.INCONCLUSIVE)
+
+
+def test_a_judged_step_keeps_what_it_was_judged_by() -> None:
+    result = StepResult.of(StepOrder(TARGET, ENDPOINT, RATE, 1.0, 10.0), finished([0.1] * 1000, answered=[100] * 11))
+    for lengthened in (False, True):
+        judged = judge(result, Sla(), Phase.BISECT, lengthened, Latencies)
+        assert (judged.result, judged.phase, judged.lengthened) == (result, Phase.BISECT, lengthened)
+    usual = judge(result, Sla(achieved_share=0.9, error_share=0.02), Phase.PROBE, read_histogram=Latencies)
+    assert not usual.lengthened
+    assert limit(usual, Condition.ACHIEVED).limit == 0.9
+    assert limit(usual, Condition.ERRORS).limit == 0.02
+    assert limit(step(finished([]), Sla(achieved_share=0.9), level=RATE), Condition.ACHIEVED).limit == 0.9
+
+
+def test_which_reading_made_the_generator_late_is_told() -> None:
+    busy = step(finished([0.1] * 1000, answered=[100] * 11, cpu_s=9.0), level=RATE)
+    assert limit(busy, Condition.GENERATOR).note == "share of the generator's processor time"
+    late = step(finished([0.1] * 1000, answered=[100] * 11, lag_s=[0.2] * 1000), level=RATE)
+    assert limit(late, Condition.GENERATOR).note == "p99 of the generator's lateness in seconds"
+
+
+def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError) as refused:
+        Sla.of({"p98_s": 1.0})
+    assert refused.value.hint == "limits: p95_s, p99_s, error_share, achieved_share, min_requests"
