@@ -120,7 +120,7 @@ def distribution(
     Returns:
         The distribution, or None when no value is left.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray(values)
     ordered = np.sort(finite(array))
     return distribution_of_sorted(ordered, n_null + len(array) - len(ordered), fractions=fractions)
 

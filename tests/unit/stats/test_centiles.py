@@ -105,6 +105,10 @@ def test_a_distribution_by_hand() -> None:
     assert found is not None
     assert (found.n, found.n_null, found.mean, found.sd) == (4, 2, 4.0, math.sqrt(8.0 / 3.0))
     assert (found.min, found.max, found.centiles) == (2.0, 6.0, [(0.25, 4.0), (0.5, 4.0)])
+    whole = distribution([3, 1])
+    assert whole is not None
+    assert (whole.n, whole.n_null, whole.mean) == (2, 0, 2.0)
+    assert finite([1, 2]).dtype == np.float64
     assert finite([1.0, math.inf, -math.inf, math.nan, 2.0]).tolist() == [1.0, 2.0]
 
 
