@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chainmark.compare.breakdowns import Breakdowns
+import numpy as np
+
+from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.charts import charts_of
 from chainmark.compare.estimates import collect, mean_of
 from chainmark.compare.facts import facts_beside
@@ -20,17 +22,18 @@ from chainmark.compare.gates import (
 from chainmark.compare.inputs import RunData
 from chainmark.compare.judge import Judged, judge, unjudged
 from chainmark.compare.noise import Archive
-from chainmark.compare.samples import ChartSide, RunSamples
+from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
 from chainmark.compare.verdict import adjust, find, problem
 from chainmark.compare.whereabouts import located
 from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Outcome
+from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.manifest import Gate, failed_gates
 from chainmark.core.metric import Metric, Population
-from chainmark.stats.centiles import distribution_of_sorted
 from chainmark.stats.effects import TwoSamples
+from chainmark.stats.estimable import has_rank
 
 Follow = Callable[[Sequence[SelectedRuns], Catalogue], Followed | None]
 
@@ -88,36 +91,59 @@ def _judgements(
     return result
 
 
-def _mean(metric: Metric, population: Population, runs: Sequence[RunSamples]) -> float | None:
-    """The mean of the runs' means, each by its population's weighting, weighted by their samples; None: plain."""
-    if not population.average_over:
-        return None
-    found = [
-        (len(run.ascending), mean)
-        for run in runs
-        if (summary := run.run.summary(metric.id)) and (mean := mean_of(summary)) is not None
-    ]
+def _mean(metric: Metric, population: Population, samples: SideSamples) -> float:
+    """The mean of the runs' means, each by its population's weighting, weighted by their samples."""
+    found = [(run.knots.n, _run_mean(metric, population, run)) for run in samples.present]
     if len(found) == 1:
         return found[0][1]
-    total = sum(n for n, _ in found)
-    return math.fsum(n * mean for n, mean in found) / total if total else None
+    return math.fsum(n * mean for n, mean in found) / sum(n for n, _ in found)
+
+
+def _run_mean(metric: Metric, population: Population, run: RunSamples) -> float:
+    summary = run.run.summary(metric.id) if population.average_over else None
+    mean = mean_of(summary) if summary else None
+    return run.described.mean if mean is None else mean
+
+
+def _deviation(samples: SideSamples) -> float | None:
+    """The pooled samples' standard deviation about their plain mean."""
+    found = [(run.knots.n, run.described.mean, run.described.squares) for run in samples.present]
+    n = sum(one for one, _, _ in found)
+    if n < 2:
+        return None
+    mean = math.fsum(one * own for one, own, _ in found) / n
+    apart = math.fsum(one * (own - mean) ** 2 for one, own, _ in found) if len(found) > 1 else 0.0
+    return math.sqrt((math.fsum(squares for _, _, squares in found) + apart) / (n - 1))
 
 
 def _distribution_row(metric: Metric, population: Population, side: ChartSide) -> DistributionRow:
-    samples = side.samples(metric)
-    rows = sum(run.rows(metric.population) for run in side.runs)
-    mean = _mean(metric, population, samples.runs)
-    found = distribution_of_sorted(samples.pooled, rows - len(samples.pooled), mean)
-    if found is None:
+    samples = side.samples(metric, population)
+    rows = sum(run.described.rows for run in samples.runs)
+    pooled = samples.pooled
+    if pooled.n == 0:
         return DistributionRow(
             metric_id=metric.id, side=side.name, n=0, n_null=rows, mean=None, sd=None, min=None, max=None, centiles=[]
         )
-    return DistributionRow(metric_id=metric.id, side=side.name, **dict(found))
+    values = pooled.centiles(np.array(STANDARD_CENTILES)).tolist()
+    return DistributionRow(
+        metric_id=metric.id,
+        side=side.name,
+        n=pooled.n,
+        n_null=rows - pooled.n,
+        mean=_mean(metric, population, samples),
+        sd=_deviation(samples),
+        min=float(pooled.values[0]),
+        max=float(pooled.values[-1]),
+        centiles=[
+            (fraction, value if has_rank(pooled.n, fraction) else None)
+            for fraction, value in zip(STANDARD_CENTILES, values, strict=True)
+        ],
+    )
 
 
-def _effect_size(metric: Metric, sides: Sequence[ChartSide]) -> EffectSize | None:
-    left, right = (side.samples(metric).pooled for side in sides)
-    if len(left) == 0 or len(right) == 0:
+def _effect_size(metric: Metric, population: Population, sides: Sequence[ChartSide]) -> EffectSize | None:
+    left, right = (side.samples(metric, population).pooled for side in sides)
+    if left.n == 0 or right.n == 0:
         return None
     both = TwoSamples(left, right)
     gap, at = both.largest_gap()
@@ -140,18 +166,16 @@ class _Described:
     breakdowns: list[Breakdown] = field(default_factory=list)
 
 
-def _describe_samples(
-    catalogue: Catalogue, sides: Sequence[ChartSide], breakdowns: Breakdowns, seed: int
-) -> _Described:
-    """Metric by metric, so that a metric's samples are read and sorted once, and those of one metric are held."""
+def _describe_samples(catalogue: Catalogue, sides: Sequence[ChartSide], seed: int) -> _Described:
+    """Metric by metric, from what each run keeps of its samples."""
     result = _Described()
     for metric in catalogue.ordered():
         population = catalogue.population(metric.population)
         result.distributions += [_distribution_row(metric, population, side) for side in sides]
-        effect = _effect_size(metric, sides)
+        effect = _effect_size(metric, population, sides)
         result.effect_sizes += [effect] if effect else []
         result.charts += charts_of(sides, metric, population, seed)
-        result.breakdowns += breakdowns.of(metric)
+        result.breakdowns += breakdowns_of(sides, metric, population)
     return result
 
 
@@ -213,7 +237,7 @@ def compare(
     chart_sides = [
         ChartSide(side.name, name, side.included or side.runs) for side, name in zip((left, right), names, strict=True)
     ]
-    described = _describe_samples(catalogue, chart_sides, Breakdowns(chart_sides, catalogue), left.first.seed)
+    described = _describe_samples(catalogue, chart_sides, left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
     judgements = [item.judgement for item in judged]
     return Comparison(

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
-from chainmark.compare.inputs import LoadedRun
-from chainmark.compare.samples import ChartSide, RunSamples
+from chainmark.compare.samples import ChartSide
 from chainmark.core import units
-from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, Scale
 from chainmark.core.metric import Kind, Metric, Population
-from chainmark.stats.centiles import FloatArray
+from chainmark.stats.keyed_means import Means
 
 MOST_VALUES = 60  # of a key: more than a reader goes through
 OUTLYING = 3.0  # robust z-scores
@@ -26,124 +21,28 @@ _MEAN_TO_SD = 1.2533  # the same for the mean distance, where more than half of 
 _DIGITS = 6
 
 
-@dataclass(frozen=True)
-class Means:
-    """The means of the values of one key.
-
-    Attributes:
-        of: per value, its mean and its number of samples.
-        squares: per value, the squared distances of its samples from its mean, summed.
-        freedom: degrees of freedom of all squares together.
-    """
-
-    of: dict[str, tuple[float, int]]
-    squares: dict[str, float] = field(default_factory=dict)
-    freedom: int = 0
-
-    def standard_error(self, name: str) -> float:
-        """Of a value's mean; 0 where every value has one sample.
-
-        By the spread of its own samples, which one wild sample widens, or that of all values' where it is wider.
-        """
-        if self.freedom == 0:
-            return 0.0
-        n = self.of[name][1]
-        shared = math.fsum(self.squares.values()) / self.freedom
-        own = self.squares.get(name, 0.0) / (n - 1) if n > 1 else 0.0
-        return math.sqrt(max(shared, own) / n)
-
-
-class Breakdowns:
-    """The breakdowns of every metric that decides or whose distribution is drawn.
+def breakdowns_of(sides: Sequence[ChartSide], metric: Metric, population: Population) -> list[Breakdown]:
+    """A metric by every key of its population, if it decides or its distribution is drawn.
 
     Args:
         sides: baseline and candidate.
-        catalogue: of the comparison; its populations say by which keys.
+        metric: whose means.
+        population: of the metric; it says by which keys.
     """
-
-    def __init__(self, sides: Sequence[ChartSide], catalogue: Catalogue) -> None:
-        self._sides = sides
-        self._catalogue = catalogue
-        self._coded: dict[tuple[str, str], dict[str, _Coded]] = {}
-
-    def of(self, metric: Metric) -> list[Breakdown]:
-        """One metric by every key of its population; asked for while the sides still hold its samples."""
-        population = self._catalogue.population(metric.population)
-        if not population.breakdowns or not metric.is_shown_closely:
-            return []
-        left, right = (self._means(side, population, metric) for side in self._sides)
-        keys = [key for key in population.breakdowns if left[key].of or right[key].of]
-        return [_breakdown(metric, key, left[key], right[key]) for key in keys]
-
-    def _means(self, side: ChartSide, population: Population, metric: Metric) -> Mapping[str, Means]:
-        """Per key, the means of a side: runs count alike."""
-        parts: dict[str, list[Means]] = {key: [] for key in population.breakdowns}
-        for own in side.samples(metric).runs:
-            coded = self._codes(own.run, population) if len(own.values) else {}
-            values = _as_stored(own, metric) if coded else own.values
-            for key, column in coded.items():
-                parts[key].append(_means(column, values))
-        return {key: _joined(found) for key, found in parts.items()}
-
-    def _codes(self, run: LoadedRun, population: Population) -> Mapping[str, _Coded]:
-        """The keys of a run's rows as they are stored; kept for the population's other metrics."""
-        which = (run.run_id, population.id)
-        if which not in self._coded:
-            keys = run.samples(population.id, population.breakdowns)
-            present = [key for key in population.breakdowns if key in keys.columns]
-            self._coded[which] = {key: _coded(keys.get_column(key)) for key in present}
-        return self._coded[which]
+    if not population.breakdowns or not metric.is_shown_closely:
+        return []
+    left, right = (_side_means(side, metric, population) for side in sides)
+    keys = [key for key in population.breakdowns if left[key].of or right[key].of]
+    return [_breakdown(metric, key, left[key], right[key]) for key in keys]
 
 
-def _as_stored(own: RunSamples, metric: Metric) -> FloatArray:
-    """A metric's values in the order in which the run stores them: sums depend on it by their last bit."""
-    ordered = own.run.ordered(metric.population)
-    if ordered is None or ordered.as_stored:
-        return own.values
-    stored = own.run.samples(metric.population, [metric.id]).to_series()
-    return stored.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-
-
-@dataclass(frozen=True)
-class _Coded:
-    """A key's column as numbers: ``codes`` of shape (rows,), the number of names where it has no value."""
-
-    names: list[str]
-    codes: npt.NDArray[np.int32]
-
-
-def _coded(column: pl.Series) -> _Coded:
-    kind = column.dtype
-    if not isinstance(kind, pl.Enum):
-        kind = pl.Enum(column.cast(pl.String).unique().drop_nulls())
-        column = column.cast(pl.String).cast(kind)
-    categories = kind.categories.to_list()
-    present = column.to_physical().unique().drop_nulls().to_list()
-    names = sorted(categories[code] for code in present)
-    place_of = np.full(len(categories) + 1, len(names), dtype=np.int32)
-    place_of[present] = [names.index(categories[code]) for code in present]
-    return _Coded(names, place_of[column.to_physical().cast(pl.Int32).fill_null(len(categories)).to_numpy()])
-
-
-def _means(column: _Coded, values: FloatArray) -> Means:
-    """Sums run in the order of the rows, so that no number of threads changes their last bit."""
-    absent = len(column.names)  # the place of rows without a key
-    valid = np.isfinite(values)
-    codes = column.codes
-    if not bool(valid.all()):
-        codes, values = codes[valid], values[valid]
-    counts = np.bincount(codes, minlength=absent + 1)
-    means = np.bincount(codes, weights=values, minlength=absent + 1) / np.maximum(counts, 1)
-    counts[absent] = 0
-    distances = values - means[codes]
-    of = {
-        name: (float(mean), int(count))
-        for name, mean, count in zip(column.names, means[:absent], counts[:absent], strict=True)
-        if count
+def _side_means(side: ChartSide, metric: Metric, population: Population) -> dict[str, Means]:
+    """Per key, the means of a side: runs count alike."""
+    runs = side.samples(metric, population).runs
+    return {
+        key: _joined([run.described.means[key] for run in runs if key in run.described.means])
+        for key in population.breakdowns
     }
-    squares = np.bincount(codes, weights=distances * distances, minlength=absent + 1)
-    named = {name: float(squares[index]) for index, name in enumerate(column.names) if name in of}
-    return Means(of, named, int(counts.sum()) - len(of))
 
 
 def _joined(runs: Sequence[Means]) -> Means:

@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chainmark.compare.bands import BAND_RESAMPLES, Resampler, band
-from chainmark.compare.inputs import Instants
+from chainmark.compare.bands import Resampler, band
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Line
 from chainmark.core.metric import Chart, Kind, Metric, Population
-from chainmark.stats.centiles import FloatArray, IntArray, centiles
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.description import DIGITS, POOLED_POINTS, RUN_POINTS, SHIFT_FRACTIONS, curve_fractions
 from chainmark.stats.estimable import has_rank
 from chainmark.stats.intervals import Working, welch
-
-_TAIL = (0.999, 1.0)
-_POOLED_POINTS = 398  # and the two of the tail
-_RUN_POINTS = 198
-_SHIFT_FRACTIONS = tuple(round(0.01 * step, 2) for step in range(1, 100))
-_SERIES_POINTS = 1000
-_SCATTER_POINTS = 20_000
-_DIGITS = 6  # of a coordinate: more than a screen or a page can show
+from chainmark.stats.knots import Knots
+from chainmark.stats.replicates import BAND_RESAMPLES
 
 
 def _rounded(values: FloatArray | Sequence[float]) -> list[float]:
     plain = values.tolist() if isinstance(values, np.ndarray) else values  # formatted sooner than those of an array
-    return [units.rounded(value, _DIGITS) for value in plain]
-
-
-def _fractions(points: int) -> FloatArray:
-    return np.unique(np.concatenate([np.linspace(0.0, 1.0, points), _TAIL]))
+    return [units.rounded(value, DIGITS) for value in plain]
 
 
 def _band_note(resamplers: Sequence[Resampler]) -> str:
@@ -49,10 +38,10 @@ def _unit_label(metric: Metric) -> str:
     return f"{metric.label}, {metric.unit}" if metric.unit not in {"", "1"} else metric.label
 
 
-def _pooled_line(side: ChartSide, values: FloatArray, resampler: Resampler) -> Line:
-    fractions = _fractions(min(_POOLED_POINTS, max(2, len(values))))
+def _pooled_line(side: ChartSide, knots: Knots, resampler: Resampler) -> Line:
+    fractions = curve_fractions(min(POOLED_POINTS, max(2, knots.n)))
     low, high = band(resampler.quantiles(fractions))
-    points = centiles(values, fractions)
+    points = knots.centiles(fractions)
     # Replicates of an extreme never pass it: the band is widened to hold its own line.
     return Line(
         side=side.name,
@@ -66,38 +55,41 @@ def _pooled_line(side: ChartSide, values: FloatArray, resampler: Resampler) -> L
 
 
 def _run_line(side: ChartSide, number: int, own: RunSamples) -> Line:
-    fractions = _fractions(min(_RUN_POINTS, max(2, len(own.ascending))))
+    fractions = curve_fractions(min(RUN_POINTS, max(2, own.knots.n)))
     return Line(
         side=side.name,
         run_id=own.run.run_id,
         label=f"{side.label} run {number}",
-        x=_rounded(centiles(own.ascending, fractions)),
+        x=_rounded(own.knots.centiles(fractions)),
         y=_rounded(fractions),
     )
 
 
-def cdf_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence[Resampler]) -> ChartData | None:
+def cdf_chart(
+    sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
+) -> ChartData | None:
     """Both sides' distributions with a band, and one thin line a run; None without samples.
 
     Args:
         sides: baseline and candidate.
         metric: whose samples.
+        population: of the metric.
         resamplers: of the sides.
     """
     lines = []
     longest = 0
     for side, resampler in zip(sides, resamplers, strict=True):
-        samples = side.samples(metric)
-        longest = max(longest, len(samples.pooled))
-        if len(samples.pooled) == 0:
+        samples = side.samples(metric, population)
+        longest = max(longest, samples.pooled.n)
+        if samples.pooled.n == 0:
             continue
         lines.append(_pooled_line(side, samples.pooled, resampler))
         if len(side.runs) > 1:
             each = enumerate(samples.runs, start=1)
-            lines += [_run_line(side, number, own) for number, own in each if len(own.ascending)]
+            lines += [_run_line(side, number, own) for number, own in each if own.knots.n]
     if not lines:
         return None
-    thinned = f"; reduced to {_POOLED_POINTS + 2} quantiles a line at most" if longest > _POOLED_POINTS else ""
+    thinned = f"; reduced to {POOLED_POINTS + 2} quantiles a line at most" if longest > POOLED_POINTS else ""
     return ChartData(
         id=f"{metric.id}-cdf",
         metric_id=metric.id,
@@ -113,10 +105,8 @@ def cdf_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence[R
 Shift = tuple[float, float, float]
 
 
-def _shifts_by_runs(
-    left: list[FloatArray], right: list[FloatArray], fractions: FloatArray, *, ratio: bool
-) -> list[Shift]:
-    sides = [np.array([centiles(values, fractions) for values in side]) for side in (left, right)]
+def _shifts_by_runs(left: list[Knots], right: list[Knots], fractions: FloatArray, *, ratio: bool) -> list[Shift]:
+    sides = [np.array([knots.centiles(fractions) for knots in side]) for side in (left, right)]
     if ratio:
         sides = [np.log(side) for side in sides]
     both = zip(sides[0].T.tolist(), sides[1].T.tolist(), strict=True)
@@ -135,36 +125,39 @@ def _shift_by_runs(left: list[float], right: list[float], *, ratio: bool) -> Shi
 
 def _shift_by_bootstrap(
     replicates: tuple[FloatArray, FloatArray],
-    values: tuple[FloatArray, FloatArray],
+    pooled: tuple[Knots, Knots],
     fractions: FloatArray,
     *,
     ratio: bool,
 ) -> list[Shift]:
-    left = centiles(values[0], fractions)
-    right = centiles(values[1], fractions)
+    left = pooled[0].centiles(fractions)
+    right = pooled[1].centiles(fractions)
     change = right / left - 1.0 if ratio else right - left
     moved = replicates[1] / replicates[0] - 1.0 if ratio else replicates[1] - replicates[0]
     low, high = band(moved)
     return [(float(c), float(a), float(b)) for c, a, b in zip(change, low, high, strict=True)]
 
 
-def shift_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence[Resampler]) -> ChartData | None:
+def shift_chart(
+    sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
+) -> ChartData | None:
     """The change of every quantile from p1 to p99 that each run can estimate; None when there is none.
 
     Args:
         sides: baseline and candidate.
         metric: whose samples.
+        population: of the metric.
         resamplers: of the sides, for intervals where a side has one run.
     """
-    samples = [side.samples(metric) for side in sides]
-    runs = [[run.ascending for run in side.runs if len(run.ascending)] for side in samples]
+    samples = [side.samples(metric, population) for side in sides]
+    runs = [[run.knots for run in side.present] for side in samples]
     if not all(runs):
         return None
-    smallest = min(len(values) for side in runs for values in side)
-    fractions = np.array([fraction for fraction in _SHIFT_FRACTIONS if has_rank(smallest, fraction)])
+    smallest = min(knots.n for side in runs for knots in side)
+    fractions = np.array([fraction for fraction in SHIFT_FRACTIONS if has_rank(smallest, fraction)])
     if len(fractions) == 0:
         return None
-    ratio = metric.kind is Kind.POSITIVE and min(float(values[0]) for side in runs for values in side) > 0.0
+    ratio = metric.kind is Kind.POSITIVE and min(float(knots.values[0]) for side in runs for knots in side) > 0.0
     if min(len(side) for side in runs) > 1:
         shifts = _shifts_by_runs(runs[0], runs[1], fractions, ratio=ratio)
         how = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
@@ -194,76 +187,6 @@ def shift_chart(sides: Sequence[ChartSide], metric: Metric, resamplers: Sequence
     )
 
 
-@dataclass(frozen=True)
-class _Track:
-    """A metric over time: arrays of one length, ascending in time; ``low`` and ``high`` are the range of each value."""
-
-    time: FloatArray
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-    def grouped(self, starts: IntArray) -> _Track:
-        """Means and ranges of consecutive groups, given by the index at which each one starts.
-
-        The sums run in the order of the rows: a parallel group-by would make the last bit depend on the threads.
-        """
-        sizes = np.diff(np.append(starts, len(self.time)))
-        return _Track(
-            np.add.reduceat(self.time, starts) / sizes,
-            np.add.reduceat(self.value, starts) / sizes,
-            np.minimum.reduceat(self.low, starts),
-            np.maximum.reduceat(self.high, starts),
-        )
-
-
-def _timed(own: RunSamples, population: Population) -> tuple[FloatArray, FloatArray]:
-    """Times and values of the samples that have both."""
-    ordered = own.run.ordered(population.id)
-    times = ordered.column(population.time_key) if ordered and population.time_key and len(own.values) else None
-    if times is None:
-        return np.empty(0), np.empty(0)
-    kept = np.isfinite(own.values) & np.isfinite(times)
-    return times[kept], own.values[kept]
-
-
-def _over_time(own: RunSamples, population: Population) -> _Track | None:
-    """One value per time value, averaged over the fixed keys; None without time or samples."""
-    instants = own.run.instants(population) if population.average_over and len(own.values) else None
-    if instants is not None:
-        return _at_instants(own.values, instants)
-    times, values = _timed(own, population)
-    if len(values) == 0:
-        return None
-    track = _Track(times, values, values, values)
-    if not population.average_over:
-        return track
-    starts = np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0)
-    return replace(track.grouped(starts), time=times[starts])
-
-
-def _at_instants(values: FloatArray, instants: Instants) -> _Track | None:
-    """Means and ranges of the values of every instant that has some."""
-    present = np.isfinite(values)
-    if not bool(present.all()):
-        values, instants = values[present], instants.of(present)
-    if len(values) == 0:
-        return None
-    sizes = np.diff(instants.starts, append=instants.rows)
-    return _Track(
-        instants.times,
-        np.add.reduceat(values, instants.starts) / sizes,
-        np.minimum.reduceat(values, instants.starts),
-        np.maximum.reduceat(values, instants.starts),
-    )
-
-
-def _thinned(track: _Track, points: int) -> tuple[_Track, int]:
-    """Means of k neighbours with the range over them, and k."""
-    step = math.ceil(len(track.time) / points)
-    return (track.grouped(np.arange(0, len(track.time), step)), step) if step > 1 else (track, 1)
-
-
 def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
     """The metric over time, one line a run; None without a time key or samples.
 
@@ -274,22 +197,21 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
     """
     lines, widest = [], 1
     for side in sides:
-        for number, own in enumerate(side.samples(metric).runs, start=1):
-            track = _over_time(own, population)
+        for number, own in enumerate(side.samples(metric, population).runs, start=1):
+            track = own.described.track
             if track is None:
                 continue
-            track, step = _thinned(track, _SERIES_POINTS)
-            widest = max(widest, step)
-            ranged = bool(population.average_over) or step > 1
+            widest = max(widest, track.step)
+            ranged = bool(population.average_over) or track.step > 1
             lines.append(
                 Line(
                     side=side.name,
                     run_id=own.run.run_id,
                     label=f"{side.label} run {number}" if len(side.runs) > 1 else side.label,
-                    x=_rounded(track.time),
-                    y=_rounded(track.value),
-                    low=_rounded(track.low) if ranged else None,
-                    high=_rounded(track.high) if ranged else None,
+                    x=track.time.tolist(),
+                    y=track.value.tolist(),
+                    low=track.low.tolist() if ranged else None,
+                    high=track.high.tolist() if ranged else None,
                 )
             )
     if not lines:
@@ -311,17 +233,6 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
     )
 
 
-def _dots(own: RunSamples, population: Population) -> tuple[FloatArray, FloatArray, int]:
-    """Times and values of at most 20,000 dots, and k where every k-th one is kept (the extremes always)."""
-    times, values = _timed(own, population)
-    if len(times) <= _SCATTER_POINTS:
-        return times, values, 1
-    step = math.ceil(len(times) / (_SCATTER_POINTS - 2))
-    extremes = [int(values.argmin()), int(values.argmax())]
-    kept = np.unique(np.concatenate([np.arange(0, len(times), step), extremes]))
-    return times[kept], values[kept], step
-
-
 def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
     """One dot a sample over time; None without a time key or samples.
 
@@ -334,13 +245,13 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
         return None
     lines, widest = [], 1
     for side in sides:
-        for number, own in enumerate(side.samples(metric).runs, start=1):
-            times, values, step = _dots(own, population)
-            if len(times) == 0:
+        for number, own in enumerate(side.samples(metric, population).runs, start=1):
+            dots = own.described.dots
+            if dots is None or len(dots.time) == 0:
                 continue
-            widest = max(widest, step)
+            widest = max(widest, dots.step)
             label = f"{side.label} run {number}" if len(side.runs) > 1 else side.label
-            x, y = _rounded(times), _rounded(values)
+            x, y = dots.time.tolist(), dots.value.tolist()
             lines.append(Line(side=side.name, run_id=own.run.run_id, label=label, x=x, y=y))
     if not lines:
         return None
@@ -369,8 +280,8 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
     made: list[ChartData | None] = []
     for kind in metric.charts:
         if kind is Chart.CDF:
-            resamplers = [Resampler(side, metric, population, seed) for side in sides]
-            made += [cdf_chart(sides, metric, resamplers), shift_chart(sides, metric, resamplers)]
+            resamplers = [Resampler(side.samples(metric, population), side.name, metric.id, seed) for side in sides]
+            made += [chart(sides, metric, population, resamplers) for chart in (cdf_chart, shift_chart)]
         elif kind is Chart.SERIES:
             made.append(series_chart(sides, metric, population))
         else:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import polars as pl
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
-from chainmark.core.metric import Population
-from chainmark.stats.centiles import BoolArray, FloatArray, IntArray
+from chainmark.core.metric import Metric, Population
+from chainmark.stats.description import (
+    LAYOUT,
+    MetricDescription,
+    describe,
+    describe_population,
+    from_frame,
+    to_frame,
+)
 from chainmark.stats.samples import FrameSamples, OrderedSamples
-from chainmark.stats.units import Units, plain_units
 
-MOST_BUNDLES = 4096  # of units: what a band is resampled by
 _KEPT_CELLS = 250_000  # of a population's table: 2 MB; a larger one is read column by column
 
 
@@ -48,6 +50,17 @@ class HasEvents(Protocol):
         """The typed events of one kind, of which only what is asked for is read."""
 
 
+@runtime_checkable
+class KeepsDescription(Protocol):
+    """A run that keeps what was once found out about its samples; runs in memory do not."""
+
+    def description(self, layout: int) -> pl.DataFrame | None:
+        """What is kept in this layout; None where nothing is."""
+
+    def keep_description(self, frame: pl.DataFrame, layout: int) -> None:
+        """Keep it for the next time, where that is possible."""
+
+
 class LoadedRun:
     """A run whose summaries are read once, and whose samples are read column by column.
 
@@ -61,9 +74,8 @@ class LoadedRun:
         self._run = run
         self._summaries: dict[str, MetricSummary] | None = None
         self._ordered: dict[str, OrderedSamples | None] = {}
-        self._bundles: dict[str, Bundles] = {}
+        self._described: dict[str, MetricDescription] | None = None
         self._kept: dict[str, pl.DataFrame] = {}
-        self._instants: dict[str, Instants | None] = {}
 
     @property
     def run_id(self) -> str:
@@ -110,84 +122,38 @@ class LoadedRun:
         """The typed events of one kind; None where the run keeps none."""
         return self._run.scan_events(name) if isinstance(self._run, HasEvents) else None
 
-    def rows(self, population_id: str) -> int:
-        """Rows of a population, with and without values."""
-        ordered = self.ordered(population_id)
-        return ordered.height if ordered else 0
+    def described(self, metric: Metric, population: Population) -> MetricDescription:
+        """What comparing and drawing need of a metric's samples.
 
-    def bundles(self, population: Population) -> Bundles:
-        """A population's rows in bundles of neighbouring units, or of single ones; kept, for it is small."""
-        if population.id not in self._bundles:
-            self._bundles[population.id] = self._bundled(population)
-        return self._bundles[population.id]
+        Args:
+            metric: of the comparison.
+            population: of the comparison. Where either is defined otherwise than in the run, the samples are read.
+        """
+        own = next((one for one in self.catalogue.metrics if one.id == metric.id), None)
+        if own is not None and _draws_alike(own, metric) and self.catalogue.population(own.population) == population:
+            return self._descriptions()[metric.id]
+        if not any(one.id == population.id for one in self.catalogue.populations):
+            return MetricDescription(metric.id, 0)
+        return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
 
-    def _bundled(self, population: Population) -> Bundles:
-        instants = self.instants(population) if population.average_over else None
-        if instants is not None and instants.rows:  # rows lie instant by instant: their keys need not be read
-            size = math.ceil(len(instants.starts) / MOST_BUNDLES)
-            return Bundles(None, np.append(instants.starts[::size], instants.rows), ordered=True, coarse=size > 1)
-        ordered = self.ordered(population.id)
-        units = plain_units(ordered.keys() if ordered else pl.DataFrame(), population)
-        return _bundles_of(units.bundled(MOST_BUNDLES), coarse=units.count > MOST_BUNDLES)
-
-    def instants(self, population: Population) -> Instants | None:
-        """The time values of a population's rows in total order; None where it has no time, or some row has none."""
-        if population.id not in self._instants:
-            ordered = self.ordered(population.id)
-            times = ordered.column(population.time_key) if ordered and population.time_key else None
-            self._instants[population.id] = None if times is None else _instants_of(times)
-        return self._instants[population.id]
+    def _descriptions(self) -> dict[str, MetricDescription]:
+        if self._described is None:
+            kept = self._run.description(LAYOUT) if isinstance(self._run, KeepsDescription) else None
+            if kept is not None:
+                self._described = from_frame(kept)
+            else:
+                found = describe(self.catalogue, self, self.manifest.seed)
+                self._described = {one.metric_id: one for one in found}
+                if isinstance(self._run, KeepsDescription):
+                    self._run.keep_description(to_frame(found), LAYOUT)
+        return self._described
 
 
-@dataclass(frozen=True)
-class Instants:
-    """Rows that share a time value.
-
-    Attributes:
-        starts: shape (instants,), the first row of each, ascending.
-        times: shape (instants,), ascending.
-        rows: all of them.
-    """
-
-    starts: IntArray
-    times: FloatArray
-    rows: int
-
-    def of(self, present: BoolArray) -> Instants:
-        """The same of those rows only, shape (rows,); an instant without one is left out."""
-        absent = np.flatnonzero(~present)
-        starts = self.starts - np.searchsorted(absent, self.starts)
-        rows = self.rows - len(absent)
-        held = np.diff(starts, append=rows) > 0
-        return Instants(starts[held], self.times[held], rows)
-
-
-def _instants_of(times: FloatArray) -> Instants | None:
-    if not bool(np.isfinite(times).all()):
-        return None
-    starts = np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0)
-    return Instants(starts, times[starts], len(times))
-
-
-@dataclass(frozen=True)
-class Bundles:
-    """Rows in bundles of neighbouring units.
-
-    Attributes:
-        order: shape (rows,), the rows bundle by bundle; None where they lie so already.
-        starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
-        ordered: whether neighbouring bundles are neighbours in time.
-        coarse: whether a bundle holds more than one unit.
-    """
-
-    order: IntArray | None
-    starts: IntArray
-    ordered: bool
-    coarse: bool
-
-
-def _bundles_of(units: Units, *, coarse: bool) -> Bundles:
-    lies_so = bool((np.diff(units.of_row) >= 0).all())
-    order = None if lies_so else np.argsort(units.of_row, kind="stable")
-    in_order = units.of_row if order is None else units.of_row[order]
-    return Bundles(order, np.searchsorted(in_order, np.arange(units.count + 1)), units.ordered, coarse)
+def _draws_alike(one: Metric, other: Metric) -> bool:
+    """Whether what is described of a metric's samples is the same by two definitions of it."""
+    return (one.population, one.better, one.charts, one.is_shown_closely) == (
+        other.population,
+        other.better,
+        other.charts,
+        other.is_shown_closely,
+    )

@@ -16,7 +16,8 @@ class Catalogue(BaseModel):
     """Every metric of one system, with what is needed to compute, judge, group and draw it.
 
     Attributes:
-        trails: how samples can be followed to what happened; only the system reads it.
+        trails: how samples can be followed to what happened; the system reads all of it, the description of a run the
+            keys of what is followed.
         published: how the reports that the system is known by are composed; only the system reads it.
     """
 
@@ -54,6 +55,14 @@ class Catalogue(BaseModel):
             if stranger is not None:
                 raise ValueError(f"condition `{condition.id}` names the unknown metric `{stranger}`")
         return self
+
+    def followed_by(self, population_id: str) -> list[str]:
+        """The keys by which a population's samples can be followed: the thing, then its place; none if they cannot."""
+        for trail in self.trails:
+            populations = trail.get("populations")
+            if isinstance(populations, list) and population_id in populations:
+                return [str(trail[key]) for key in ("key", "place")]
+        return []
 
     def metric(self, metric_id: str) -> Metric:
         """The metric of that id.

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import polars as pl
 
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.sides import SelectedRuns
-from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.metric import Better, Metric
+from chainmark.core.metric import Better, Metric, Population
+from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.systems.cardano.trails.followed import Tails
 from chainmark.systems.cardano.trails.follower import Follower
 from chainmark.systems.cardano.trails.results import Tail, TailSample
 from chainmark.systems.cardano.trails.story import Story, follow_command
 from chainmark.systems.cardano.trails.trail import Trail, trails_of
 
-TAIL_SAMPLES = 5  # of a metric on a side
-_FEW_ROWS = 512  # looked at first: most tails are of different things
 MOST_STORIES = 12  # of a comparison: one of a cluster of 52 hosts takes 20 kB
-_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,8 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | Non
         catalogue: of the comparison.
     """
     metrics = [metric for metric in catalogue.ordered() if metric.is_shown_closely]
-    tails = [tail for metric in metrics for side in sides if (tail := _tail(metric, side)).samples]
+    found = [_tail(metric, catalogue.population(metric.population), side) for metric in metrics for side in sides]
+    tails = [tail for tail in found if tail.samples]
     if not tails:
         return None
     followers = _followers(tails)
@@ -85,51 +80,20 @@ def _trail_of(run: LoadedRun, metric: Metric) -> Trail | None:
     return next((trail for trail in trails_of(run.catalogue) if metric.population in trail.populations), None)
 
 
-def _tail(metric: Metric, side: SelectedRuns) -> _FoundTail:
-    found = [sample for run in side.included or side.runs for sample in _samples(run, metric)]
+def _tail(metric: Metric, population: Population, side: SelectedRuns) -> _FoundTail:
+    found = [sample for run in side.included or side.runs for sample in _samples(run, metric, population)]
     sign = 1.0 if metric.better is Better.HIGHER else -1.0
     found.sort(key=lambda sample: (sign * sample.value, sample.run.run_id, sample.key, sample.place))
     return _FoundTail(metric, side.name, found[:TAIL_SAMPLES])
 
 
-def _samples(run: LoadedRun, metric: Metric) -> list[_Found]:
+def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Found]:
     """A run's most extreme samples, each of another thing."""
     trail = _trail_of(run, metric)
     if trail is None:
         return []
-    frame = run.samples(metric.population, [trail.key, trail.place, metric.id])
-    if metric.id not in frame.columns or trail.key not in frame.columns:
-        return []
-    keys = [name for name in (trail.key, trail.place) if name in frame.columns]
-    return [
-        _Found(run, trail, row[trail.key], row.get(trail.place, ""), units.rounded(row[metric.id], _DIGITS))
-        for row in _tail_rows(frame, keys, metric.id, lowest=metric.better is Better.HIGHER)
-    ]
-
-
-def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest: bool) -> list[dict[str, Any]]:
-    """The most extreme rows, each of another first key; equal ones in the order of the keys."""
-    value = pl.col(column).cast(pl.Float64)
-    sound = frame.select(*keys, value).filter(value.is_finite())
-    found: list[dict[str, Any]] = []
-    for rows in (_FEW_ROWS, sound.height):
-        outermost = sound
-        if rows < sound.height:  # and all that are as extreme
-            values = sound.get_column(column)
-            edge = values.bottom_k(rows).max() if lowest else values.top_k(rows).min()
-            outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
-        found = (
-            outermost.lazy()
-            .select(*(pl.col(name).cast(pl.String) for name in keys), column)
-            .sort([column, *keys], descending=[not lowest, *(False for _ in keys)])
-            .unique(keys[0], keep="first", maintain_order=True)
-            .head(TAIL_SAMPLES)
-            .collect()
-            .to_dicts()
-        )
-        if len(found) == TAIL_SAMPLES:
-            break
-    return found
+    tail = run.described(metric, population).tail
+    return [_Found(run, trail, extreme.key, extreme.place, extreme.value) for extreme in tail]
 
 
 def _followers(tails: Sequence[_FoundTail]) -> dict[tuple[str, str], Follower]:

@@ -1,0 +1,366 @@
+"""What comparing and drawing need of a run's samples, in a few kilobytes a metric: a function of the run alone.
+
+Nothing here decides. Estimates and their errors are in ``metrics.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import STANDARD_CENTILES
+from chainmark.core.metric import Better, Chart, Metric, Population
+from chainmark.stats.bootstrap import generator
+from chainmark.stats.centiles import FloatArray, IntArray, finite
+from chainmark.stats.keyed_means import Coded, Means, coded, means_of
+from chainmark.stats.knots import Knots, knots_of
+from chainmark.stats.replicates import (
+    BAND_RESAMPLES,
+    Bundles,
+    Instants,
+    Replicates,
+    bundles_of,
+    instants_of,
+    replicates_of,
+)
+from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
+from chainmark.stats.threads import worker_threads
+from chainmark.stats.tracks import Dots, Track, dots_of, track_of
+
+LAYOUT = 1  # of the table, and of how its figures are made: raised with every change of either
+TAIL_SAMPLES = 5
+POOLED_POINTS = 398  # of a distribution's line, and the two of the tail
+RUN_POINTS = 198
+SHIFT_FRACTIONS = tuple(round(0.01 * step, 2) for step in range(1, 100))
+DIGITS = 6  # of a coordinate: more than a screen or a page can show
+_TAIL = (0.999, 1.0)
+_FEW_ROWS = 512  # looked at first: most tails are of different things
+
+
+def curve_fractions(points: int) -> FloatArray:
+    """The fractions at which a distribution's line of so many points is drawn, and those of the tail."""
+    return np.unique(np.concatenate([np.linspace(0.0, 1.0, points), _TAIL]))
+
+
+def rounded(values: FloatArray) -> FloatArray:
+    """Coordinates to as many digits as can be drawn."""
+    return np.array([units.rounded(value, DIGITS) for value in values.tolist()], dtype=np.float64)
+
+
+_EXACT_FRACTIONS = np.concatenate(
+    [curve_fractions(POOLED_POINTS), curve_fractions(RUN_POINTS), SHIFT_FRACTIONS, STANDARD_CENTILES]
+)
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """One of a metric's most extreme samples: of what thing, where, and its value in the metric's unit."""
+
+    key: str
+    place: str
+    value: float
+
+
+@dataclass(frozen=True)
+class MetricDescription:
+    """One metric of one run.
+
+    Attributes:
+        rows: of the population, with and without a value.
+        mean: of the samples, each counting alike, in the metric's unit; 0 without samples.
+        squares: squared distances of the samples from that mean, summed.
+        knots: the samples' distribution function.
+        replicates: those of its resamples; None where no distribution is drawn.
+        track, dots: the metric over time, where that is drawn; to six digits.
+        means: per key that it is broken down by, the means of the key's values.
+        tail: the most extreme samples, each of another thing, where they can be followed.
+    """
+
+    metric_id: str
+    rows: int
+    mean: float = 0.0
+    squares: float = 0.0
+    knots: Knots = field(default_factory=lambda: knots_of(np.empty(0), _EXACT_FRACTIONS))
+    replicates: Replicates | None = None
+    track: Track | None = None
+    dots: Dots | None = None
+    means: Mapping[str, Means] = field(default_factory=dict)
+    tail: Sequence[Extreme] = ()
+
+
+def describe(
+    catalogue: Catalogue, samples: Mapping[str, pl.DataFrame] | SampleSource, seed: int
+) -> list[MetricDescription]:
+    """Describe every metric of a run.
+
+    Args:
+        catalogue: the run's.
+        samples: as `chainmark.stats.summarise.summarise` takes them.
+        seed: the run's; with the metric's id it decides every resample.
+
+    Returns:
+        One description per metric, in the catalogue's order of populations. Equal samples give equal descriptions.
+    """
+    source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
+    found: list[MetricDescription] = []
+    for population in catalogue.populations:
+        found += describe_population(catalogue, population, catalogue.metrics_of(population.id), source, seed)
+    return found
+
+
+def describe_population(
+    catalogue: Catalogue, population: Population, metrics: Sequence[Metric], source: SampleSource, seed: int
+) -> list[MetricDescription]:
+    """The same of some metrics of a population, either of which may be defined otherwise than in the catalogue."""
+    own = [metric.id for metric in catalogue.metrics_of(population.id)]
+    ordered = OrderedSamples(source, population, own)
+    if ordered.height == 0:
+        return [MetricDescription(metric.id, 0) for metric in metrics]
+    rows = _Rows(ordered, population, source, catalogue.followed_by(population.id), seed)
+    with worker_threads() as pool:
+        found = list(pool.map(rows.describe, metrics))
+    if any(one.knots.n for one in found):
+        return found
+    return [MetricDescription(metric.id, 0) for metric in metrics]  # a population without a value has no rows
+
+
+class _Rows:
+    """The rows of a population, and what all its metrics share."""
+
+    def __init__(
+        self, ordered: OrderedSamples, population: Population, source: SampleSource, followed_by: list[str], seed: int
+    ) -> None:
+        self._ordered = ordered
+        self._population = population
+        self._source = source
+        self._followed_by = followed_by
+        self._seed = seed
+        times = ordered.column(population.time_key) if population.time_key else None
+        self._instants: Instants | None = None if times is None else instants_of(times)
+        self._bundles: Bundles = bundles_of(ordered, population, self._instants)
+        keys = source.samples(population.id, population.breakdowns)
+        self._coded: dict[str, Coded] = {
+            key: coded(keys.get_column(key)) for key in population.breakdowns if key in keys.columns
+        }
+
+    def describe(self, metric: Metric) -> MetricDescription:
+        """One metric, whose columns are let go of afterwards."""
+        height = self._ordered.height
+        values = self._ordered.column(metric.id)
+        # Twice as fast as numpy's sort, whose vector instructions some processors carry out slowly.
+        present = pl.Series([] if values is None else finite(values), dtype=pl.Float64)
+        ascending: FloatArray = present.sort(multithreaded=False).to_numpy()
+        if values is None or len(ascending) == 0:
+            return MetricDescription(metric.id, height)
+        knots = knots_of(ascending, _EXACT_FRACTIONS)
+        mean, squares = _moments(ascending)
+        del ascending, present  # columns are large
+        drawn = Chart.CDF in metric.charts
+        rng = generator(self._seed, "bands", metric.id)
+        return MetricDescription(
+            metric_id=metric.id,
+            rows=height,
+            mean=mean,
+            squares=squares,
+            knots=knots,
+            replicates=replicates_of(values, knots, self._bundles, rng) if drawn else None,
+            track=self._track(values) if Chart.SERIES in metric.charts else None,
+            dots=self._dots(values) if Chart.SCATTER in metric.charts else None,
+            means=self._means(metric, values) if metric.is_shown_closely else {},
+            tail=self._tail(metric) if metric.is_shown_closely else (),
+        )
+
+    def _times(self) -> FloatArray | None:
+        """Read again each time: a column is large."""
+        return self._ordered.column(self._population.time_key) if self._population.time_key else None
+
+    def _track(self, values: FloatArray) -> Track | None:
+        times = self._times()
+        averaged = bool(self._population.average_over)
+        track = None if times is None else track_of(values, times, self._instants, averaged=averaged)
+        if track is None:
+            return None
+        return Track(rounded(track.time), rounded(track.value), rounded(track.low), rounded(track.high), track.step)
+
+    def _dots(self, values: FloatArray) -> Dots | None:
+        times = self._times()
+        dots = None if times is None else dots_of(values, times)
+        return dots and Dots(rounded(dots.time), rounded(dots.value), dots.step)
+
+    def _means(self, metric: Metric, values: FloatArray) -> dict[str, Means]:
+        """In the order in which the run stores its rows: sums depend on it by their last bit."""
+        if self._coded and not self._ordered.as_stored:
+            stored = self._source.samples(self._population.id, [metric.id]).to_series()
+            values = stored.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        return {key: means_of(column, values) for key, column in self._coded.items()}
+
+    def _tail(self, metric: Metric) -> list[Extreme]:
+        frame = self._source.samples(self._population.id, [*self._followed_by, metric.id])
+        keys = [name for name in self._followed_by if name in frame.columns]
+        if not keys or keys[0] != self._followed_by[0]:
+            return []
+        rows = _tail_rows(frame, keys, metric.id, lowest=metric.better is Better.HIGHER)
+        return [
+            Extreme(row[keys[0]], row[keys[1]] if len(keys) > 1 else "", units.rounded(row[metric.id], DIGITS))
+            for row in rows
+        ]
+
+
+def _moments(ascending: FloatArray) -> tuple[float, float]:
+    """Mean and summed squares, of values in their order so that they do not depend on that of the rows."""
+    low, high = float(ascending[0]), float(ascending[-1])
+    mean = min(max(float(ascending.sum() / len(ascending)), low), high)
+    squares = ascending - mean
+    squares *= squares  # in place: samples can be millions
+    return mean, float(squares.sum())
+
+
+def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest: bool) -> list[dict[str, Any]]:
+    """The most extreme rows, each of another first key; equal ones in the order of the keys."""
+    value = pl.col(column).cast(pl.Float64)
+    sound = frame.select(*keys, value).filter(value.is_finite())
+    found: list[dict[str, Any]] = []
+    for rows in (_FEW_ROWS, sound.height):
+        outermost = sound
+        if rows < sound.height:  # and all that are as extreme
+            values = sound.get_column(column)
+            edge = values.bottom_k(rows).max() if lowest else values.top_k(rows).min()
+            outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
+        found = (
+            outermost.lazy()
+            .select(*(pl.col(name).cast(pl.String) for name in keys), column)
+            .sort([column, *keys], descending=[not lowest, *(False for _ in keys)])
+            .unique(keys[0], keep="first", maintain_order=True)
+            .head(TAIL_SAMPLES)
+            .collect()
+            .to_dicts()
+        )
+        if len(found) == TAIL_SAMPLES:
+            break
+    return found
+
+
+_FLOATS, _COUNTS = pl.List(pl.Float64), pl.List(pl.Int64)
+_MEANS = pl.Struct({"key": pl.String, "value": pl.String, "mean": pl.Float64, "n": pl.Int64, "squares": pl.Float64})
+_EXTREME = pl.Struct({"key": pl.String, "place": pl.String, "value": pl.Float64})
+SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "metric_id": pl.String,
+    "rows": pl.Int64,
+    "mean": pl.Float64,
+    "squares": pl.Float64,
+    "knot": _FLOATS,  # values, ascending
+    "between": _COUNTS,  # samples between a knot and the one before it
+    "equal": _COUNTS,  # samples at a knot
+    "resampled_knot": _COUNTS,  # the knots, from 0, at which resamples are known
+    "resampled": _COUNTS,  # resample by resample, its samples between such a knot and the one before it
+    "resampled_bundles": pl.Boolean,
+    "series_time": _FLOATS,
+    "series_mean": _FLOATS,
+    "series_low": _FLOATS,
+    "series_high": _FLOATS,
+    "series_step": pl.Int64,
+    "dot_time": _FLOATS,
+    "dot_value": _FLOATS,
+    "dot_step": pl.Int64,
+    "means": pl.List(_MEANS),
+    "tail": pl.List(_EXTREME),
+}
+
+
+def to_frame(described: Iterable[MetricDescription]) -> pl.DataFrame:
+    """One row a metric, of the columns in `SCHEMA`."""
+    return pl.DataFrame([_to_row(one) for one in described], schema=dict(SCHEMA), orient="row")
+
+
+def _to_row(one: MetricDescription) -> dict[str, Any]:
+    knots, drawn, track, dots = one.knots, one.replicates, one.track, one.dots
+    before = np.append(0, knots.at_or_below)[:-1]
+    return {
+        "metric_id": one.metric_id,
+        "rows": one.rows,
+        "mean": one.mean,
+        "squares": one.squares,
+        "knot": _series(knots.values),
+        "between": _series(knots.below - before),
+        "equal": _series(knots.at_or_below - knots.below),
+        "resampled_knot": _series(drawn.places if drawn else None),
+        "resampled": _series(np.diff(drawn.counts, axis=1, prepend=0).ravel() if drawn else None),
+        "resampled_bundles": drawn.coarse if drawn else None,
+        "series_time": _series(track.time if track else None),
+        "series_mean": _series(track.value if track else None),
+        "series_low": _series(track.low if track else None),
+        "series_high": _series(track.high if track else None),
+        "series_step": track.step if track else None,
+        "dot_time": _series(dots.time if dots else None),
+        "dot_value": _series(dots.value if dots else None),
+        "dot_step": dots.step if dots else None,
+        "means": [
+            {"key": key, "value": name, "mean": mean, "n": n, "squares": means.squares[name]}
+            for key, means in one.means.items()
+            for name, (mean, n) in means.of.items()
+        ],
+        "tail": [{"key": extreme.key, "place": extreme.place, "value": extreme.value} for extreme in one.tail],
+    }
+
+
+def _series(array: FloatArray | IntArray | None) -> pl.Series | None:
+    return None if array is None else pl.Series(array)
+
+
+def from_frame(frame: pl.DataFrame) -> dict[str, MetricDescription]:
+    """The descriptions of such a table, by metric id."""
+    columns = {name: frame.get_column(name) for name in SCHEMA}
+    return {metric_id: _from_row(columns, row) for row, metric_id in enumerate(columns["metric_id"])}
+
+
+def _from_row(columns: Mapping[str, pl.Series], row: int) -> MetricDescription:
+    def array(name: str) -> Any:
+        return columns[name][row].to_numpy()
+
+    def has(name: str) -> bool:
+        return columns[name][row] is not None
+
+    equal, between = array("equal"), array("between")
+    at_or_below = np.cumsum(equal + between)
+    replicates = track = dots = None
+    if has("resampled"):
+        places = array("resampled_knot")
+        counts = array("resampled").reshape(BAND_RESAMPLES, len(places)).cumsum(axis=1)
+        replicates = Replicates(places, counts, columns["resampled_bundles"][row])
+    if has("series_time"):
+        time, mean, low, high = (array(f"series_{name}") for name in ("time", "mean", "low", "high"))
+        track = Track(time, mean, low, high, columns["series_step"][row])
+    if has("dot_time"):
+        dots = Dots(array("dot_time"), array("dot_value"), columns["dot_step"][row])
+    return MetricDescription(
+        metric_id=columns["metric_id"][row],
+        rows=columns["rows"][row],
+        mean=columns["mean"][row],
+        squares=columns["squares"][row],
+        knots=Knots(array("knot"), at_or_below - equal, at_or_below),
+        replicates=replicates,
+        track=track,
+        dots=dots,
+        means=_means(columns["means"][row].to_list()),
+        tail=[Extreme(**extreme) for extreme in columns["tail"][row].to_list()],
+    )
+
+
+def _means(rows: Iterable[Mapping[str, Any]]) -> dict[str, Means]:
+    by_key: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_key.setdefault(row["key"], []).append(row)
+    return {
+        key: Means(
+            {row["value"]: (row["mean"], row["n"]) for row in found},
+            {row["value"]: row["squares"] for row in found},
+            sum(row["n"] for row in found) - len(found),
+        )
+        for key, found in by_key.items()
+    }

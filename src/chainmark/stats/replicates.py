@@ -1,0 +1,257 @@
+"""The distribution functions of a run's resamples: blocks of time drawn again, and what is at or below some values.
+
+Resampled are bundles of rows, all rows of a unit at least.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainmark.core.metric import Population
+from chainmark.stats.bootstrap import Multiplicities, multiplicities, optimal_block_length
+from chainmark.stats.centiles import BoolArray, FloatArray, IntArray, centile_indices
+from chainmark.stats.knots import Knots
+from chainmark.stats.samples import OrderedSamples
+from chainmark.stats.units import Units, plain_units
+
+BAND_RESAMPLES = 200
+MOST_BUNDLES = 4096  # of units
+_MOST_EXACT = 400  # knots: a distribution of no more of them is resampled at all of them
+_EVEN = 64  # else at as many quantiles
+_ENDS = 8  # and at the lowest and highest values
+_BEYOND = 16  # and at as many quantiles between these and the middle: tails are long
+_CHUNK_ELEMENTS = 2_000_000  # held at a time: bounds the memory
+_FEW = 20  # rows of a bundle: so many are weighted one by one sooner than counted
+_EXACT_IN_FLOAT32 = 2**24  # whole numbers up to it; the product takes half the time
+_MANY = 256  # rows of a bundle: so many are sorted sooner than looked up
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Rows that share a time value.
+
+    Attributes:
+        starts: shape (instants,), the first row of each, ascending.
+        times: shape (instants,), ascending.
+        rows: all of them.
+    """
+
+    starts: IntArray
+    times: FloatArray
+    rows: int
+
+    def of(self, present: BoolArray) -> Instants:
+        """The same of those rows only, shape (rows,); an instant without one is left out."""
+        absent = np.flatnonzero(~present)
+        starts = self.starts - np.searchsorted(absent, self.starts)
+        rows = self.rows - len(absent)
+        held = np.diff(starts, append=rows) > 0
+        return Instants(starts[held], self.times[held], rows)
+
+
+def instants_of(times: FloatArray) -> Instants | None:
+    """The time values of rows in their order, shape (rows,); None where some row has none."""
+    if not bool(np.isfinite(times).all()):
+        return None
+    starts = np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0)
+    return Instants(starts, times[starts], len(times))
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """Rows in bundles of neighbouring units.
+
+    Attributes:
+        order: shape (rows,), the rows bundle by bundle; None where they lie so already.
+        starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
+        ordered: whether neighbouring bundles are neighbours in time.
+        coarse: whether a bundle holds more than one unit.
+    """
+
+    order: IntArray | None
+    starts: IntArray
+    ordered: bool
+    coarse: bool
+
+
+def bundles_of(samples: OrderedSamples, population: Population, instants: Instants | None) -> Bundles:
+    """A population's rows in bundles of neighbouring units, or of single ones.
+
+    Args:
+        samples: of the population.
+        population: says what a unit is.
+        instants: of its rows; None where they have no time.
+    """
+    if population.average_over and instants is not None and instants.rows:  # rows lie instant by instant
+        size = math.ceil(len(instants.starts) / MOST_BUNDLES)
+        return Bundles(None, np.append(instants.starts[::size], instants.rows), ordered=True, coarse=size > 1)
+    units = plain_units(samples.keys(), population)
+    return _bundled(units.bundled(MOST_BUNDLES), coarse=units.count > MOST_BUNDLES)
+
+
+def _bundled(units: Units, *, coarse: bool) -> Bundles:
+    lies_so = bool((np.diff(units.of_row) >= 0).all())
+    order = None if lies_so else np.argsort(units.of_row, kind="stable")
+    in_order = units.of_row if order is None else units.of_row[order]
+    return Bundles(order, np.searchsorted(in_order, np.arange(units.count + 1)), units.ordered, coarse)
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """The distribution functions of a run's resamples.
+
+    Attributes:
+        places: shape (points,), the knots at which they are known, the last one among them.
+        counts: shape (resamples, points), values of each resample at or below these knots.
+        coarse: whether bundles of units were resampled.
+    """
+
+    places: IntArray
+    counts: IntArray
+    coarse: bool
+
+    def at(self, knots: Knots, values: FloatArray) -> IntArray:
+        """Values of each resample at or below others than its knots, shape (resamples, len(values)).
+
+        Between two points a resample is taken to hold the run's values in their proportions.
+
+        Args:
+            knots: of the run.
+            values: shape (values,), in the metric's unit.
+        """
+        ranks = np.append(0, knots.at_or_below[self.places])
+        counts = np.pad(self.counts, ((0, 0), (1, 0)))
+        wanted = knots.shares(values)[1]
+        after = np.clip(np.searchsorted(ranks, wanted), 1, len(ranks) - 1)
+        part = (wanted - ranks[after - 1]) / (ranks[after] - ranks[after - 1])
+        low, high = counts[:, after - 1], counts[:, after]
+        found: IntArray = (low + np.floor(part * (high - low))).astype(np.int64)
+        return found
+
+
+def replicates_of(values: FloatArray, knots: Knots, bundles: Bundles, rng: np.random.Generator) -> Replicates:
+    """Resample a run.
+
+    Args:
+        values: shape (rows,), in total order, in the metric's unit, NaN where there is none.
+        knots: of these values, of which there is at least one.
+        bundles: of the rows.
+        rng: consumed in a fixed order.
+    """
+    places = _places(knots)
+    own = values if bundles.order is None else values[bundles.order]
+    chunks = multiplicities(rng, len(bundles.starts) - 1, _block_length(own, bundles), BAND_RESAMPLES)
+    counts = resampled_counts(np.concatenate(list(chunks)), own, bundles.starts, knots.values[places])
+    return Replicates(places, counts, bundles.coarse)
+
+
+def _places(knots: Knots) -> IntArray:
+    """All knots where they are few; else those at quantiles, denser towards both ends."""
+    if len(knots.values) <= _MOST_EXACT:
+        return np.arange(len(knots.values))
+    n = knots.n
+    beyond = np.geomspace(_ENDS, max(_ENDS, n / _EVEN), _BEYOND).astype(np.int64)
+    ends = np.concatenate([np.arange(_ENDS), beyond])
+    even = centile_indices(np.array([n]), np.linspace(0.0, 1.0, _EVEN + 1))[0]
+    ranks = np.concatenate([even, ends, n - 1 - ends])
+    return np.unique(np.searchsorted(knots.at_or_below, ranks, side="right"))
+
+
+def resampled_ranks(at_or_below: IntArray, counts: IntArray, fractions: FloatArray) -> IntArray:
+    """Where the nearest-rank quantiles of resamples stand among the sample's ascending values.
+
+    Between two known values a resample is taken to hold the sample's values in their proportions. Where all distinct
+    values are known, its quantiles are exact.
+
+    Args:
+        at_or_below: shape (points,), how many of the sample's values are at or below each known value; the last is n.
+        counts: shape (resamples, points), the same of every resample.
+        fractions: shape (fractions,), 0 to 1.
+
+    Returns:
+        Shape (resamples, fractions); -1 where a resample holds no value.
+    """
+    result = np.full((len(counts), len(fractions)), -1, dtype=np.int64)
+    full = np.flatnonzero(counts[:, -1])
+    known = np.pad(counts[full], ((0, 0), (1, 0)))
+    # Far enough apart that all resamples together are one ascending row.
+    offsets = (np.arange(len(full)) * (known[:, -1].max(initial=0) + 1))[:, None]
+    wanted = centile_indices(known[:, -1], fractions)
+    cells = np.searchsorted((known + offsets).ravel(), (wanted + offsets).ravel(), side="right").reshape(wanted.shape)
+    after = cells - np.arange(len(full))[:, None] * known.shape[1]
+    low, high = (np.take_along_axis(known, places, axis=1) for places in (after - 1, after))
+    edges = np.append(0, at_or_below)
+    result[full] = edges[after - 1] + (wanted - low) * (edges[after] - edges[after - 1]) // (high - low)
+    return result
+
+
+def _block_length(values: FloatArray, bundles: Bundles) -> float:
+    if not bundles.ordered:
+        return 1.0
+    valid = np.isfinite(values)
+    if bool(valid.all()):
+        return optimal_block_length(np.add.reduceat(values, bundles.starts[:-1]) / np.diff(bundles.starts))
+    counts = np.add.reduceat(valid, bundles.starts[:-1], dtype=np.int64)
+    sums = np.add.reduceat(np.where(valid, values, 0.0), bundles.starts[:-1])
+    present = counts > 0
+    return optimal_block_length(sums[present] / counts[present])
+
+
+def resampled_counts(weights: Multiplicities, values: FloatArray, starts: IntArray, grid: FloatArray) -> IntArray:
+    """How many values of each resample are at or below each value of the grid.
+
+    Args:
+        weights: shape (resamples, bundles), how often each bundle is drawn.
+        values: shape (rows,), bundle by bundle, in the metric's unit, NaN where there is none.
+        starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
+        grid: shape (points,), ascending; the last value is not below any of the values.
+
+    Returns:
+        Shape (resamples, points).
+    """
+    if len(values) <= _FEW * (len(starts) - 1):
+        return _weighted(weights, values, starts, grid)
+    # Sums of whole numbers that the type holds exactly: the order in which BLAS adds them does not matter.
+    most = int((weights @ np.diff(starts)).max(initial=0))
+    exact = np.dtype(np.float32 if most < _EXACT_IN_FLOAT32 else np.float64)
+    counts: IntArray = (weights.astype(exact) @ _at_or_below(values, starts, grid, exact)).astype(np.int64)
+    return counts
+
+
+def _weighted(weights: Multiplicities, values: FloatArray, starts: IntArray, grid: FloatArray) -> IntArray:
+    """The same, value by value."""
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(np.isfinite(values))]  # NaN comes last
+    bundle_of_value = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[order]
+    last = np.searchsorted(values[order], grid, side="right")
+    counts = np.empty((len(weights), len(grid)), dtype=np.int64)
+    rows = max(1, _CHUNK_ELEMENTS // max(1, len(order)))
+    for first in range(0, len(weights), rows):
+        drawn = np.take(weights[first : first + rows], bundle_of_value, axis=1)
+        counts[first : first + rows] = drawn.cumsum(axis=1, dtype=np.int32)[:, last - 1]
+    counts[:, last == 0] = 0
+    return counts
+
+
+def _at_or_below(values: FloatArray, starts: IntArray, grid: FloatArray, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """How many values of each bundle are at or below each value of the grid, shape (bundles, points)."""
+    bundles, points = len(starts) - 1, len(grid)
+    table = np.empty((bundles, points), dtype=kind)
+    if len(values) > _MANY * bundles:
+        for bundle, (start, end) in enumerate(pairwise(starts.tolist())):
+            table[bundle] = np.searchsorted(np.sort(values[start:end]), grid, side="right")
+        return table
+    rows = max(1, _CHUNK_ELEMENTS // max(points + 1, _MANY))
+    for first in range(0, bundles, rows):
+        edges = starts[first : first + rows + 1]
+        count = len(edges) - 1
+        cells = np.searchsorted(grid, values[edges[0] : edges[-1]])  # NaN has a cell of its own, the last one
+        cells += np.repeat(np.arange(count) * (points + 1), np.diff(edges))
+        counted = np.bincount(cells, minlength=count * (points + 1)).reshape(count, points + 1)
+        table[first : first + rows] = counted[:, :-1].cumsum(axis=1)
+    return table
