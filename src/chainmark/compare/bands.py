@@ -55,6 +55,13 @@ class Resampler:
         ranks = resampled_ranks(*self._counts, fractions)
         return np.where(ranks < 0, np.nan, self._samples.pooled.at_ranks(np.maximum(ranks, 0)))
 
+    def band(self, fractions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The pointwise 90 % band of the quantiles, shape (fractions,) each: that of their ranks, by their values."""
+        ranks = resampled_ranks(*self._counts, fractions)
+        low, high = band(np.where(ranks < 0, np.nan, ranks))
+        pooled = self._samples.pooled
+        return pooled.at_ranks(low.astype(np.int64)), pooled.at_ranks(high.astype(np.int64))
+
     @cached_property
     def _counts(self) -> tuple[IntArray, IntArray]:
         """Values at or below some, of the sample (points,) and of its resamples (resamples, points)."""

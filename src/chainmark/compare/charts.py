@@ -40,7 +40,7 @@ def _unit_label(metric: Metric) -> str:
 
 def _pooled_line(side: ChartSide, knots: Knots, resampler: Resampler) -> Line:
     fractions = curve_fractions(min(POOLED_POINTS, max(2, knots.n)))
-    low, high = band(resampler.quantiles(fractions))
+    low, high = resampler.band(fractions)
     points = knots.centiles(fractions)
     # Replicates of an extreme never pass it: the band is widened to hold its own line.
     return Line(

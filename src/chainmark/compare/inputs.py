@@ -13,10 +13,10 @@ from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.description import (
     LAYOUT,
+    Descriptions,
     MetricDescription,
     describe,
     describe_population,
-    from_frame,
     to_frame,
 )
 from chainmark.stats.samples import FrameSamples, OrderedSamples
@@ -74,7 +74,7 @@ class LoadedRun:
         self._run = run
         self._summaries: dict[str, MetricSummary] | None = None
         self._ordered: dict[str, OrderedSamples | None] = {}
-        self._described: dict[str, MetricDescription] | None = None
+        self._described: Descriptions | None = None
         self._kept: dict[str, pl.DataFrame] = {}
 
     @property
@@ -131,21 +131,20 @@ class LoadedRun:
         """
         own = next((one for one in self.catalogue.metrics if one.id == metric.id), None)
         if own is not None and _draws_alike(own, metric) and self.catalogue.population(own.population) == population:
-            return self._descriptions()[metric.id]
+            return self._descriptions().of(metric.id)
         if not any(one.id == population.id for one in self.catalogue.populations):
             return MetricDescription(metric.id, 0)
         return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
 
-    def _descriptions(self) -> dict[str, MetricDescription]:
+    def _descriptions(self) -> Descriptions:
         if self._described is None:
-            kept = self._run.description(LAYOUT) if isinstance(self._run, KeepsDescription) else None
-            if kept is not None:
-                self._described = from_frame(kept)
-            else:
-                found = describe(self.catalogue, self, self.manifest.seed)
-                self._described = {one.metric_id: one for one in found}
-                if isinstance(self._run, KeepsDescription):
-                    self._run.keep_description(to_frame(found), LAYOUT)
+            keeper = self._run if isinstance(self._run, KeepsDescription) else None
+            frame = keeper.description(LAYOUT) if keeper else None
+            if frame is None:
+                frame = to_frame(describe(self.catalogue, self, self.manifest.seed))
+                if keeper:
+                    keeper.keep_description(frame, LAYOUT)
+            self._described = Descriptions(frame)
         return self._described
 
 

@@ -25,6 +25,7 @@ from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.lab.protocols import Findings
 from chainmark.network.host import host_facts
+from chainmark.stats.description import LAYOUT, describe, to_frame
 from chainmark.stats.samples import ParquetSamples
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
@@ -115,6 +116,7 @@ class Session:
         listener.stage("summarising")
         source = ParquetSamples(self.run.path / "samples") if samples is None else samples
         summaries = summarise(content.catalogue, source, content.seed)
+        self.run.write_description(to_frame(describe(content.catalogue, source, content.seed)), LAYOUT)
         listener.stage("sealing")
         sealed = self._settled(self.run.seal(manifest, content.catalogue, summaries), manifest.run_id)
         self._is_sealed = True

@@ -6,7 +6,7 @@ Nothing here decides. Estimates and their errors are in ``metrics.json``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Better, Chart, Metric, Population
 from chainmark.stats.bootstrap import generator
-from chainmark.stats.centiles import FloatArray, IntArray, finite
+from chainmark.stats.centiles import FloatArray, finite
 from chainmark.stats.keyed_means import Coded, Means, coded, means_of
 from chainmark.stats.knots import Knots, knots_of
 from chainmark.stats.replicates import (
@@ -153,14 +153,14 @@ class _Rows:
         """One metric, whose columns are let go of afterwards."""
         height = self._ordered.height
         values = self._ordered.column(metric.id)
-        # Twice as fast as numpy's sort, whose vector instructions some processors carry out slowly.
-        present = pl.Series([] if values is None else finite(values), dtype=pl.Float64)
-        ascending: FloatArray = present.sort(multithreaded=False).to_numpy()
-        if values is None or len(ascending) == 0:
+        present = np.empty(0) if values is None else finite(values)
+        if values is None or len(present) == 0:
             return MetricDescription(metric.id, height)
+        # Twice as fast as numpy's sort, whose vector instructions some processors carry out slowly.
+        ascending = pl.Series(present).sort(multithreaded=False).to_numpy()
         knots = knots_of(ascending, _EXACT_FRACTIONS)
         mean, squares = _moments(ascending)
-        del ascending, present  # columns are large
+        del present, ascending  # columns are large
         drawn = Chart.CDF in metric.charts
         rng = generator(self._seed, "bands", metric.id)
         return MetricDescription(
@@ -186,7 +186,8 @@ class _Rows:
         track = None if times is None else track_of(values, times, self._instants, averaged=averaged)
         if track is None:
             return None
-        return Track(rounded(track.time), rounded(track.value), rounded(track.low), rounded(track.high), track.step)
+        time, value, low, high = (rounded(line) for line in (track.time, track.value, track.low, track.high))
+        return Track(time, value, low, high, track.step)
 
     def _dots(self, values: FloatArray) -> Dots | None:
         times = self._times()
@@ -258,7 +259,7 @@ SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "between": _COUNTS,  # samples between a knot and the one before it
     "equal": _COUNTS,  # samples at a knot
     "resampled_knot": _COUNTS,  # the knots, from 0, at which resamples are known
-    "resampled": _COUNTS,  # resample by resample, its samples between such a knot and the one before it
+    "resampled": pl.List(pl.Int32),  # resample by resample, its samples between such a knot and the one before it
     "resampled_bundles": pl.Boolean,
     "series_time": _FLOATS,
     "series_mean": _FLOATS,
@@ -279,77 +280,85 @@ def to_frame(described: Iterable[MetricDescription]) -> pl.DataFrame:
 
 
 def _to_row(one: MetricDescription) -> dict[str, Any]:
-    knots, drawn, track, dots = one.knots, one.replicates, one.track, one.dots
+    knots = one.knots
     before = np.append(0, knots.at_or_below)[:-1]
-    return {
+    row: dict[str, Any] = {
         "metric_id": one.metric_id,
         "rows": one.rows,
         "mean": one.mean,
         "squares": one.squares,
-        "knot": _series(knots.values),
-        "between": _series(knots.below - before),
-        "equal": _series(knots.at_or_below - knots.below),
-        "resampled_knot": _series(drawn.places if drawn else None),
-        "resampled": _series(np.diff(drawn.counts, axis=1, prepend=0).ravel() if drawn else None),
-        "resampled_bundles": drawn.coarse if drawn else None,
-        "series_time": _series(track.time if track else None),
-        "series_mean": _series(track.value if track else None),
-        "series_low": _series(track.low if track else None),
-        "series_high": _series(track.high if track else None),
-        "series_step": track.step if track else None,
-        "dot_time": _series(dots.time if dots else None),
-        "dot_value": _series(dots.value if dots else None),
-        "dot_step": dots.step if dots else None,
+        "knot": pl.Series(knots.values),
+        "between": pl.Series(knots.below - before),
+        "equal": pl.Series(knots.at_or_below - knots.below),
         "means": [
             {"key": key, "value": name, "mean": mean, "n": n, "squares": means.squares[name]}
             for key, means in one.means.items()
             for name, (mean, n) in means.of.items()
         ],
-        "tail": [{"key": extreme.key, "place": extreme.place, "value": extreme.value} for extreme in one.tail],
+        "tail": [asdict(extreme) for extreme in one.tail],
     }
+    if (drawn := one.replicates) is not None:
+        within = np.diff(drawn.counts, axis=1, prepend=0).ravel()
+        row |= {"resampled_knot": pl.Series(drawn.places), "resampled": pl.Series(within, dtype=pl.Int32)}
+        row["resampled_bundles"] = drawn.coarse
+    if (track := one.track) is not None:
+        row |= {"series_time": pl.Series(track.time), "series_mean": pl.Series(track.value)}
+        row |= {"series_low": pl.Series(track.low), "series_high": pl.Series(track.high), "series_step": track.step}
+    if (dots := one.dots) is not None:
+        row |= {"dot_time": pl.Series(dots.time), "dot_value": pl.Series(dots.value), "dot_step": dots.step}
+    return {name: row.get(name) for name in SCHEMA}
 
 
-def _series(array: FloatArray | IntArray | None) -> pl.Series | None:
-    return None if array is None else pl.Series(array)
+class Descriptions:
+    """The descriptions of a run's metrics, each unpacked from the table when it is asked for.
+
+    Args:
+        frame: as `to_frame` made it.
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._columns = {name: frame.get_column(name) for name in SCHEMA}
+        self._row_of = {metric_id: row for row, metric_id in enumerate(self._columns["metric_id"])}
+
+    def of(self, metric_id: str) -> MetricDescription:
+        """The description of a metric of the run's catalogue."""
+        row = self._row_of[metric_id]
+        found = {name: column[row] for name, column in self._columns.items()}
+        equal, between = found["equal"].to_numpy(), found["between"].to_numpy()
+        at_or_below = np.cumsum(equal + between)
+        return MetricDescription(
+            metric_id=metric_id,
+            rows=found["rows"],
+            mean=found["mean"],
+            squares=found["squares"],
+            knots=Knots(found["knot"].to_numpy(), at_or_below - equal, at_or_below),
+            replicates=_replicates(found),
+            track=_track(found),
+            dots=_dots(found),
+            means=_means(found["means"].to_list()),
+            tail=[Extreme(**extreme) for extreme in found["tail"].to_list()],
+        )
 
 
-def from_frame(frame: pl.DataFrame) -> dict[str, MetricDescription]:
-    """The descriptions of such a table, by metric id."""
-    columns = {name: frame.get_column(name) for name in SCHEMA}
-    return {metric_id: _from_row(columns, row) for row, metric_id in enumerate(columns["metric_id"])}
+def _replicates(found: Mapping[str, Any]) -> Replicates | None:
+    if found["resampled"] is None:
+        return None
+    places = found["resampled_knot"].to_numpy()
+    counts = found["resampled"].to_numpy().reshape(BAND_RESAMPLES, len(places)).cumsum(axis=1, dtype=np.int64)
+    return Replicates(places, counts, found["resampled_bundles"])
 
 
-def _from_row(columns: Mapping[str, pl.Series], row: int) -> MetricDescription:
-    def array(name: str) -> Any:
-        return columns[name][row].to_numpy()
+def _track(found: Mapping[str, Any]) -> Track | None:
+    if found["series_time"] is None:
+        return None
+    time, mean, low, high = (found[f"series_{name}"].to_numpy() for name in ("time", "mean", "low", "high"))
+    return Track(time, mean, low, high, found["series_step"])
 
-    def has(name: str) -> bool:
-        return columns[name][row] is not None
 
-    equal, between = array("equal"), array("between")
-    at_or_below = np.cumsum(equal + between)
-    replicates = track = dots = None
-    if has("resampled"):
-        places = array("resampled_knot")
-        counts = array("resampled").reshape(BAND_RESAMPLES, len(places)).cumsum(axis=1)
-        replicates = Replicates(places, counts, columns["resampled_bundles"][row])
-    if has("series_time"):
-        time, mean, low, high = (array(f"series_{name}") for name in ("time", "mean", "low", "high"))
-        track = Track(time, mean, low, high, columns["series_step"][row])
-    if has("dot_time"):
-        dots = Dots(array("dot_time"), array("dot_value"), columns["dot_step"][row])
-    return MetricDescription(
-        metric_id=columns["metric_id"][row],
-        rows=columns["rows"][row],
-        mean=columns["mean"][row],
-        squares=columns["squares"][row],
-        knots=Knots(array("knot"), at_or_below - equal, at_or_below),
-        replicates=replicates,
-        track=track,
-        dots=dots,
-        means=_means(columns["means"][row].to_list()),
-        tail=[Extreme(**extreme) for extreme in columns["tail"][row].to_list()],
-    )
+def _dots(found: Mapping[str, Any]) -> Dots | None:
+    if found["dot_time"] is None:
+        return None
+    return Dots(found["dot_time"].to_numpy(), found["dot_value"].to_numpy(), found["dot_step"])
 
 
 def _means(rows: Iterable[Mapping[str, Any]]) -> dict[str, Means]:

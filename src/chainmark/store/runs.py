@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import blake3
 import polars as pl
 
 from chainmark.core.catalogue import Catalogue
@@ -22,11 +24,14 @@ from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Source
 from chainmark.core.storage import existing_parent, storage_errors
+from chainmark.store.derived import Derived
 from chainmark.store.files import hash_file, json_bytes, write_bytes
 from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
 from chainmark.store.schema import Schema, check_samples, check_schema
 
 STATE = "unfinished.json"
+DESCRIPTION = "description.parquet"
+_LAYOUT = "chainmark.layout"  # of a description, in the file's metadata
 
 
 class UnfinishedRun:
@@ -69,6 +74,10 @@ class UnfinishedRun:
     def write_samples(self, population_id: str, frame: pl.DataFrame) -> None:
         """Store the samples of one population as ``samples/<population>.parquet``; sealing checks their columns."""
         self._write_frame(self.path / "samples" / f"{population_id}.parquet", frame)
+
+    def write_description(self, frame: pl.DataFrame, layout: int) -> None:
+        """Store what comparing and drawing need of the samples, as ``description.parquet``."""
+        write_bytes(self.path / DESCRIPTION, _description_bytes(frame, layout))
 
     @staticmethod
     def _write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -124,6 +133,7 @@ class StagedRun(UnfinishedRun):
             if is_new:
                 # What stands there was damaged, or its removal was broken off.
                 shutil.rmtree(final, ignore_errors=True)
+                Derived(final).remove()
                 self.path.rename(final)
             self.drop()
         return SealedRun(final), is_new
@@ -170,9 +180,58 @@ class SealedRun:
         """The typed events of one kind, of which only what is asked for is read."""
         return self._scan_frame("events", name)
 
+    def description(self, layout: int) -> pl.DataFrame | None:
+        """What comparing and drawing need of the samples: as it was sealed, or derived afterwards.
+
+        Args:
+            layout: the one asked for.
+
+        Returns:
+            None where there is none of this layout.
+
+        Raises:
+            InvalidRunError: what was sealed is damaged.
+        """
+        expected = self._seal.get(DESCRIPTION)
+        sealed = None if expected is None else self._read_sealed(DESCRIPTION, expected)
+        found = None if sealed is None else _description_of(sealed, layout)
+        if found is not None:
+            return found
+        derived = Derived(self.path).read(DESCRIPTION, self._seal_hash)
+        return None if derived is None else _description_of(derived, layout)
+
+    def keep_description(self, frame: pl.DataFrame, layout: int) -> None:
+        """Keep a description beside the runs, if the samples that it was made of are as they were sealed."""
+        samples = {name: value for name, value in self._seal.items() if name.startswith("samples/")}
+        try:
+            sound = all(hash_file(self.path / name) == value for name, value in samples.items())
+        except OSError:
+            return
+        if sound:
+            Derived(self.path).write(DESCRIPTION, self._seal_hash, _description_bytes(frame, layout))
+
+    @cached_property
+    def _seal(self) -> dict[str, str]:
+        """The hashes of the sealed files."""
+        found: dict[str, str] = self._read_json(SEAL)["blake3"]
+        return found
+
+    @cached_property
+    def _seal_hash(self) -> str:
+        return hash_file(self.path / SEAL)
+
+    def _read_sealed(self, name: str, expected: str) -> bytes:
+        try:
+            content = (self.path / name).read_bytes()
+        except OSError as error:
+            raise self._unreadable(name, error) from error
+        if blake3.blake3(content).hexdigest() != expected:
+            raise self._unreadable(name, "it was changed after sealing")
+        return content
+
     def verify(self) -> list[str]:
         """Re-hash every file and say, in a sentence each, what is not as it was sealed. Empty: all is as sealed."""
-        sealed: dict[str, str] = self._read_json(SEAL)["blake3"]
+        sealed = self._seal
         present = {str(path.relative_to(self.path)): path for path in _files_of(self.path)}
         problems = [f"{name} is missing" for name in sorted(sealed.keys() - present.keys())]
         problems += [f"{name} was added after sealing" for name in sorted(present.keys() - sealed.keys())]
@@ -199,21 +258,37 @@ class SealedRun:
             present = pl.read_parquet_schema(path)
             return pl.read_parquet(path, columns=[column for column in dict.fromkeys(columns) if column in present])
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise self._unreadable(folder, name, error) from error
+            raise self._unreadable(f"{folder}/{name}.parquet", error) from error
 
     def _scan_frame(self, folder: str, name: str) -> pl.LazyFrame:
         try:
             scan = pl.scan_parquet(self.path / folder / f"{name}.parquet")
             scan.collect_schema()  # a file that is not there, or is none, is found now
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise self._unreadable(folder, name, error) from error
+            raise self._unreadable(f"{folder}/{name}.parquet", error) from error
         return scan
 
-    def _unreadable(self, folder: str, name: str, error: Exception) -> InvalidRunError:
+    def _unreadable(self, name: str, error: Exception | str) -> InvalidRunError:
         return InvalidRunError(
-            f"run `{self.run_id}` is damaged: {folder}/{name}.parquet cannot be read ({error})",
+            f"run `{self.run_id}` is damaged: {name} cannot be read ({error})",
             f"`chainmark runs verify {self.run_id}` says what changed",
         )
+
+
+def _description_bytes(frame: pl.DataFrame, layout: int) -> bytes:
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd", metadata={_LAYOUT: str(layout)})
+    return content.getvalue()
+
+
+def _description_of(content: bytes, layout: int) -> pl.DataFrame | None:
+    """The table, if it is of that layout."""
+    try:
+        if pl.read_parquet_metadata(io.BytesIO(content)).get(_LAYOUT) != str(layout):
+            return None
+        return pl.read_parquet(io.BytesIO(content))
+    except (OSError, pl.exceptions.PolarsError):
+        return None
 
 
 def _files_of(path: Path) -> Iterator[Path]:
@@ -367,6 +442,7 @@ class Store:
     def remove(self, run: SealedRun | UnfinishedRun) -> None:
         """Delete a run with everything in it."""
         shutil.rmtree(run.path)
+        Derived(run.path).remove()
 
     def _folders(self) -> list[Path]:
         if not self._runs.is_dir():

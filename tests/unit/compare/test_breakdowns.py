@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.compare import compare
-from chainmark.compare.breakdowns import MOST_VALUES, Means, _coded, _means, _spread
+from chainmark.compare.breakdowns import MOST_VALUES, _spread
 from chainmark.core.comparison import Comparison, Scale
+from chainmark.stats import description
+from chainmark.stats.description import TAIL_SAMPLES
+from chainmark.stats.keyed_means import Means, coded, means_of
 from chainmark.store.runs import SealedRun, Store
 
 from tests.unit.compare.synthetic_runs import sides, with_hosts
@@ -83,9 +86,9 @@ def test_one_wild_sample_does_not_make_a_host_stand_out() -> None:
     names = [f"node-{host}" for host in range(8) for _ in usual]
     metric = catalogue().metric("fetch_s")
     wild = [*usual * 7, *usual[:-1], 60.0]
-    assert _spread(_means(_coded(pl.Series(names)), np.array(wild)), metric).outlying == set()
+    assert _spread(means_of(coded(pl.Series(names)), np.array(wild)), metric).outlying == set()
     slow = [*usual * 7, *(3.0 * value for value in usual)]
-    assert _spread(_means(_coded(pl.Series(names)), np.array(slow)), metric).outlying == {"node-7"}
+    assert _spread(means_of(coded(pl.Series(names)), np.array(slow)), metric).outlying == {"node-7"}
 
 
 @given(
@@ -94,8 +97,8 @@ def test_one_wild_sample_does_not_make_a_host_stand_out() -> None:
     )
 )
 def test_means_are_those_of_each_value(rows: list[tuple[str, float | None]]) -> None:
-    column = _coded(pl.Series([name for name, _ in rows]))
-    found = _means(column, np.array([float("nan") if value is None else value for _, value in rows]))
+    column = coded(pl.Series([name for name, _ in rows]))
+    found = means_of(column, np.array([float("nan") if value is None else value for _, value in rows]))
     own = {name: [value for other, value in rows if other == name and value is not None] for name, _ in rows}
     own = {name: values for name, values in own.items() if values}
     assert {name: count for name, (_, count) in found.of.items()} == {name: len(values) for name, values in own.items()}
@@ -124,3 +127,21 @@ def test_four_hosts_are_too_few_to_call_one_odd() -> None:
     cpu = next(item for item in found if item.metric_id == "cpu_cores")
     assert set(cpu.stands_out) == {""}
     assert cpu.z == [None] * 4
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
+    better: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ties, few different things and missing values all lie where the outermost rows end."""
+    rng = np.random.default_rng(7)
+    for things in (3, 40):
+        values = [None if draw < 0.1 else round(draw, 1) for draw in rng.random(400).tolist()]
+        keys = [f"thing-{number}" for number in rng.integers(0, things, 400).tolist()]
+        frame = pl.DataFrame({"key": keys, "value": values})
+        found = []
+        for few in (1, 8, 10_000):
+            monkeypatch.setattr(description, "_FEW_ROWS", few)
+            found.append(description._tail_rows(frame, ["key"], "value", lowest=better == "higher"))
+        assert found[0] == found[1] == found[2]
+        assert len(found[0]) == min(things, TAIL_SAMPLES)

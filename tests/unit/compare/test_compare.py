@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from chainmark.compare import compare, inputs
+from chainmark.compare import compare
 from chainmark.core.comparison import (
     ChartKind,
     Comparison,
@@ -22,6 +22,7 @@ from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
 from chainmark.core.metric import Weighting
 from chainmark.core.verdict import Verdict
+from chainmark.stats import replicates
 
 from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, catalogue, run, sides
 
@@ -184,9 +185,9 @@ def test_one_mean_of_a_metric_is_shown_where_hosts_count_alike() -> None:
 
 def test_bands_of_bundles_are_those_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
     baseline, candidate = sides(repetitions=1, drawn=True, seconds=150)
-    monkeypatch.setattr(inputs, "MOST_BUNDLES", 1_000_000)
+    monkeypatch.setattr(replicates, "MOST_BUNDLES", 1_000_000)
     exact = {chart.id: chart for chart in compared(baseline, candidate).charts}
-    monkeypatch.setattr(inputs, "MOST_BUNDLES", 60)
+    monkeypatch.setattr(replicates, "MOST_BUNDLES", 60)
     coarse = {chart.id: chart for chart in compared(baseline, candidate).charts}
     assert coarse.keys() == exact.keys()
     for name in ("tx_latency_s-cdf", "cpu_cores-cdf", "cpu_cores-shift", "block_interval_s-cdf"):

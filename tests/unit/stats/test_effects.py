@@ -6,46 +6,91 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from chainmark.stats import effects
+from chainmark.stats import knots
+from chainmark.stats.centiles import FloatArray
 from chainmark.stats.effects import TwoSamples
+from chainmark.stats.knots import Knots, knots_of, pooled
 
+FRACTIONS = np.array([0.1, 0.123, 0.99])
 samples = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
+
+
+def _two(baseline: FloatArray, candidate: FloatArray) -> TwoSamples:
+    return TwoSamples(knots_of(baseline, FRACTIONS), knots_of(candidate, FRACTIONS))
 
 
 @given(samples, samples)
 def test_effect_sizes_agree_with_brute_force(left: list[float], right: list[float]) -> None:
     a, b = np.sort(left), np.sort(right)
+    both = _two(a, b)
     wins = sum((y > x) + 0.5 * (y == x) for x in left for y in right)
-    assert TwoSamples(a, b).probability_larger() == pytest.approx(wins / (len(left) * len(right)))
-    gap, at = TwoSamples(a, b).largest_gap()
+    assert both.probability_larger() == pytest.approx(wins / (len(left) * len(right)))
+    gap, at = both.largest_gap()
     gaps = {v: abs(np.mean(a <= v) - np.mean(b <= v)) for v in {*left, *right}}
     assert gap == pytest.approx(max(gaps.values()))
     assert gaps[at] == pytest.approx(gap)
-    assert TwoSamples(a, b).wasserstein() == pytest.approx(stats.wasserstein_distance(left, right))
+    assert both.wasserstein() == pytest.approx(stats.wasserstein_distance(left, right))
 
 
 def test_a_shift_is_its_own_wasserstein_distance() -> None:
     values = np.linspace(0.0, 1.0, 50)
-    assert TwoSamples(values, values + 0.25).wasserstein() == pytest.approx(0.25)
+    assert _two(values, values + 0.25).wasserstein() == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(("n", "m"), [(5000, 5000), (7001, 3333)])
-def test_large_samples_are_compared_by_their_quantiles(n: int, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(n)
-    pairs = [
-        (np.exp(rng.normal(size=n)), np.exp(0.1 + 1.2 * rng.normal(size=m))),
-        (np.floor(5.0 * rng.random(n)), np.floor(6.0 * rng.random(m))),
-        (np.arange(float(n)), np.arange(float(m)) + 2.0 * n),
-    ]
-    for baseline, candidate in ((np.sort(one), np.sort(other)) for one, other in pairs):
-        exact = [TwoSamples(baseline, candidate).probability_larger(), TwoSamples(baseline, candidate).wasserstein()]
-        gap, _ = TwoSamples(baseline, candidate).largest_gap()
-        with monkeypatch.context() as patch:
-            patch.setattr(effects, "LARGE_SAMPLE", 1000)
-            patch.setattr(effects, "CELLS", 256)
-            assert TwoSamples(baseline, candidate).probability_larger() == pytest.approx(exact[0], abs=1.0 / 512)
-            assert TwoSamples(baseline, candidate).wasserstein() == pytest.approx(exact[1], rel=0.03)
-            found, at = TwoSamples(baseline, candidate).largest_gap()
-        assert gap - 1.0 / 256 <= found <= gap
-        shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (baseline, candidate)]
-        assert found == pytest.approx(abs(shares[0] - shares[1]))
+PAIRS = [
+    lambda rng, n, m: (np.exp(rng.normal(size=n)), np.exp(0.1 + 1.2 * rng.normal(size=m))),
+    lambda rng, n, m: (np.floor(5.0 * rng.random(n)), np.floor(6.0 * rng.random(m))),
+    lambda rng, n, m: (np.arange(float(n)), np.arange(float(m)) + 2.0 * n),
+    # A third of all samples alike, amid others that are all different.
+    lambda rng, n, m: tuple(np.where(rng.random(k) < 1 / 3, 0.5, rng.random(k)) for k in (n, m)),
+]
+
+
+@pytest.mark.parametrize(("n", "m"), [(50_000, 50_000), (70_001, 33_333), (60_000, 300)])
+@pytest.mark.parametrize("pair", range(len(PAIRS)))
+def test_large_samples_are_compared_by_their_knots(n: int, m: int, pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    baseline, candidate = map(np.sort, PAIRS[pair](np.random.default_rng(n), n, m))
+    with monkeypatch.context() as patch:
+        patch.setattr(knots, "MOST_DISTINCT", 1_000_000)
+        exact = _two(baseline, candidate)
+    found = _two(baseline, candidate)
+    assert found.probability_larger() == pytest.approx(exact.probability_larger(), abs=2e-4)
+    spread = float(np.std(np.concatenate([baseline, candidate])))
+    assert found.wasserstein() == pytest.approx(exact.wasserstein(), abs=1e-3 * spread)
+    assert found.largest_gap()[0] == pytest.approx(exact.largest_gap()[0], abs=1.0 / knots.EVEN_STEPS)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=300), st.integers(0, 3))
+def test_a_reduced_sample_tells_its_own_ranks_and_shares_exactly(whole: list[int], places: int) -> None:
+    """The centiles of a report must be elements of the sample at their own ranks, however large it is."""
+    ascending = np.sort(np.array(whole, dtype=float)) / 10.0**places
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knots, "MOST_DISTINCT", 3)
+        patch.setattr(knots, "EVEN_STEPS", 5)
+        patch.setattr(knots, "_ENDS", 1)
+        patch.setattr(knots, "_BEYOND", 1)
+        reduced = knots_of(ascending, FRACTIONS)
+    assert reduced.n == len(ascending)
+    assert reduced.centiles(FRACTIONS).tolist() == [ascending[int(len(ascending) * one)] for one in FRACTIONS]
+    below, at_or_below = reduced.shares(reduced.values)
+    assert below.tolist() == np.searchsorted(ascending, reduced.values, side="left").tolist()
+    assert at_or_below.tolist() == np.searchsorted(ascending, reduced.values, side="right").tolist()
+    between = np.diff(ascending[np.searchsorted(ascending, reduced.values)]) if len(reduced.values) > 1 else np.empty(0)
+    assert (between > 0.0).all()
+    outside = reduced.shares(np.array([ascending[0] - 1.0, ascending[-1] + 1.0]))
+    assert [one.tolist() for one in outside] == [[0.0, len(ascending)]] * 2
+
+
+def test_less_than_a_step_of_the_samples_lies_between_two_knots() -> None:
+    ascending = np.sort(np.random.default_rng(1).lognormal(size=100_003))
+    reduced = knots_of(ascending, FRACTIONS)
+    between = reduced.below - np.append(0, reduced.at_or_below[:-1])
+    assert 0 < between.max() < len(ascending) / knots.EVEN_STEPS
+    assert len(reduced.values) < 2200
+
+
+@given(st.lists(st.lists(st.integers(0, 9).map(float), max_size=30), min_size=1, max_size=4))
+def test_whole_samples_are_pooled_as_if_they_were_one(runs: list[list[float]]) -> None:
+    both: Knots = pooled([knots_of(np.sort(np.array(run)), FRACTIONS) for run in runs])
+    assert both.is_whole
+    assert both.ascending().tolist() == sorted(value for run in runs for value in run)

@@ -255,6 +255,7 @@ class _Files:
 
     def __post_init__(self) -> None:
         self.names: list[str] = []
+        self._of_place: dict[str, list[str]] = {}
 
     def index(self, place: str, file: str | int | None) -> int | None:
         """The index of a file that an event names by its path, or by its number among the place's files."""
@@ -268,11 +269,13 @@ class _Files:
         return self.names.index(name)
 
     def _of_number(self, place: str, number: int) -> str | None:
-        found = [
-            source.path
-            for source in self.manifest.sources
-            if source.place == place or (source.place is None and _is_of(PurePosixPath(source.path), place))
-        ]
+        if place not in self._of_place:
+            self._of_place[place] = [
+                source.path
+                for source in self.manifest.sources
+                if source.place == place or (source.place is None and _is_of(PurePosixPath(source.path), place))
+            ]
+        found = self._of_place[place]
         return found[number] if 0 <= number < len(found) else None
 
 

@@ -7,16 +7,16 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.compare.breakdowns import _coded
-from chainmark.compare.inputs import _instants_of
+from chainmark.stats.keyed_means import coded
+from chainmark.stats.replicates import instants_of
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40))
-def test_instants_of_some_rows_are_those_that_the_rows_themselves_have(rows: list[tuple[int, bool]]) -> None:
+def testinstants_of_some_rows_are_those_that_the_rows_themselves_have(rows: list[tuple[int, bool]]) -> None:
     """A curve over time would put values at the wrong second."""
     times = np.array(sorted(time for time, _ in rows), dtype=float)
     present = np.array([held for _, held in rows])
-    whole = _instants_of(times)
+    whole = instants_of(times)
     assert whole is not None
     found = whole.of(present)
     kept = times[present]
@@ -26,14 +26,14 @@ def test_instants_of_some_rows_are_those_that_the_rows_themselves_have(rows: lis
 
 
 def test_rows_without_a_time_have_no_instants() -> None:
-    assert _instants_of(np.array([0.0, np.nan])) is None
+    assert instants_of(np.array([0.0, np.nan])) is None
 
 
 def test_keys_are_numbered_by_their_names_whatever_their_type() -> None:
     """Hosts would change places between two runs that name them in different orders."""
     names = ["b", None, "a", "b"]
     for column in (pl.Series(names), pl.Series(names, dtype=pl.Enum(["c", "b", "a"]))):
-        found = _coded(column)
+        found = coded(column)
         assert found.names == ["a", "b"]
         assert found.codes.tolist() == [1, 2, 0, 1]
-    assert _coded(pl.Series([10, 9, None])).names == ["10", "9"]
+    assert coded(pl.Series([10, 9, None])).names == ["10", "9"]

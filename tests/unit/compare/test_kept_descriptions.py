@@ -1,0 +1,137 @@
+"""What is kept of a run's samples stands for them: sealed, derived, damaged, of another run, or not to be written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark.compare import compare
+from chainmark.core.comparison import Comparison
+from chainmark.core.errors import InvalidRunError
+from chainmark.stats.description import LAYOUT, describe, to_frame
+from chainmark.stats.samples import ParquetSamples
+from chainmark.store.runs import DESCRIPTION, SealedRun, Store
+
+from tests.unit.store.trail_runs import Lives, sealed
+
+HOSTS, BLOCKS = 6, 20
+
+
+def _store(root: Path) -> Store:
+    """Two runs that were sealed without a description."""
+    store = Store(root)
+    sealed(store, Lives(HOSTS, BLOCKS).fill())
+    sealed(store, Lives(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
+    return store
+
+
+def _compared(store: Store) -> Comparison:
+    baseline, candidate = store.sealed()
+    return compare([baseline], [candidate], tool_version="0")
+
+
+def _derived(run: SealedRun) -> Path:
+    return run.path.parent.parent / "derived" / run.run_id
+
+
+def _without_samples(store: Store) -> None:
+    for run in store.sealed():
+        shutil.rmtree(run.path / "samples")
+
+
+def test_a_second_comparison_reads_no_samples_and_says_the_same(tmp_path: Path) -> None:
+    store = _store(tmp_path)
+    first = _compared(store)
+    assert first.charts
+    assert all(run.verify() == [] for run in store.sealed())
+    _without_samples(store)
+    assert _compared(store) == first
+
+
+def _flip(folder: Path) -> None:
+    content = bytearray((folder / DESCRIPTION).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / DESCRIPTION).write_bytes(content)
+
+
+def _swap(folder: Path) -> None:
+    """What was derived of the other run, as if this one had been made again under its name."""
+    other = next(one for one in folder.parent.iterdir() if one != folder)
+    shutil.copytree(other, folder, dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("spoil", [_flip, _swap, lambda folder: (folder / "made.json").write_text("[]")])
+def test_what_is_damaged_or_of_another_run_is_made_anew(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    store = _store(tmp_path)
+    first = _compared(store)
+    run = store.sealed()[0]
+    kept = (_derived(run) / DESCRIPTION).read_bytes()
+    spoil(_derived(run))
+    assert _compared(store) == first
+    assert (_derived(run) / DESCRIPTION).read_bytes() == kept
+
+
+def test_a_store_that_cannot_keep_anything_is_compared_all_the_same(tmp_path: Path) -> None:
+    store = _store(tmp_path / "a")
+    expected = _compared(store)
+    shutil.rmtree(tmp_path / "a" / "derived")
+    (tmp_path / "a" / "derived").write_text("no folder")
+    assert _compared(store) == expected
+
+
+def test_nothing_is_kept_of_samples_that_are_not_as_they_were_sealed(tmp_path: Path) -> None:
+    """They may be put right under the same seal; what was derived of the wrong ones would stay."""
+    store = _store(tmp_path)
+    run = store.sealed()[0]
+    path = next((run.path / "samples").glob("*.parquet"))
+    pl.read_parquet(path).reverse().write_parquet(path)
+    _compared(store)
+    assert not _derived(run).exists()
+
+
+def test_a_run_that_is_removed_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = _store(tmp_path)
+    _compared(store)
+    for run in store.sealed():
+        store.remove(run)
+    assert list((tmp_path / "derived").iterdir()) == []
+
+
+def _with_description(store: Store, layout: int) -> None:
+    """The same runs, sealed with a description."""
+    for run in store.sealed():
+        catalogue, summaries = run.catalogue, list(run.summaries().values())
+        made = store.create("toy", "toy/demo", run.manifest.subject.version, {})
+        shutil.copytree(run.path / "samples", made.path / "samples")
+        shutil.copytree(run.path / "events", made.path / "events")
+        source = ParquetSamples(made.path / "samples")
+        made.write_description(to_frame(describe(catalogue, source, run.manifest.seed)), layout)
+        made.seal(run.manifest, catalogue, summaries)
+        store.remove(run)
+        made.path.rename(run.path)
+
+
+def test_a_sealed_description_is_what_would_be_derived(tmp_path: Path) -> None:
+    store = _store(tmp_path)
+    first = _compared(store)
+    _with_description(store, LAYOUT)
+    _without_samples(store)
+    assert _compared(store) == first
+    assert not any(_derived(run).exists() for run in store.sealed())
+    run = store.sealed()[0]
+    _flip(run.path)
+    with pytest.raises(InvalidRunError, match=r"is damaged: description\.parquet cannot be read"):
+        _compared(store)
+    assert f"{DESCRIPTION} was changed after sealing" in run.verify()
+
+
+def test_a_sealed_description_of_another_layout_is_left_alone(tmp_path: Path) -> None:
+    store = _store(tmp_path)
+    first = _compared(store)
+    _with_description(store, LAYOUT + 1)
+    assert _compared(store) == first
+    assert all(_derived(run).exists() and run.verify() == [] for run in store.sealed())
