@@ -53,7 +53,8 @@ class Resampler:
     def quantiles(self, fractions: FloatArray) -> FloatArray:
         """Replicates, shape (resamples, fractions), in the metric's unit; NaN where a resample holds no value."""
         ranks = resampled_ranks(*self._counts, fractions)
-        return np.where(ranks < 0, np.nan, self._samples.pooled.at_ranks(np.maximum(ranks, 0)))
+        values = self._samples.pooled.at_ranks(np.maximum(ranks, 0).ravel()).reshape(ranks.shape)
+        return np.where(ranks < 0, np.nan, values)
 
     def band(self, fractions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The pointwise 90 % band of the quantiles, shape (fractions,) each: that of their ranks, by their values."""

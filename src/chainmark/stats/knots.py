@@ -49,8 +49,16 @@ class Knots:
         return np.repeat(self.values, self.at_or_below - self.below)
 
     def at_ranks(self, ranks: IntArray) -> FloatArray:
-        """The values at some places of the ascending sample; of a place between two knots, the upper one's."""
-        found: FloatArray = self.values[np.searchsorted(self.at_or_below, ranks, side="right")]
+        """The values at some places of the ascending sample, places from 0."""
+        upper = np.searchsorted(self.at_or_below, ranks, side="right")
+        found: FloatArray = self.values[upper]
+        between = np.flatnonzero(ranks < self.below[upper])
+        if len(between):
+            knot = upper[between]
+            before = self.at_or_below[knot - 1]
+            part = (ranks[between] - before + 1) / (self.below[knot] - before + 1)
+            start = self.values[knot - 1]
+            found[between] = start + part * (found[between] - start)
         return found
 
     def centiles(self, fractions: FloatArray) -> FloatArray:

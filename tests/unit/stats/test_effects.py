@@ -75,8 +75,10 @@ def test_a_reduced_sample_tells_its_own_ranks_and_shares_exactly(whole: list[int
     below, at_or_below = reduced.shares(reduced.values)
     assert below.tolist() == np.searchsorted(ascending, reduced.values, side="left").tolist()
     assert at_or_below.tolist() == np.searchsorted(ascending, reduced.values, side="right").tolist()
-    between = np.diff(ascending[np.searchsorted(ascending, reduced.values)]) if len(reduced.values) > 1 else np.empty(0)
-    assert (between > 0.0).all()
+    ranks = np.arange(len(ascending))
+    known = np.isin(ascending, reduced.values)
+    assert reduced.at_ranks(ranks)[known].tolist() == ascending[known].tolist()
+    assert (np.diff(reduced.at_ranks(ranks)) >= 0.0).all()
     outside = reduced.shares(np.array([ascending[0] - 1.0, ascending[-1] + 1.0]))
     assert [one.tolist() for one in outside] == [[0.0, len(ascending)]] * 2
 
