@@ -158,9 +158,10 @@ class _Rows:
             return MetricDescription(metric.id, height)
         # Twice as fast as numpy's sort, whose vector instructions some processors carry out slowly.
         ascending = pl.Series(present).sort(multithreaded=False).to_numpy()
+        del present  # columns are large
         knots = knots_of(ascending, _EXACT_FRACTIONS)
         mean, squares = _moments(ascending)
-        del present, ascending  # columns are large
+        del ascending
         drawn = Chart.CDF in metric.charts
         rng = generator(self._seed, "bands", metric.id)
         return MetricDescription(

@@ -84,6 +84,7 @@ def means_of(column: Coded, values: FloatArray) -> Means:
         for name, mean, count in zip(column.names, means[:absent], counts[:absent], strict=True)
         if count
     }
-    squares = np.bincount(codes, weights=distances * distances, minlength=absent + 1)
+    distances *= distances  # in place: samples can be millions
+    squares = np.bincount(codes, weights=distances, minlength=absent + 1)
     named = {name: float(squares[index]) for index, name in enumerate(column.names) if name in of}
     return Means(of, named, int(counts.sum()) - len(of))

@@ -102,8 +102,24 @@ def knots_of(ascending: FloatArray, fractions: FloatArray) -> Knots:
     ends = np.concatenate([np.arange(_ENDS), np.geomspace(_ENDS, n / _ENDS, _BEYOND).astype(np.int64)])
     places = np.unique(np.concatenate([centile_indices(np.array([n]), wanted)[0], ends, n - 1 - ends]))
     values = np.unique(ascending[places])
+    values = np.union1d(values, _edges_of_gaps(ascending, values))
     below, at_or_below = (np.searchsorted(ascending, values, side=side) for side in ("left", "right"))
     return Knots(values, below, at_or_below)
+
+
+def _edges_of_gaps(ascending: FloatArray, values: FloatArray) -> FloatArray:
+    """The values at both ends of the widest gap between two knots, where it takes more than a third of their distance.
+
+    Values that lie in heaps are not spread evenly.
+    """
+    gaps = np.diff(ascending)
+    starts = np.searchsorted(ascending, values, side="right")[:-1] - 1
+    widest = np.maximum.reduceat(gaps, starts)
+    cells = np.flatnonzero(3.0 * widest > np.diff(values))
+    ends = np.append(starts[1:], len(gaps))
+    places = [int(starts[cell] + gaps[starts[cell] : ends[cell]].argmax()) for cell in cells]
+    found: FloatArray = ascending[np.array([places, [place + 1 for place in places]], dtype=np.int64).ravel()]
+    return found
 
 
 def pooled(samples: Sequence[Knots]) -> Knots:

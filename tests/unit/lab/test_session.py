@@ -26,6 +26,7 @@ from chainmark.core.manifest import (
 from chainmark.core.metric import Better, Kind, Metric, Population, Table
 from chainmark.lab.protocols import Findings
 from chainmark.lab.session import Content, Origin, Session, StagedSession
+from chainmark.stats.description import LAYOUT, Descriptions
 from chainmark.store.runs import SealedRun, Store
 
 _CATALOGUE = Catalogue(
@@ -104,6 +105,16 @@ def test_the_manifest_tells_all_that_was_found(tmp_path: Path) -> None:
     assert manifest.started_at <= manifest.ended_at
     assert run.verify() == []
     assert run.summaries()["throughput_per_s"].estimates["mean"].value == pytest.approx(4.0)
+
+
+def test_a_run_is_sealed_with_what_a_comparison_reads(tmp_path: Path) -> None:
+    """Else the first comparison reads all samples again."""
+    with _session(Store(tmp_path)) as session:
+        run = session.seal(_content())
+    found = run.description(LAYOUT)
+    assert found is not None
+    assert Descriptions(found).of("throughput_per_s").knots.ascending().tolist() == [3.0, 4.0, 5.0]
+    assert not (tmp_path / "derived").exists()
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ PAIRS = [
     lambda rng, n, m: (np.arange(float(n)), np.arange(float(m)) + 2.0 * n),
     # A third of all samples alike, amid others that are all different.
     lambda rng, n, m: tuple(np.where(rng.random(k) < 1 / 3, 0.5, rng.random(k)) for k in (n, m)),
+    # Two heaps far from each other, in nearly the same proportions.
+    lambda rng, n, m: tuple((rng.random(k) < part) + 1e-6 * rng.random(k) for k, part in ((n, 0.01), (m, 0.0101))),
 ]
 
 
@@ -88,7 +90,7 @@ def test_less_than_a_step_of_the_samples_lies_between_two_knots() -> None:
     reduced = knots_of(ascending, FRACTIONS)
     between = reduced.below - np.append(0, reduced.at_or_below[:-1])
     assert 0 < between.max() < len(ascending) / knots.EVEN_STEPS
-    assert len(reduced.values) < 2200
+    assert len(reduced.values) < 2400
 
 
 @given(st.lists(st.lists(st.integers(0, 9).map(float), max_size=30), min_size=1, max_size=4))
