@@ -40,6 +40,7 @@ RUN_POINTS = 198
 SHIFT_FRACTIONS = tuple(round(0.01 * step, 2) for step in range(1, 100))
 DIGITS = 6  # of a coordinate: more than a screen or a page can show
 _TAIL = (0.999, 1.0)
+_LARGE_ROWS = 1_000_000  # of a population: its metrics are described one after another, to hold the columns of one
 _FEW_ROWS = 512  # looked at first: most tails are of different things
 
 
@@ -123,8 +124,11 @@ def describe_population(
     if ordered.height == 0:
         return [MetricDescription(metric.id, 0) for metric in metrics]
     rows = _Rows(ordered, population, source, catalogue.followed_by(population.id), seed)
-    with worker_threads() as pool:
-        found = list(pool.map(rows.describe, metrics))
+    if ordered.height > _LARGE_ROWS:
+        found = [rows.describe(metric) for metric in metrics]
+    else:
+        with worker_threads() as pool:
+            found = list(pool.map(rows.describe, metrics))
     if any(one.knots.n for one in found):
         return found
     return [MetricDescription(metric.id, 0) for metric in metrics]  # a population without a value has no rows

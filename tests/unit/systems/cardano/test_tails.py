@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from chainmark.compare import compare
 from chainmark.core.metric import Better
+from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.cardano.trails import tails
 from chainmark.systems.cardano.trails.followed import Tails
 from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.tails import MOST_STORIES, TAIL_SAMPLES, tails_of
+from chainmark.systems.cardano.trails.tails import MOST_STORIES, tails_of
 from chainmark.systems.cardano.trails.trail import trails_of
 
 from tests.unit.compare.synthetic_runs import sides
@@ -102,21 +101,3 @@ def test_runs_without_events_are_compared_all_the_same() -> None:
 def test_a_block_of_the_rival_fork_is_its_own(tails: Tails) -> None:
     keys = {sample.key for tail in tails.tails for sample in tail.samples}
     assert keys <= {key_of(f"b{height}") for height in range(1, BLOCKS + 1)} | {key_of("rival")}
-
-
-@pytest.mark.parametrize("better", ["lower", "higher"])
-def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
-    better: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ties, few different things and missing values all lie where the outermost rows end."""
-    rng = np.random.default_rng(7)
-    for things in (3, 40):
-        values = [None if draw < 0.1 else round(draw, 1) for draw in rng.random(400).tolist()]
-        keys = [f"thing-{number}" for number in rng.integers(0, things, 400).tolist()]
-        frame = pl.DataFrame({"key": keys, "value": values})
-        found = []
-        for few in (1, 8, 10_000):
-            monkeypatch.setattr(tails, "_FEW_ROWS", few)
-            found.append(tails._tail_rows(frame, ["key"], "value", lowest=better == "higher"))
-        assert found[0] == found[1] == found[2]
-        assert len(found[0]) == min(things, TAIL_SAMPLES)
