@@ -4,7 +4,8 @@ Errors: ValueError for an argument that cannot be used and for a call out of ord
 cannot be dialled or does not confirm a subscription. The message is one sentence, then a line that starts with `hint:`.
 """
 
-from typing import Any, TypedDict, final
+from pathlib import Path
+from typing import Any, Self, TypedDict, final
 
 class DecodedTransaction(TypedDict):
     connections: int
@@ -49,6 +50,53 @@ LoadResult = TypedDict(
         "errors": dict[str, int],
     },
 )
+
+@final
+class ZstdWriter:
+    """A file that is compressed (zstd, level 3) as it is written. One thread at a time.
+
+    Raises:
+        OSError: it cannot be made or written.
+    """
+
+    def __init__(self, path: Path) -> None: ...
+    def write(self, content: bytes) -> None:
+        """Compress a piece.
+
+        Raises:
+            ValueError: the file is closed.
+        """
+
+    def close(self) -> None:
+        """Finish the file; it is not whole before. Does nothing a second time."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _value: object, _traceback: object) -> None: ...
+
+@final
+class ZstdReader:
+    """What a compressed file holds, frame after frame; one that was cut off ends there. One thread at a time.
+
+    Raises:
+        OSError: it cannot be opened or read.
+    """
+
+    def __init__(self, path: Path) -> None: ...
+    def read(self, size_bytes: int) -> bytes:
+        """The next bytes, at most so many; none at the end.
+
+        Raises:
+            ValueError: it does not hold what zstd wrote.
+        """
+
+def beta_tails(a: float, b: float, x: float, y: float) -> tuple[float, float]:
+    """I_x(a, b) and its complement; `y` is 1 - x, exact where it is small. NaN outside of the range."""
+
+def beta_quantile(a: float, b: float, lower: float, upper: float) -> tuple[float, float]:
+    """The x at which I_x(a, b) is `lower`, and 1 - x; `upper` is 1 - lower. NaN outside of the range."""
+
+def gamma_quantile(a: float, lower: float, upper: float) -> float:
+    """The x at which the lower incomplete gamma function P(a, x) is `lower`; `upper` is 1 - lower. NaN outside."""
 
 def check_transaction_size(connections: int, rate: int, size_bytes: int) -> None:
     """Raise ValueError, naming the two nearest possible sizes, unless a transaction can have exactly this size."""

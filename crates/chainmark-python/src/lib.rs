@@ -1,9 +1,11 @@
 //! Python bindings: argument conversion, release of the interpreter lock, errors. No logic.
 
+mod compression;
 mod http;
 mod load;
 mod net;
 mod simulation;
+mod special;
 mod synth;
 mod trace;
 
@@ -12,6 +14,8 @@ use pyo3::prelude::*;
 /// chainmark's Rust core.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::compression::{ZstdReader, ZstdWriter};
     #[pymodule_export]
     use super::http::{Histogram, HttpLoad, http_record_classes};
     #[pymodule_export]
@@ -23,6 +27,8 @@ mod _native {
     use super::net::{DelaySwitch, NetworkNamespace, measure_round_trips};
     #[pymodule_export]
     use super::simulation::{SimulatedBatches, simulate_batches};
+    #[pymodule_export]
+    use super::special::{beta_quantile, beta_tails, gamma_quantile};
     #[pymodule_export]
     use super::synth::{ClusterLogs, fault_kinds};
     #[pymodule_export]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from scipy import special
 
 from chainmark.capacity.engine import GENERATOR_LIMIT, Histogram, ReadHistogram, native_histogram
 from chainmark.capacity.model import (
@@ -25,9 +24,10 @@ from chainmark.capacity.model import (
 )
 from chainmark.core import units
 from chainmark.core.errors import UsageError
+from chainmark.stats import special
 from chainmark.stats.estimable import RISK, fewest_for_upper_bound, has_upper_bound
 
-_NORMAL = float(special.ndtri(1.0 - RISK / 2.0))
+_NORMAL = special.normal_quantile(1.0 - RISK / 2.0)
 # The engine's histograms end there.
 LONGEST_LATENCY_S = 120.0
 # Lateness of the generator that cannot be told from the server's: a tenth of a millisecond is a busy scheduler's.
@@ -112,9 +112,9 @@ def share_interval(count: int, n: int) -> tuple[float, float]:
         return 0.0, float(1.0 - RISK ** (1.0 / n))
     if count == n:
         return float(RISK ** (1.0 / n)), 1.0
-    low = special.betaincinv(count, n - count + 1.0, RISK / 2.0)
-    high = special.betaincinv(count + 1.0, n - count, 1.0 - RISK / 2.0)
-    return float(low), float(high)
+    low = special.beta_quantile(RISK / 2.0, count, n - count + 1.0)
+    high = special.beta_quantile(1.0 - RISK / 2.0, count + 1.0, n - count)
+    return low, high
 
 
 @dataclass(frozen=True)

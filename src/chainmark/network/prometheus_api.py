@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 import httpx
-import zstandard
 
+from chainmark._native import ZstdWriter
+from chainmark.core.compressed import DamagedFileError, open_zstd
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
@@ -136,9 +137,9 @@ def read_kept(path: Path) -> dict[str, Any]:
         UsageError: it is no such file.
     """
     try:
-        with zstandard.open(path, "rb") as file:
+        with open_zstd(path) as file:
             content = json.loads(file.read())
-    except (OSError, zstandard.ZstdError, ValueError) as error:
+    except (OSError, DamagedFileError, ValueError) as error:
         raise UsageError(f"{path} holds no answer of a Prometheus server ({error})") from error
     if not isinstance(content, dict) or not {"path", "parameters", "answer"} <= content.keys():
         raise UsageError(f"{path} holds no answer of a Prometheus server (keys are missing)")
@@ -283,7 +284,8 @@ def _write(path: Path, asked: str, parameters: Parameters, answer: Mapping[str, 
     text = json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(zstandard.ZstdCompressor(level=3).compress(text))
+        with ZstdWriter(path) as file:
+            file.write(text)
 
 
 def _parts(begin_ns: int, end_ns: int, length_ns: int) -> Iterator[tuple[int, int]]:

@@ -16,8 +16,9 @@ from pathlib import Path
 import httpx
 import polars as pl
 import psutil
-import zstandard
 
+from chainmark._native import ZstdWriter
+from chainmark.core.compressed import DamagedFileError, open_zstd
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
 from chainmark.network.host import pressure_total_us
@@ -163,7 +164,7 @@ class Scraper:
         self._folder = folder
         self._client = httpx.Client(timeout=SCRAPE_TIMEOUT_S, verify=False)  # noqa: S501 - plain HTTP on loopback
         self._pool = ThreadPoolExecutor(max_workers=min(16, len(self._urls)), thread_name_prefix="scrape")
-        self._files = {name: zstandard.open(folder / f"{name}.prom.zst", "wb") for name in self._urls}
+        self._files = {name: ZstdWriter(folder / f"{name}.prom.zst") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
         self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)
         # For whoever wants to know how things stand while they last; a page is some tens of kilobytes.
@@ -210,9 +211,9 @@ class Scraper:
 def read_pages(path: Path) -> list[tuple[int, str]]:
     """The pages of one node as they were scraped: (time in ns, text)."""
     try:
-        with zstandard.open(path, "rb") as file:
+        with open_zstd(path) as file:
             content = file.read()
-    except (OSError, zstandard.ZstdError) as error:
+    except (OSError, DamagedFileError) as error:
         raise EnvironmentFailure(f"the scrapes in {path} cannot be read ({error})") from error
     pages = []
     for part in content.split(SCRAPE_MARK)[1:]:

@@ -2,9 +2,6 @@
 
 Every constructor is a pure function of numbers. A contrast lives on a *working* scale: the logarithm of a ratio,
 a ratio minus one, or a plain difference. A 90 % interval is two one-sided tests at 5 %, which the verdict needs.
-
-Distributions are written with the special functions that ``scipy.stats`` computes them by: that package itself takes
-longer to import than a small comparison to make.
 """
 
 from __future__ import annotations
@@ -15,9 +12,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from scipy import special
 
+from chainmark.stats import special
 from chainmark.stats.centiles import FloatArray
+from chainmark.stats.special import t_quantile
 
 CONFIDENCE = 0.90
 _ONE_SIDED = (1.0 + CONFIDENCE) / 2.0
@@ -64,31 +62,6 @@ class Contrast:
         return self.high - self.low
 
 
-def t_quantile(probability: float, degrees_of_freedom: float | None) -> float:
-    """Quantile of Student's t; of the normal distribution for None."""
-    if degrees_of_freedom is None:
-        return float(special.ndtri(probability))
-    return float(special.stdtrit(degrees_of_freedom, probability))
-
-
-def _t_tail(value: float, degrees_of_freedom: float | None) -> float:
-    if degrees_of_freedom is None:
-        return _normal_tail(value)
-    return float(special.stdtr(degrees_of_freedom, -value))
-
-
-def _normal_tail(value: float) -> float:
-    return float(special.ndtr(-value))
-
-
-def _binomial_at_least(count: float, trials: float, share: float) -> float:
-    return float(special.betainc(count, trials - count + 1.0, share)) if count > 0 else 1.0
-
-
-def _binomial_at_most(count: float, trials: float, share: float) -> float:
-    return float(special.betaincc(count + 1.0, trials - count, share)) if count < trials else 1.0
-
-
 def from_standard_error(
     change: float, standard_error: float, degrees_of_freedom: float | None, working: Working
 ) -> Contrast:
@@ -103,7 +76,7 @@ def from_standard_error(
 
     def tail(distance: float) -> float:
         if standard_error > 0.0:
-            return _t_tail(distance / standard_error, degrees_of_freedom)
+            return special.t_sf(distance / standard_error, degrees_of_freedom)
         return 0.0 if distance > 0.0 else 1.0
 
     half = t_quantile(_ONE_SIDED, degrees_of_freedom) * standard_error
@@ -202,14 +175,17 @@ def poisson_p_different(count_a: float, exposure_a: float, count_b: float, expos
         return _e_test(round(count_a), exposure_a, round(count_b), exposure_b)
     share = exposure_b / (exposure_a + exposure_b)
     total = count_a + count_b
-    return min(1.0, 2.0 * min(_binomial_at_most(count_b, total, share), _binomial_at_least(count_b, total, share)))
+    return min(
+        1.0, 2.0 * min(special.binomial_cdf(count_b, total, share), special.binomial_at_least(count_b, total, share))
+    )
 
 
 def _poisson_table(mean: float) -> tuple[FloatArray, FloatArray]:
     """Counts of a Poisson variable and their probabilities; what is left out has less than 1e-13 on either side."""
     reach = 8.0 * math.sqrt(mean) + 40.0
     counts = np.arange(max(0.0, math.floor(mean - reach)), math.ceil(mean + reach) + 1.0)
-    return counts, np.exp(special.xlogy(counts, mean) - special.gammaln(counts + 1.0) - mean)
+    ln_factorials = np.array([math.lgamma(count + 1.0) for count in counts])
+    return counts, np.exp(counts * math.log(mean) - ln_factorials - mean)
 
 
 def _e_test(count_a: int, exposure_a: float, count_b: int, exposure_b: float) -> float:
@@ -251,8 +227,8 @@ def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b:
         ratio = max(0.0, 1.0 + bound)
         return exposure_b * ratio / (exposure_a + exposure_b * ratio)
 
-    low_share = float(special.betaincinv(count_b, count_a + 1.0, tail)) if count_b > 0 else 0.0
-    high_share = float(special.betaincinv(count_b + 1.0, count_a, 1.0 - tail))
+    low_share = special.beta_quantile(tail, count_b, count_a + 1.0) if count_b > 0 else 0.0
+    high_share = special.beta_quantile(1.0 - tail, count_b + 1.0, count_a)
     low = low_share / (1.0 - low_share) * odds - 1.0
     high = high_share / (1.0 - high_share) * odds - 1.0
     return Contrast(
@@ -260,8 +236,8 @@ def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b:
         change=count_b / count_a * odds - 1.0,
         low=low,
         high=high,
-        p_above=lambda bound: _binomial_at_least(count_b, total, share(bound)),
-        p_below=lambda bound: _binomial_at_most(count_b, total, share(bound)),
+        p_above=lambda bound: special.binomial_at_least(count_b, total, share(bound)),
+        p_below=lambda bound: special.binomial_cdf(count_b, total, share(bound)),
         p_different=poisson_p_different(count_a, exposure_a, count_b, exposure_b),
         standard_error=_width_as_standard_error(low, high),
     )
@@ -290,13 +266,13 @@ def _from_limits(change: float, limits: Limits, working: Working, p_different: f
 
     def above(bound: float) -> float:
         if bound < change:
-            return _normal_tail(_crossing(lambda z: limits(z)[0], bound))
-        return _normal_tail(-_crossing(lambda z: limits(z)[1], bound))
+            return special.normal_sf(_crossing(lambda z: limits(z)[0], bound))
+        return special.normal_sf(-_crossing(lambda z: limits(z)[1], bound))
 
     def below(bound: float) -> float:
         if bound > change:
-            return _normal_tail(_crossing(lambda z: limits(z)[1], bound))
-        return _normal_tail(-_crossing(lambda z: limits(z)[0], bound))
+            return special.normal_sf(_crossing(lambda z: limits(z)[1], bound))
+        return special.normal_sf(-_crossing(lambda z: limits(z)[0], bound))
 
     low, high = limits(t_quantile(_ONE_SIDED, None))
     different = min(1.0, 2.0 * min(above(0.0), below(0.0))) if p_different is None else p_different
@@ -321,9 +297,9 @@ def poisson_limits(count: float, exposure: float, z: float) -> tuple[float, floa
 
     Source: Garwood (1936), "Fiducial limits for the Poisson distribution".
     """
-    tail = _normal_tail(z)
-    low = float(special.gammaincinv(count, tail)) if count > 0 else 0.0
-    high = float(special.gammainccinv(count + 1.0, tail))
+    tail = special.normal_sf(z)
+    low = special.poisson_mean_at_least(count, tail) if count > 0 else 0.0
+    high = special.poisson_mean_at_most(count, tail)
     rate = count / exposure
     return min(low / exposure, rate), max(high / exposure, rate)
 

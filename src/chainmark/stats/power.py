@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chainmark.stats.intervals import t_quantile
+from chainmark.stats.special import t_quantile
 
 POWER = 0.80
 LEVEL = 0.05

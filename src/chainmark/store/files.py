@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import blake3
-import zstandard
 
+from chainmark._native import ZstdWriter
 from chainmark.core.storage import storage_errors
 
 if TYPE_CHECKING:
@@ -49,5 +49,6 @@ def compress_file(source: Path, target: Path) -> None:
     """Compress a file with zstd (level 3) to ``target``; the source stays."""
     with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with source.open("rb") as reader, target.open("wb") as writer:
-            zstandard.ZstdCompressor(level=3).copy_stream(reader, writer)
+        with source.open("rb") as reader, ZstdWriter(target) as writer:
+            while chunk := reader.read(CHUNK_BYTES):
+                writer.write(chunk)

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import zstandard
-
+from chainmark.core.compressed import DamagedFileError, open_zstd
 from chainmark.core.storage import storage_errors
 from chainmark.store.wrapped_lines import unwrapped
 
@@ -43,9 +42,9 @@ def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     last = max(wanted, default=0)
     before: deque[bytes] = deque(maxlen=_PIECES)
-    damage = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
+    damage = (EOFError, gzip.BadGzipFile, zlib.error, DamagedFileError)
     with storage_errors(path), path.open("rb") as raw, contextlib.suppress(*damage):
-        for number, line in enumerate(_unpacked(raw), start=1):
+        for number, line in enumerate(_unpacked(raw, path), start=1):
             if number in wanted:
                 found[number] = _visible(unwrapped(line.rstrip(b"\r\n"), before).decode("utf-8", errors="replace"))
             if len(line) <= _PIECE_BYTES:
@@ -55,13 +54,12 @@ def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
     return found
 
 
-def _unpacked(raw: io.BufferedReader) -> BinaryIO:
+def _unpacked(raw: io.BufferedReader, path: Path) -> BinaryIO:
     start = raw.peek(4)[:4]
     if start.startswith(_GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
     if start == _ZSTD:
-        decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)  # as `zstd --long` needs it
-        return io.BufferedReader(decompressor.stream_reader(raw, read_across_frames=True))
+        return open_zstd(path)
     return raw
 
 

@@ -11,9 +11,9 @@ import pytest
 from chainmark.compare.judge import judge
 from chainmark.core.comparison import Judgement
 from chainmark.core.metric import Better
-from chainmark.stats.intervals import t_quantile
 from chainmark.stats.multiple import holm
 from chainmark.stats.power import runs_needed
+from chainmark.stats.special import t_quantile
 
 from tests.unit.compare.metric_cases import NO_ARCHIVE, metric, side
 

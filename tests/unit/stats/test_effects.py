@@ -1,5 +1,7 @@
 """Effect sizes against brute force."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,7 +39,7 @@ def test_a_shift_is_its_own_wasserstein_distance() -> None:
     assert _two(values, values + 0.25).wasserstein() == pytest.approx(0.25)
 
 
-PAIRS = [
+PAIRS: list[Any] = [
     lambda rng, n, m: (np.exp(rng.normal(size=n)), np.exp(0.1 + 1.2 * rng.normal(size=m))),
     lambda rng, n, m: (np.floor(5.0 * rng.random(n)), np.floor(6.0 * rng.random(m))),
     lambda rng, n, m: (np.arange(float(n)), np.arange(float(m)) + 2.0 * n),

@@ -22,13 +22,13 @@ from chainmark.stats.intervals import (
     poisson_limits,
     poisson_p_different,
     poisson_ratio,
-    t_quantile,
     welch,
     welch_ratio,
     wilson_limits,
 )
 from chainmark.stats.multiple import benjamini_hochberg, holm
 from chainmark.stats.power import detectable_worsening, needed_standard_errors, runs_needed
+from chainmark.stats.special import t_quantile
 
 several = st.lists(st.floats(1.0, 1e3), min_size=2, max_size=8)
 
@@ -267,12 +267,6 @@ def test_counts_are_as_far_apart_as_themselves() -> None:
     assert poisson_p_different(16, 2572.0447155077068, 23, 4069.7945692693115) == pytest.approx(0.770281, abs=1e-6)
     for a, b in ((5, 0), (1, 1), (30, 18)):
         assert poisson_p_different(a, 700.3, b, 91.7) == pytest.approx(poisson_p_different(b, 91.7, a, 700.3))
-
-
-@given(st.floats(0.001, 0.999), st.floats(1.0, 200.0))
-def test_quantiles_are_those_of_scipy(probability: float, freedom: float) -> None:
-    assert t_quantile(probability, freedom) == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-12, abs=1e-12)
-    assert t_quantile(probability, None) == pytest.approx(stats.norm.ppf(probability), rel=1e-12, abs=1e-12)
 
 
 @given(st.integers(1, 300), st.integers(0, 300), st.floats(-0.9, 3.0))

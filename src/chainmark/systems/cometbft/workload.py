@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import zstandard
-
-from chainmark._native import EventObserver, TransactionLoad
+from chainmark._native import EventObserver, TransactionLoad, ZstdWriter
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Incident
@@ -309,6 +307,6 @@ def _mempools(network: CometNetwork) -> tuple[int, int]:
 
 def _write_observed(path: Path, observed: list[tuple[int, bytes]]) -> None:
     """Keep the events as they came: the time of arrival in ns, a tab, the message."""
-    with storage_errors(path), zstandard.open(path, "wb") as file:
+    with storage_errors(path), ZstdWriter(path) as file:
         for received_ns, message in observed:
             file.write(str(received_ns).encode() + b"\t" + message + b"\n")

@@ -13,8 +13,9 @@ from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.metric import Metric
 from chainmark.lab.sweeping import SweepTest
-from chainmark.stats.intervals import CONFIDENCE, mean_and_variance, t_quantile, wilson_limits
+from chainmark.stats.intervals import CONFIDENCE, mean_and_variance, wilson_limits
 from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
+from chainmark.stats.special import t_quantile
 from chainmark.systems.cometbft.saturation.results import (
     Cell,
     CellComparison,
