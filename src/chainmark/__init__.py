@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
+    from chainmark.api.experimenting import aa, experiment
     from chainmark.api.following import block
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
-    from chainmark.api.measure import experiment, ingest, run
+    from chainmark.api.measure import ingest, run
     from chainmark.api.modelling import explain, fault_kinds, predict, synth
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.runs import Run, open_run, remove_run, runs
@@ -44,6 +45,7 @@ __all__ = [
     "Run",
     "Store",
     "Verdict",
+    "aa",
     "block",
     "catalogue",
     "check_corpus",
@@ -72,7 +74,8 @@ _HOMES = {
     "chainmark.api.context": ["Cancellation"],
     "chainmark.api.following": ["block"],
     "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],
-    "chainmark.api.measure": ["experiment", "ingest", "run"],
+    "chainmark.api.experimenting": ["aa", "experiment"],
+    "chainmark.api.measure": ["ingest", "run"],
     "chainmark.api.modelling": ["explain", "fault_kinds", "predict", "synth"],
     "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
     "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],

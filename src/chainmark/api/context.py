@@ -82,6 +82,11 @@ class Relay:
         else:
             warnings.warn(text, stacklevel=4)
 
+    def tell(self, text: str) -> None:
+        """How far the work is; of no use to whoever does not follow it."""
+        if (method := getattr(self._progress, "say", None)) is not None:
+            method(text)
+
     def live(self, source: LiveSource) -> AbstractContextManager[None]:
         """Offer live figures to a listener that wants them."""
         return self._progress.live(source) if isinstance(self._progress, LiveListener) else nullcontext()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from chainmark.api.comparing import compared
 from chainmark.api.context import (
     Cancellation,
-    Relay,
     Settings,
     as_settings,
     installed,
@@ -22,9 +20,8 @@ from chainmark.core.progress import Progress
 from chainmark.core.times import RANGE_HINT, time_range
 from chainmark.lab.importing import Importer
 from chainmark.lab.protocols import ImportOrder
-from chainmark.lab.running import ExperimentPlan, Lab
+from chainmark.lab.running import Lab
 from chainmark.lab.schedules import LONE_SIDE, Arm
-from chainmark.report.document import Document
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import importable
@@ -66,70 +63,9 @@ def run(
     system, resolved = resolve_launchable(profile, settings)
     listener = relay(progress, cancel)
     installed(system, [version], listener)
-    plan = ExperimentPlan([Arm(LONE_SIDE, version, resolved)], repeat, seed, keep_homes)
-    return [Run(one) for one in Lab(store_at(store), system).experiment(plan, listener)]
-
-
-def experiment(
-    profile: str | Path,
-    *,
-    baseline: str,
-    candidate: str,
-    repeat: int = 3,
-    settings: Settings | None = None,
-    baseline_settings: Settings | None = None,
-    candidate_settings: Settings | None = None,
-    seed: int = 1,
-    keep_homes: bool = False,
-    store: Store | Path | str | None = None,
-    progress: Progress | None = None,
-    cancel: Cancellation | None = None,
-) -> Document:
-    """Run two versions in turn (A B B A A B …) and compare them.
-
-    Args:
-        profile: a shipped profile's name, or the path of a TOML file.
-        baseline, candidate: the two versions.
-        repeat: runs a side.
-        settings: changes of the profile for both sides.
-        baseline_settings, candidate_settings: for one side alone.
-        seed, keep_homes, store, progress, cancel: as in `run`.
-
-    Raises:
-        UsageError: the profile, a setting or a version cannot be used.
-        EnvironmentFailure: the machine or a node did not do what the runs need.
-
-    Example:
-        >>> small = {"load.warm_up_s": 2, "load.duration_s": 8}
-        >>> document = cm.experiment(
-        ...     "cometbft/demo", baseline="v0.38.17", candidate="v1.0.1", repeat=1, settings=small
-        ... )
-        >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
-        ('comparison', True)
-    """
-    common = as_settings(settings)
-    system, base = resolve_launchable(profile, [*common, *as_settings(baseline_settings)])
-    _, other = resolve_launchable(profile, [*common, *as_settings(candidate_settings)])
-    listener = relay(progress, cancel)
-    _tell_of_different_workloads(system.workload(base), system.workload(other), listener)
-    installed(system, [baseline, candidate], listener)
-    arms = [Arm("baseline", baseline, base), Arm("candidate", candidate, other)]
-    kept = store_at(store)
-    made = Lab(kept, system).experiment(ExperimentPlan(arms, repeat, seed, keep_homes), listener)
-    sides = [[one for one in made if (place := one.manifest.experiment) and place.side == arm.side] for arm in arms]
-    return compared(sides, kept)
-
-
-def _tell_of_different_workloads(
-    baseline: Mapping[str, object], candidate: Mapping[str, object], listener: Relay
-) -> None:
-    """Say before the runs what the comparison will say after them."""
-    for key in sorted(baseline.keys() | candidate.keys()):
-        left, right = baseline.get(key), candidate.get(key)
-        if left != right:
-            listener.say(
-                f"warning: the workloads differ ({key} is {left} against {right}): the comparison will be invalid"
-            )
+    arm = Arm(LONE_SIDE, version, resolved)
+    made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes)
+    return [Run(one) for one in made]
 
 
 def ingest(

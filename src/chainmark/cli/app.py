@@ -23,7 +23,11 @@ COMMANDS = {
     "run": ("run:run", "Run a profile on a real network of one version, and keep what was measured."),
     "experiment": (
         "experiment:experiment",
-        "Run two versions in turn (A B B A A B …) and compare them: the whole question in one command.",
+        "Run two versions in turn (A B B A A B …) until the verdict is decided: the whole question in one command.",
+    ),
+    "aa": (
+        "aa:aa",
+        "Run one version again and again: the noise of its figures, and how often the verdict raises a false alarm.",
     ),
     "qa": (
         "qa:qa",

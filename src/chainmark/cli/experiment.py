@@ -7,16 +7,23 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Output, Profile, Seed, Settings, SideSettings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, Output, Seed, Settings, SideSettings, shows_result
 from chainmark.cli.following import progress
 
 
 @shows_result
 def experiment(
-    profile: Profile,
-    baseline: Annotated[str, typer.Option(help="The version to compare with, e.g. `v0.38.17`.")],
-    candidate: Annotated[str, typer.Option(help="The version that is judged, e.g. `v1.0.1`.")],
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="Runs a side.")] = 3,
+    profile: Annotated[
+        str | None, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.", show_default=False)
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="The version to compare with, e.g. `v0.38.17`.")] = None,
+    candidate: Annotated[str | None, typer.Option(help="The version that is judged, e.g. `v1.0.1`.")] = None,
+    repeat: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Runs a side, instead of as many as it takes.")
+    ] = None,
+    most_runs: Annotated[int, typer.Option(min=2, max=100, help="Runs a side at most, if not decided before.")] = 8,
+    resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with an experiment.")] = None,
+    more: Annotated[int, typer.Option(min=0, help="With `--resume`: runs a side to add to those planned.")] = 0,
     settings: Settings = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
@@ -26,7 +33,7 @@ def experiment(
     *,
     output: Output,
 ) -> None:
-    """Run two versions in turn (A B B A A B …) and compare them: the whole question in one command.
+    """Run two versions in turn (A B B A A B …) until the verdict is decided: the whole question in one command.
 
     Example: `chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --html report.html`
 
@@ -39,6 +46,9 @@ def experiment(
             baseline=baseline,
             candidate=candidate,
             repeat=repeat,
+            most_runs=most_runs,
+            resume=resume,
+            more=more,
             settings=settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,

@@ -3,92 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.charts import charts_of
-from chainmark.compare.estimates import collect, mean_of
+from chainmark.compare.decide import decide
+from chainmark.compare.estimates import mean_of
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.gates import (
-    condition_differences,
     configuration_differences,
-    incomparable,
-    pair_gates,
-    workload_differences,
 )
 from chainmark.compare.inputs import RunData
-from chainmark.compare.judge import Judged, judge, unjudged
-from chainmark.compare.noise import Archive
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
-from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, describe, labels, select
-from chainmark.compare.verdict import adjust, find, problem
+from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.whereabouts import located
 from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Outcome
+from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize
 from chainmark.core.distribution import STANDARD_CENTILES
-from chainmark.core.manifest import Gate, failed_gates
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.effects import TwoSamples
 from chainmark.stats.estimable import has_rank
 
 Follow = Callable[[Sequence[SelectedRuns], Catalogue], Followed | None]
-
-
-def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
-    """The candidate's catalogue, and what only the baseline's has, so that a metric that vanished is still listed.
-
-    Args:
-        baseline: of the baseline's first judged run.
-        candidate: of the candidate's.
-    """
-    known = {metric.id for metric in candidate.metrics}
-    missing = [metric for metric in baseline.metrics if metric.id not in known]
-    if not missing:
-        return candidate
-    populations = {population.id for population in candidate.populations}
-    tables = {table.id for table in candidate.tables}
-    return Catalogue(
-        system=candidate.system,
-        title=candidate.title,
-        populations=[*candidate.populations, *(item for item in baseline.populations if item.id not in populations)],
-        tables=[*candidate.tables, *(item for item in baseline.tables if item.id not in tables)],
-        conditions=candidate.conditions,
-        trails=candidate.trails,
-        published=candidate.published,
-        metrics=[*candidate.metrics, *missing],
-    )
-
-
-def _judgements(
-    catalogue: Catalogue,
-    baseline: SelectedRuns,
-    candidate: SelectedRuns,
-    archive: Archive,
-    gates: Sequence[Gate],
-    *,
-    incomparable_because: Mapping[str, str],
-) -> list[Judged]:
-    failed = [problem(gate) for gate in failed_gates(gates)]
-    result = []
-    for metric in catalogue.ordered():
-        for statistic in metric.judged_by:
-            left = collect(baseline.included or baseline.runs, metric, statistic)
-            right = collect(candidate.included or candidate.runs, metric, statistic)
-            if failed:
-                note = f"not judged: {', '.join(failed)}"
-                plain = unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note)
-                result.append(Judged(plain))
-            elif metric.id in incomparable_because:
-                note = f"not comparable: {incomparable_because[metric.id]}"
-                plain = unjudged(metric, statistic, left, right, outcome=Outcome.NOT_COMPARABLE, note=note)
-                result.append(Judged(plain))
-            else:
-                result.append(judge(metric, statistic, left, right, archive))
-    return result
 
 
 def _mean(metric: Metric, population: Population, samples: SideSamples) -> float:
@@ -222,24 +162,15 @@ def compare(
 
     Source: docs/concepts/verdict.md.
     """
-    left, right = select(BASELINE, baseline), select(CANDIDATE, candidate)
-    check_pair(left, right)
-    catalogue = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
-    names = labels(left, right)
-    workload = workload_differences(left, right)
-    conditions = condition_differences(catalogue, left, right)
-    gates = pair_gates(left, right, workload)
-    archive = Archive([*left.included, *right.included], left.first, history)
-    because = incomparable(catalogue, conditions)
-    judged = adjust(_judgements(catalogue, left, right, archive, gates, incomparable_because=because), catalogue)
-    finding = find(judged, gates, (left, right), names, catalogue)
+    decided = decide(baseline, candidate, history)
+    left, right, catalogue, names = decided.baseline, decided.candidate, decided.catalogue, decided.labels
+    finding, judgements = decided.finding, decided.judgements
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
     chart_sides = [
         ChartSide(side.name, name, side.included or side.runs) for side, name in zip((left, right), names, strict=True)
     ]
     described = _describe_samples(catalogue, chart_sides, left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
-    judgements = [item.judgement for item in judged]
     return Comparison(
         tool_version=tool_version,
         title=f"{right.first.subject.name} {names[1]} against {names[0]}",
@@ -254,9 +185,9 @@ def compare(
         profile_name=right.first.profile_name,
         profile=right.first.profile,
         workload=right.first.workload,
-        workload_differences=workload,
-        gates=gates,
-        condition_differences=conditions,
+        workload_differences=decided.workload_differences,
+        gates=decided.gates,
+        condition_differences=decided.condition_differences,
         configuration_differences=configuration_differences(configuration[BASELINE], configuration[CANDIDATE]),
         changed_from_default={side: found.changed for side, found in configuration.items()},
         changed_per_node={side: found.changed_per_node for side, found in configuration.items()},

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from chainmark.compare.estimates import SideEstimates, combined, side_value
-from chainmark.compare.noise import Archive, ArchiveNoise
+from chainmark.compare.noise import Archive, ArchiveSpread, scaled
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
 from chainmark.stats import intervals, power
-from chainmark.stats.intervals import Contrast, Working
+from chainmark.stats.intervals import Contrast, Spread, Working
+from chainmark.stats.sequential import Looks, lone_levels
 
-LEAST_ASSUMED_NOISE = 0.03
+# Between runs, where nothing was measured: as much as networks on one machine were seen to have, so that an unchanged
+# release is not failed by it.
+ASSUMED_NOISE = 0.10
+CONTRADICTION = 0.01  # level of the test that the runs differ more than the archive's
 _LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can hold
 _POOLED = (Kind.COUNT, Kind.PROPORTION)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A judgement, and the runs a side that would show an equal release to be within the margin (80 % power)."""
+class Bench:
+    """What is known besides the two sides: earlier runs of equal builds, and when the experiment was looked at.
 
-    judgement: Judgement
-    enough_runs: int | None = None
+    Without any of it, a judgement rests on the two sides alone, looked at once.
+    """
+
+    archive: Archive | None = None
+    looks: Looks = field(default_factory=lambda: Looks(((1, 1),), 1))
+
+    def spread(self, metric: Metric, statistic: str, working: Working) -> ArchiveSpread | None:
+        """What the archive says of a statistic's noise between runs, if it says anything."""
+        return self.archive.spread(metric.id, statistic, working) if self.archive else None
+
+    def level(self, archive: int) -> float:
+        """The error of an interval at each end, at this look, with so many degrees of freedom of the archive."""
+        return lone_levels(replace(self.looks, archive=archive))[-1]
 
 
 @dataclass(frozen=True)
@@ -50,14 +65,24 @@ def working_scale(metric: Metric, baseline: SideEstimates, candidate: SideEstima
     return Working.DIFFERENCE
 
 
-def _between_runs(working: Working, baseline: SideEstimates, candidate: SideEstimates) -> Noted:
-    noise = f"between {baseline.runs} + {candidate.runs} runs (Welch)"
+def _between_runs(
+    metric: Metric, statistic: str, working: Working, sides: tuple[SideEstimates, SideEstimates], bench: Bench
+) -> Noted:
+    """The interval from how much runs differ: those of both sides, and the archive's."""
+    baseline, candidate = sides
     if working is Working.RATIO:
-        return Noted(intervals.welch_ratio(baseline.values, candidate.values), noise)
-    if working is Working.LOG:
-        logs = [[math.log(value) for value in side.values] for side in (baseline, candidate)]
-        return Noted(intervals.welch(logs[0], logs[1], working), noise)
-    return Noted(intervals.welch(baseline.values, candidate.values, working), noise)
+        noise = f"between {baseline.runs} + {candidate.runs} runs (Welch)"
+        return Noted(intervals.welch_ratio(baseline.values, candidate.values, bench.level(0)), noise)
+    values = [scaled(side.values, working) for side in sides]
+    own, known = intervals.own_spread(*values), bench.spread(metric, statistic, working)
+    noise = f"between {baseline.runs} + {candidate.runs} runs"
+    if known is not None and intervals.is_wider(own, known, CONTRADICTION):
+        noise += ", which differ more than the archive's"
+        known = None
+    elif known is not None:
+        noise += f" and {known.runs} of the archive"
+    level = bench.level(round(known.degrees_of_freedom) if known else 0)
+    return Noted(intervals.pooled(values[0], values[1], working, known, level), noise)
 
 
 def _within_squared(side: SideEstimates, *, logarithmic: bool) -> float:
@@ -65,20 +90,32 @@ def _within_squared(side: SideEstimates, *, logarithmic: bool) -> float:
     return math.fsum(error * error for error in errors) / (side.runs * side.runs)
 
 
+def _shown(own: Spread, known: ArchiveSpread | None, runs: str) -> tuple[Spread | None, str]:
+    """The noise that the side with several runs and the archive show, and its name; None where nothing shows any."""
+    if own.degrees_of_freedom == 0.0:
+        return known, f"archive of {known.runs} runs" if known else ""
+    noise = f"noise between {runs} runs"
+    if known is None:
+        return own, noise
+    if intervals.is_wider(own, known, CONTRADICTION):
+        return own, f"{noise}, which differ more than the archive's"
+    both = Spread(own.squares + known.squares, own.degrees_of_freedom + known.degrees_of_freedom)
+    return both, f"{noise} and {known.runs} of the archive"
+
+
 def _single_run(
-    metric: Metric,
-    working: Working,
-    baseline: SideEstimates,
-    candidate: SideEstimates,
-    found: ArchiveNoise | None,
+    metric: Metric, statistic: str, working: Working, sides: tuple[SideEstimates, SideEstimates], bench: Bench
 ) -> Noted:
-    """One run on some side: the noise between runs comes from the archive, or is assumed."""
+    """One run on some side: the noise between runs comes from the other side and the archive, or is assumed."""
+    baseline, candidate = sides
+    own = intervals.own_spread(*(scaled(side.values, working) for side in sides))
+    known, noise = _shown(own, bench.spread(metric, statistic, working), f"{baseline.runs} + {candidate.runs}")
     base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
     logarithmic = working is Working.LOG
-    assumed = max(metric.default_noise, LEAST_ASSUMED_NOISE)
+    assumed = max(metric.default_noise, ASSUMED_NOISE)
     unit = 1.0 if logarithmic else max(abs(base), abs(other))
-    deviation = found.deviation if found else assumed * unit
-    noise = f"history of {found.runs} runs" if found else f"assumed noise, {units.plain_percent(assumed)} between runs"
+    deviation = math.sqrt(known.variance) if known else assumed * unit
+    noise = noise if known else f"assumed noise, {units.plain_percent(assumed)} between runs"
     within_a = _within_squared(baseline, logarithmic=logarithmic)
     within_b = _within_squared(candidate, logarithmic=logarithmic)
     between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs
@@ -94,21 +131,21 @@ def _single_run(
         error, change = error / base, change / base
     elif logarithmic:
         change = math.log1p(change / base)
-    freedom = found.degrees_of_freedom if found else None
-    contrast = intervals.from_standard_error(change, error, freedom, working)
+    freedom = known.degrees_of_freedom if known else None
+    contrast = intervals.from_standard_error(change, error, freedom, working, bench.level(0))
     return Noted(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise)
 
 
-def _pooled(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates) -> Noted:
+def _pooled(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates, level: float) -> Noted:
     totals = (round(baseline.total), float(baseline.exposure), round(candidate.total), float(candidate.exposure))
     if metric.kind is Kind.PROPORTION:
-        return Noted(intervals.newcombe(*totals), "binomial (Newcombe) on the pooled totals")
+        return Noted(intervals.newcombe(*totals, level), "binomial (Newcombe) on the pooled totals")
     make = intervals.poisson_ratio if working is Working.RATIO else intervals.poisson_difference
-    return Noted(make(*totals), "Poisson on the pooled totals")
+    return Noted(make(*totals, level), "Poisson on the pooled totals")
 
 
 def contrast_of(
-    metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, archive: Archive
+    metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, bench: Bench
 ) -> Noted:
     """The change with its interval, on the metric's working scale.
 
@@ -117,20 +154,18 @@ def contrast_of(
         statistic: "mean", "p99" …
         baseline: at least one run with a value.
         candidate: likewise.
-        archive: for the noise between runs where a side has one run.
+        bench: the archive, and when the experiment was looked at.
 
     Returns:
         For counts and proportions the wider of the interval between runs and the one of the pooled totals.
     """
     working = working_scale(metric, baseline, candidate)
-    if baseline.runs > 1 and candidate.runs > 1:
-        between = _between_runs(working, baseline, candidate)
-    else:
-        found = archive.noise(metric.id, statistic, working)
-        between = _single_run(metric, working, baseline, candidate, found)
+    between = (_between_runs if min(baseline.runs, candidate.runs) > 1 else _single_run)(
+        metric, statistic, working, (baseline, candidate), bench
+    )
     if metric.kind not in _POOLED:
         return between
-    pooled = _pooled(metric, working, baseline, candidate)
+    pooled = _pooled(metric, working, baseline, candidate, bench.level(0))
     wider, narrower = (between, pooled) if between.contrast.width > pooled.contrast.width else (pooled, between)
     return Noted(wider.contrast, f"{wider.noise}, wider than {narrower.noise}")
 
@@ -246,9 +281,7 @@ def _outcome(metric: Metric, direction: Direction, base: float, other: float, *,
     return decide(direction, above_floor=abs(other - base) >= metric.floor)
 
 
-def judge(
-    metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, archive: Archive
-) -> Judged:
+def judge(metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, bench: Bench) -> Judgement:
     """Judge one statistic of one metric.
 
     Args:
@@ -256,7 +289,7 @@ def judge(
         statistic: "mean", "p99" …
         baseline: what the judged runs of the baseline say.
         candidate: likewise.
-        archive: for the noise between runs where a side has one run.
+        bench: the archive, and when the experiment was looked at.
 
     Returns:
         The judgement, before any correction for several metrics.
@@ -267,14 +300,26 @@ def judge(
     absent = "; ".join(f"{name}: {side.absence}" for name, side in named if side.absence)
     plain = unjudged(metric, statistic, baseline, candidate, outcome=Outcome.NO_DATA, note=absent)
     if absent:
-        return Judged(plain)
-    noted = contrast_of(metric, statistic, baseline, candidate, archive)
+        return plain
+    noted = contrast_of(metric, statistic, baseline, candidate, bench)
     return _judged(metric, plain, noted, baseline, candidate)
+
+
+def accepted_band(metric: Metric, base: float, working: Working) -> tuple[float, float]:
+    """The lower and the upper end of the accepted change on the working scale.
+
+    Args:
+        metric: its margin and floor.
+        base: the baseline's value, in the unit.
+        working: LOG, RATIO or DIFFERENCE.
+    """
+    scale = Scale.ABSOLUTE if working is Working.DIFFERENCE else Scale.RELATIVE
+    return _band(effective_margin(metric, base, scale), working)
 
 
 def _judged(
     metric: Metric, plain: Judgement, noted: Noted, baseline: SideEstimates, candidate: SideEstimates
-) -> Judged:
+) -> Judgement:
     contrast, working = noted.contrast, noted.contrast.working
     base, other = plain.baseline.value or 0.0, plain.candidate.value or 0.0
     scale = Scale.ABSOLUTE if working is Working.DIFFERENCE else Scale.RELATIVE
@@ -300,15 +345,11 @@ def _judged(
         "p_different": contrast.p_different,
         "note": "; ".join(notes),
     }
-    if metric.better is Better.NEITHER:
-        return Judged(plain.model_copy(update=found))
-    spread = contrast.standard_error / math.sqrt(1.0 / baseline.runs + 1.0 / candidate.runs)
-    enough = power.runs_needed(direction.margin, spread)
-    worst = power.detectable_worsening(direction.margin, contrast.standard_error, contrast.degrees_of_freedom)
-    found |= {
-        "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
-        "p_worse": direction.p_worse,
-        "detectable": _displayed(direction.sign * worst, working),
-        "runs_needed": enough if outcome is Outcome.INCONCLUSIVE else None,
-    }
-    return Judged(plain.model_copy(update=found), enough)
+    if metric.better is not Better.NEITHER:
+        worst = power.detectable_worsening(direction.margin, contrast.standard_error, contrast.degrees_of_freedom)
+        found |= {
+            "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
+            "p_worse": direction.p_worse,
+            "detectable": _displayed(direction.sign * worst, working),
+        }
+    return plain.model_copy(update=found)

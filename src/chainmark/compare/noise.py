@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from chainmark.compare.gates import rules
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.sides import exclusion
 from chainmark.core.manifest import Manifest
-from chainmark.stats.intervals import Working, mean_and_variance
-
-
-@dataclass(frozen=True)
-class ArchiveNoise:
-    """Standard deviation of one run's estimate.
-
-    Attributes:
-        deviation: of the logarithm (working scale LOG), or in the metric's unit.
-        degrees_of_freedom: sum over the groups of runs of equal builds of (runs - 1).
-        runs: how many runs it rests on.
-    """
-
-    deviation: float
-    degrees_of_freedom: float
-    runs: int
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.intervals import Spread, Working, mean_and_variance
+from chainmark.stats.sequential import deviations
 
 
 def _build(run: LoadedRun) -> str:
@@ -42,48 +31,86 @@ def _place(manifest: Manifest) -> str:
     return repr((manifest.subject.system, sorted(manifest.workload.items()), manifest.host.hardware_class))
 
 
+# A metric, one of its statistics, and the scale on which it is compared.
+Column = tuple[str, str, Working]
+
+
+@dataclass(frozen=True)
+class ArchiveSpread(Spread):
+    """The spread of one statistic between runs of equal builds, and how many runs show it."""
+
+    runs: int
+
+
 class Archive:
     """Valid runs like those compared, in groups of equal builds; looked at when their noise is first asked for.
 
     Args:
-        runs: any runs; those of another system, workload or hardware class, and invalid ones, are left out, and a
-            run given twice counts once.
+        compared: the ids of the runs that are compared; their own spread counts already.
         like: the manifest that says what is alike.
-        history: more runs, not opened yet.
+        history: any runs; those of another system, workload or hardware class, and invalid ones, are left out, and a
+            run given twice counts once.
     """
 
-    def __init__(self, runs: Sequence[LoadedRun], like: Manifest, history: Sequence[RunData] = ()) -> None:
-        self._runs, self._like, self._history = runs, like, history
+    def __init__(self, compared: Collection[str], like: Manifest, history: Sequence[RunData] = ()) -> None:
+        self._compared, self._like, self._history = compared, like, history
 
     @cached_property
     def _groups(self) -> list[list[LoadedRun]]:
-        runs = [*map(LoadedRun, self._history), *self._runs]
+        runs = [run for run in map(LoadedRun, self._history) if run.run_id not in self._compared]
         groups: dict[str, dict[str, LoadedRun]] = {}
         for run in sorted(runs, key=lambda item: item.run_id):
             if exclusion(run.manifest) is None and _place(run.manifest) == _place(self._like):
                 groups.setdefault(_build(run), {})[run.run_id] = run
         return [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
 
-    def noise(self, metric_id: str, statistic: str, working: Working) -> ArchiveNoise | None:
-        """The pooled standard deviation of one statistic; None when no group has two runs with a value.
+    def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
+        """The spread of one statistic between runs of equal builds; None when no group has two runs with a value.
 
         Args:
             metric_id: of the metric.
             statistic: "mean", "p99" …
             working: LOG takes logarithms and leaves out groups with a value that has none.
         """
-        squares, freedom, runs = 0.0, 0, 0
+        squares, runs, freedom = 0.0, 0, 0
         for group in self._groups:
             values = [value for run in group if (value := _value(run, metric_id, statistic)) is not None]
-            if working is Working.LOG and any(value <= 0.0 for value in values):
+            if len(values) < 2 or (working is Working.LOG and min(values) <= 0.0):
                 continue
-            if len(values) < 2:
-                continue
-            scaled = [math.log(value) for value in values] if working is Working.LOG else values
-            squares += mean_and_variance(scaled)[1] * (len(values) - 1)
+            squares += mean_and_variance(scaled(values, working))[1] * (len(values) - 1)
             freedom += len(values) - 1
             runs += len(values)
-        return ArchiveNoise(math.sqrt(squares / freedom), float(freedom), runs) if freedom else None
+        return ArchiveSpread(squares, float(freedom), runs) if freedom else None
+
+    def deviations(self, columns: Sequence[Column]) -> FloatArray:
+        """The deviations of several statistics together, from the runs that have a value of each.
+
+        Args:
+            columns: what to take of every run.
+
+        Returns:
+            Shape (degrees of freedom, columns).
+        """
+        groups = []
+        for group in self._groups:
+            rows = [[_value(run, metric_id, statistic) for metric_id, statistic, _ in columns] for run in group]
+            kept = [
+                row
+                for row in rows
+                if all(_has(value, working) for value, (*_, working) in zip(row, columns, strict=True))
+            ]
+            by_column = [scaled([row[i] or 0.0 for row in kept], columns[i][2]) for i in range(len(columns))]
+            groups.append(np.array(by_column).T)
+        return deviations(groups).reshape(-1, len(columns))
+
+
+def scaled(values: Sequence[float], working: Working) -> list[float]:
+    """Values of runs on the scale on which they are compared."""
+    return [math.log(value) for value in values] if working is Working.LOG else list(values)
+
+
+def _has(value: float | None, working: Working) -> bool:
+    return value is not None and (working is not Working.LOG or value > 0.0)
 
 
 def _value(run: LoadedRun, metric_id: str, statistic: str) -> float | None:

@@ -10,7 +10,7 @@ from chainmark.compare.assemble import compare
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.gates import condition_differences, incomparable
 from chainmark.compare.inputs import LoadedRun, RunData
-from chainmark.compare.judge import judge, unjudged
+from chainmark.compare.judge import Bench, judge, unjudged
 from chainmark.compare.noise import Archive
 from chainmark.compare.qa_plots import PlotSide, plot_of
 from chainmark.compare.sides import exclusion, joined_conditions, select
@@ -272,7 +272,8 @@ class _Maker:
         """Sides next to each other, each against the first, without a verdict."""
         selected = [select(id_, list(runs)) for id_, _, runs in sides]
         included = [side.included or side.runs for side in selected]
-        archive = Archive(included[0], selected[0].first, self.history)
+        compared = {run.run_id for side in selected for run in side.runs}
+        bench = Bench(Archive(compared, selected[0].first, self.history))
         held = [
             incomparable(self.made.catalogue, condition_differences(self.made.catalogue, selected[0], side))
             for side in selected[1:]
@@ -285,9 +286,9 @@ class _Maker:
             for statistic in metric.judged_by:
                 base = collect(included[0], metric, statistic)
                 found = [
-                    _beside(metric, statistic, (base, collect(runs, metric, statistic)), archive, because)
+                    _beside(metric, statistic, (base, collect(runs, metric, statistic)), bench, because)
                     for runs, because in zip(included[1:], held, strict=True)
-                ] or [judge(metric, statistic, base, base, archive).judgement]
+                ] or [judge(metric, statistic, base, base, bench)]
                 if any(item.baseline.samples or item.candidate.samples for item in found):
                     rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=found))
         left_out = [pair for side in selected for pair in side.excluded.items()]
@@ -346,14 +347,14 @@ def _beside(
     metric: Metric,
     statistic: str,
     sides: tuple[SideEstimates, SideEstimates],
-    archive: Archive,
+    bench: Bench,
     held: Mapping[str, str],
 ) -> Judgement:
     """One side against the first one; without a change where a condition makes that mean nothing."""
     if metric.id in held:
         note = f"not comparable: {held[metric.id]}"
         return unjudged(metric, statistic, *sides, outcome=Outcome.NOT_COMPARABLE, note=note)
-    return judge(metric, statistic, *sides, archive).judgement
+    return judge(metric, statistic, *sides, bench)
 
 
 def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from chainmark.compare.judge import Judged
+from chainmark.compare.family import MOST_RUNS, Family
 from chainmark.compare.sides import SelectedRuns
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
@@ -19,9 +19,10 @@ from chainmark.core.wording import (
     margin_of,
     name_of,
 )
-from chainmark.stats.multiple import benjamini_hochberg, holm
-from chainmark.stats.power import LEVEL, MOST_RUNS
+from chainmark.stats.multiple import benjamini_hochberg
 
+_LOOK = "look at the charts of the worse metrics and at the configuration differences before any repeat"
+FALSE_DISCOVERIES = 0.05  # the rate that is accepted among diagnostics
 LEAST_MOVE = 0.02  # a diagnostic that moves by less is not worth a reader's time
 
 
@@ -43,33 +44,31 @@ def _beyond_floor(judgement: Judgement, catalogue: Catalogue) -> bool:
     return change >= catalogue.metric(judgement.metric_id).floor and change > LEAST_MOVE * abs(base)
 
 
-def adjust(judged: Sequence[Judged], catalogue: Catalogue) -> list[Judged]:
-    """Correct the p-values for the number of metrics: Holm over the gating ones, Benjamini-Hochberg over the others.
-
-    A gating metric without data counts in its family with p = 1, so that losing a metric never makes a failure easier.
+def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue) -> list[Judgement]:
+    """Correct the p-values for the number of metrics: the gating ones as a family, the others by Benjamini-Hochberg.
 
     Args:
-        judged: of all metrics.
+        judgements: of all metrics.
+        family: of those that gate, in their order.
         catalogue: for the floors of the diagnostics.
     """
-    result = [item.judgement for item in judged]
+    result = list(judgements)
     gating = [index for index, item in enumerate(result) if item.gating]
     tested = [index for index, item in enumerate(result) if not item.gating and item.p_different is not None]
-    worse = holm([1.0 if (p := result[index].p_worse) is None else p for index in gating])
     different = benjamini_hochberg([result[index].p_different or 0.0 for index in tested])
-    for index, adjusted in zip(gating, worse, strict=True):
-        if result[index].p_worse is not None:
-            result[index] = result[index].model_copy(update={"p_worse_holm": adjusted})
+    for index, adjusted in zip(gating, family.adjusted, strict=True):
+        result[index] = result[index].model_copy(update={"p_worse_adjusted": adjusted, "worse_level": family.level})
     for index, adjusted in zip(tested, different, strict=True):
-        moved = adjusted <= LEVEL and _beyond_floor(result[index], catalogue)
+        moved = adjusted <= FALSE_DISCOVERIES and _beyond_floor(result[index], catalogue)
         result[index] = result[index].model_copy(update={"q_different": adjusted, "moved": moved})
-    return [replace(item, judgement=judgement) for item, judgement in zip(judged, result, strict=True)]
+    return result
 
 
 def is_failure(judgement: Judgement) -> bool:
     """Whether a judgement alone makes the verdict FAIL."""
-    adjusted = judgement.p_worse_holm
-    return judgement.gating and judgement.outcome is Outcome.WORSE and adjusted is not None and adjusted <= LEVEL
+    adjusted = judgement.p_worse_adjusted
+    is_worse = judgement.gating and judgement.outcome is Outcome.WORSE
+    return is_worse and adjusted is not None and adjusted <= judgement.worse_level
 
 
 def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
@@ -138,33 +137,26 @@ def _named_changes(judgements: Sequence[Judgement], catalogue: Catalogue) -> lis
     ]
 
 
-def _decide_runs(item: Judgement, runs: int, catalogue: Catalogue) -> str:
-    name = name_of(catalogue, item)
-    if item.runs_needed is None:
-        return f"to decide {name}, reduce its noise or widen its margin: {MOST_RUNS} runs a side would not suffice"
-    if item.runs_needed > runs:
-        return f"to decide {name}, run {units.plural(item.runs_needed - runs, 'more run')} a side"
-    return (
-        f"to decide {name}, run {units.plural(max(runs, 2), 'more run')} a side: its change lies near the margin, "
-        f"where more runs are needed than the {item.runs_needed} a side that an equal release needs"
-    )
-
-
-def _power(judged: Sequence[Judged], catalogue: Catalogue) -> list[str]:
-    """How many runs a side would be enough for every gating metric, from the noisiest of them."""
-    gating = [item for item in judged if item.judgement.gating and item.judgement.p_worse is not None]
-    if not gating:
+def _decision_advice(gating: Sequence[Judgement], family: Family, runs: int, catalogue: Catalogue) -> list[str]:
+    """How many more runs would decide all gating metrics together."""
+    if family.table is None or not any(item.p_worse is not None for item in gating):
         return []
-    margins = _margin_words([item.judgement for item in gating], catalogue)
-    goal = f"to show with 80 % power that an equal release is {margins} on every gating metric"
-    hopeless = [name_of(catalogue, item.judgement) for item in gating if item.enough_runs is None]
-    if hopeless:
-        return [f"{goal}: {MOST_RUNS} runs a side are not enough for {enumerated(hopeless)}"]
-    most = max(gating, key=lambda item: item.enough_runs or 0)
-    return [
-        f"{goal}: {units.plural(most.enough_runs or 0, 'run')} a side suffice "
-        f"(the noisiest is {name_of(catalogue, most.judgement)})"
-    ]
+    enough = family.table.runs_to_decide()
+    if enough is not None:
+        more = units.plural(enough - runs, "more run")
+        return [f"{more} a side decide this with 80 % probability, if the noise and the changes are as measured"]
+    noisy = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
+    widest = sorted(noisy, key=_relative_width, reverse=True)[:2]
+    names = enumerated([name_of(catalogue, item) for item in widest])
+    remedy = f"load longer, reduce the noise of {names}, or widen its margin"
+    return [f"{MOST_RUNS} runs a side would not decide this with 80 % probability: {remedy}"]
+
+
+def _relative_width(item: Judgement) -> float:
+    """The width of the interval against that of the margin."""
+    if item.low is None or item.high is None or not item.margin_high:
+        return 0.0
+    return (item.high - item.low) / item.margin_high
 
 
 def _assumed(gating: Sequence[Judgement]) -> list[str]:
@@ -204,8 +196,9 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
             reasons.append(f"{name} is {item.note}")
         elif item.outcome is Outcome.WORSE:
             reasons.append(
-                f"{name} looks worse, {change}, but not when {units.plural(family, 'gating metric')} are judged "
-                f"together (Holm-adjusted p = {units.probability(item.p_worse_holm or 0.0)}, required 0.05)"
+                f"{name} is worse by itself, {change}, but not when {units.plural(family, 'gating metric')} are judged "
+                f"together (adjusted p = {units.probability(item.p_worse_adjusted or 0.0)}, "
+                f"required {units.probability(item.worse_level)})"
             )
         elif item.outcome is Outcome.INCONCLUSIVE:
             reasons.append(f"{name} is undecided: {change} reaches past the margin of {margin_of(item, metric)}")
@@ -222,18 +215,15 @@ def _inconclusive_sentence(gating: Sequence[Judgement], catalogue: Catalogue, la
     return f"{start}: of {judged}, {len(undecided)} could not be judged or decided: {names}"
 
 
-def _gating_advice(gating: Sequence[Judgement], catalogue: Catalogue, runs: int) -> list[str]:
-    advice = [_decide_runs(item, runs, catalogue) for item in gating if item.outcome is Outcome.INCONCLUSIVE]
+def _missing_advice(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
     missing = [name_of(catalogue, item) for item in gating if item.outcome is Outcome.NO_DATA]
-    if missing:
-        advice.append(f"find out why {enumerated(missing)} has no data; the runs' books say what was read and skipped")
-    if any(item.outcome is Outcome.WORSE and not is_failure(item) for item in gating):
-        advice.append(f"run {units.plural(max(runs, 2), 'more run')} a side to confirm or refute what looks worse")
-    return advice
+    if not missing:
+        return []
+    return [f"find out why {enumerated(missing)} has no data; the runs' books say what was read and skipped"]
 
 
 def find(
-    judged: Sequence[Judged],
+    judged: tuple[Sequence[Judgement], Family],
     gates: Sequence[Gate],
     sides: tuple[SelectedRuns, SelectedRuns],
     labels: tuple[str, str],
@@ -242,7 +232,7 @@ def find(
     """The verdict with its sentence, reasons and advice.
 
     Args:
-        judged: adjusted by `adjust`.
+        judged: adjusted by `adjust`, and the family of those that gate.
         gates: of the pair.
         sides: baseline and candidate.
         labels: what they are called.
@@ -252,9 +242,9 @@ def find(
     """
     if failed_gates(gates):
         return _invalid(gates, sides, labels)
-    judgements = [item.judgement for item in judged]
+    judgements, family = judged
     gating = [item for item in judgements if item.gating]
-    failures = [item for item in gating if is_failure(item)]
+    failures = [item for item in gating if is_failure(item)] or [gating[place] for place in family.together]
     rest = [item for item in gating if item not in failures]
     common = [
         *_undecided_reasons(rest, len(gating), catalogue),
@@ -263,26 +253,33 @@ def find(
         *_warnings(gates),
         *_own_margins(gating, catalogue),
     ]
-    power = [*_power(judged, catalogue), *_assumed(gating)]
-    runs = min(len(side.included) for side in sides)
-    if failures:
-        return _failed(failures, common, [*_gating_advice(rest, catalogue, runs), *power], labels, catalogue)
+    advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
+    if family.is_worse and failures:
+        changes = _named_changes(failures, catalogue)
+        return _failed(changes, common, advice, labels, together=bool(family.together))
     if gating and all(item.outcome in {Outcome.EQUAL, Outcome.BETTER} for item in gating):
-        return _passed(gating, common, power, labels, catalogue)
+        return _passed(gating, common, advice, labels, catalogue)
     sentence = _inconclusive_sentence(gating, catalogue, labels)
-    return Finding(Verdict.INCONCLUSIVE, sentence, common, [*_gating_advice(gating, catalogue, runs), *power])
+    decide = _decision_advice(gating, family, min(len(side.included) for side in sides), catalogue)
+    return Finding(Verdict.INCONCLUSIVE, sentence, common, [*decide, *advice])
 
 
 def _failed(
-    failures: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
+    changes: list[str], common: list[str], advice: list[str], labels: tuple[str, str], *, together: bool
 ) -> Finding:
-    changes = _named_changes(failures, catalogue)
-    first = "look at the charts of the worse metrics and at the configuration differences before any repeat"
+    if together:
+        reason = f"together these are worse than their margins, though none is shown to be alone: {', '.join(changes)}"
+        return Finding(
+            verdict=Verdict.FAIL,
+            sentence=f"{labels[1]} is worse than {labels[0]} in at least one of {enumerated(changes)}",
+            reasons=[reason, *common],
+            advice=[_LOOK, *advice],
+        )
     return Finding(
         verdict=Verdict.FAIL,
         sentence=f"{labels[1]} is worse than {labels[0]}: {', '.join(changes)}",
         reasons=[*(f"worse: {text}" for text in changes), *common],
-        advice=[first, *advice],
+        advice=[_LOOK, *advice],
     )
 
 

@@ -76,13 +76,13 @@ class Judgement(BaseModel):
         low, high: the 90 % interval of the change, on ``scale``.
         margin_low, margin_high: the effective band on ``scale``, (-M, +M) with M = max(margin, floor / base).
         noise: how the noise was estimated: "between 3 + 3 runs (Welch)", "history of 8 runs", "assumed 3 %" …
-        p_worse: one-sided p-value for a change beyond the margin; ``p_worse_holm`` adjusted over the gating metrics.
+        p_worse: one-sided p-value for a change beyond the margin; ``p_worse_adjusted`` for all gating metrics together,
+            to be held against ``worse_level``, the error that this look may spend.
         p_different: two-sided p-value for any change; ``q_different`` adjusted (Benjamini-Hochberg) over diagnostics.
         moved: a diagnostic that changed: q <= 0.05, at least the floor, and more than 2 %.
         trend: statistically worse although within the margin.
         equivalent: the whole interval lies within the band.
         detectable: smallest worsening found with 80 % power, on ``scale``; None when it cannot be stated.
-        runs_needed: runs a side that would decide an inconclusive metric; None when not applicable.
     """
 
     metric_id: str
@@ -103,11 +103,11 @@ class Judgement(BaseModel):
     noise: str = ""
     degrees_of_freedom: float | None = None
     p_worse: float | None = None
-    p_worse_holm: float | None = None
+    p_worse_adjusted: float | None = None
+    worse_level: float = 0.05
     p_different: float | None = None
     q_different: float | None = None
     detectable: float | None = None
-    runs_needed: int | None = None
     note: str = ""
 
 

@@ -81,6 +81,15 @@ class HostFacts(BaseModel):
         return f"{self.cpu_model} × {self.cores}, {round(self.memory_bytes / 2**30)} GiB"
 
 
+class ExperimentLength(BaseModel):
+    """How many runs a side an experiment was planned with, at most; and whether it ends as soon as it is decided."""
+
+    model_config = ConfigDict(frozen=True)
+
+    most: int
+    stops_early: bool
+
+
 class ExperimentPlace(BaseModel):
     """Where a run stands in its experiment: which side, which repetition, which position in the interleaved order."""
 
@@ -90,6 +99,7 @@ class ExperimentPlace(BaseModel):
     side: str  # "baseline", "candidate"; "subject" where there is only one
     repetition: int
     position: int
+    length: ExperimentLength | None = None  # of runs that no experiment of two sides made: None
 
 
 class Change(BaseModel):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from chainmark.core.manifest import ExperimentPlace
+from chainmark.core.manifest import ExperimentLength, ExperimentPlace
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import LaunchableSystem, Order
 from chainmark.lab.schedules import Arm, Step, interleaved
@@ -23,16 +23,6 @@ class Listener(Progress, Protocol):
 
     def end(self, run: SealedRun) -> None:
         """A run was sealed."""
-
-
-@dataclass(frozen=True)
-class ExperimentPlan:
-    """Runs made together: one or more arms, each run ``repetitions`` times, from seeds counted up from ``seed``."""
-
-    arms: list[Arm]
-    repetitions: int
-    seed: int
-    keep_homes: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,11 +52,11 @@ class Lab:
             )
             return session.seal(content)
 
-    def experiment(self, plan: ExperimentPlan, listener: Listener) -> list[SealedRun]:
-        """Make all runs of an experiment, interleaved where it has several arms."""
-        experiment_id = new_experiment_id(self.system.name, name_of(plan.arms[0].profile))
-        series = Series(self, experiment_id, plan.seed, plan.keep_homes, listener)
-        steps = interleaved(plan.arms, plan.repetitions)
+    def repeat(self, arm: Arm, repetitions: int, seed: int, listener: Listener, *, keep_homes: bool) -> list[SealedRun]:
+        """Make so many runs of one arm."""
+        experiment_id = new_experiment_id(self.system.name, name_of(arm.profile))
+        series = Series(self, experiment_id, seed, keep_homes, listener)
+        steps = interleaved([arm], repetitions)
         return [series.make(step, step.position + 1, len(steps)) for step in steps]
 
 
@@ -76,6 +66,7 @@ class Series:
 
     Attributes:
         seed: a run's own one is this plus its position.
+        length: of an experiment of two sides, as planned.
     """
 
     lab: Lab
@@ -83,11 +74,16 @@ class Series:
     seed: int
     keep_homes: bool
     listener: Listener
+    length: ExperimentLength | None = None
 
     def make(self, step: Step, number: int, total: int, left_s: float | None = None) -> SealedRun:
         """Make one run; it is told of as the ``number``-th of ``total``."""
         place = ExperimentPlace(
-            id=self.experiment_id, side=step.side, repetition=step.repetition, position=step.position
+            id=self.experiment_id,
+            side=step.side,
+            repetition=step.repetition,
+            position=step.position,
+            length=self.length,
         )
         self.listener.begin(step, number, total, left_s)
         order = Order(step.version, self.seed + step.position, self.keep_homes)

@@ -237,7 +237,7 @@ def _facts(
     facts.append(("samples", f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}"))
     probabilities = (
         ("p, worse than the margin", judgement.p_worse),
-        ("the same, Holm over gating metrics", judgement.p_worse_holm),
+        ("the same, for all gating metrics together", judgement.p_worse_adjusted),
         ("p, any change", judgement.p_different),
         ("q, any change (Benjamini-Hochberg)", judgement.q_different),
     )
@@ -248,8 +248,6 @@ def _facts(
         facts.append(("trend", "statistically worse, although within the margin"))
     if judgement.detectable is not None:
         facts.append(("detectable with 80 % power", _on_scale(judgement.detectable, judgement, metric)))
-    if judgement.runs_needed is not None:
-        facts.append(("to decide", f"about {units.plural(judgement.runs_needed, 'run')} a side"))
     facts += _effect_facts(effect, metric)
     if judgement.note:
         facts.append(("note", judgement.note))

@@ -7,11 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from chainmark.core.aa_report import AAReport
 from chainmark.core.attachment import Attachment
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.side_by_side import SideBySide
+from chainmark.report.aa_document import aa_document
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
 from chainmark.report.load_document import load_document
@@ -25,6 +27,7 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     LoadReport: load_document,
     QaReport: qa_document,
     RunRecord: run_document,
+    AAReport: aa_document,
 }
 
 

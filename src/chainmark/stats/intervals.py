@@ -18,7 +18,7 @@ from chainmark.stats.centiles import FloatArray
 from chainmark.stats.special import t_quantile
 
 CONFIDENCE = 0.90
-_ONE_SIDED = (1.0 + CONFIDENCE) / 2.0
+LEVEL = (1.0 - CONFIDENCE) / 2.0  # of each of the two one-sided tests that an interval is
 _LARGEST_Z = 37.0  # beyond it the normal tail is smaller than a float can hold
 _HALVINGS = 48  # of the range up to it: to 2e-13
 
@@ -63,7 +63,11 @@ class Contrast:
 
 
 def from_standard_error(
-    change: float, standard_error: float, degrees_of_freedom: float | None, working: Working
+    change: float,
+    standard_error: float,
+    degrees_of_freedom: float | None,
+    working: Working,
+    level: float = LEVEL,
 ) -> Contrast:
     """A contrast with a t (or normal) interval.
 
@@ -72,6 +76,7 @@ def from_standard_error(
         standard_error: of the change, >= 0; 0 gives an interval of zero width and p-values of 0 or 1.
         degrees_of_freedom: None for a known standard error.
         working: what the numbers are.
+        level: error of the interval at each end.
     """
 
     def tail(distance: float) -> float:
@@ -79,7 +84,7 @@ def from_standard_error(
             return special.t_sf(distance / standard_error, degrees_of_freedom)
         return 0.0 if distance > 0.0 else 1.0
 
-    half = t_quantile(_ONE_SIDED, degrees_of_freedom) * standard_error
+    half = t_quantile(1.0 - level, degrees_of_freedom) * standard_error
     return Contrast(
         working=working,
         change=change,
@@ -138,12 +143,72 @@ def welch(baseline: Sequence[float], candidate: Sequence[float], working: Workin
     return from_standard_error(difference_of(mean_a, mean_b), math.sqrt(squared_a + squared_b), freedom, working)
 
 
-def welch_ratio(baseline: Sequence[float], candidate: Sequence[float]) -> Contrast:
+def pooled(
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    working: Working,
+    archive: Spread | None = None,
+    level: float = LEVEL,
+) -> Contrast:
+    """Student's t interval for the difference of the means of two sides' runs, with one variance for all of them.
+
+    Args:
+        baseline: one estimate a run; logarithms when the working scale is the logarithm of the ratio.
+        candidate: likewise; without an archive one side has at least two.
+        working: LOG or DIFFERENCE.
+        archive: what runs of other equal builds add to the variance.
+        level: error of the interval at each end.
+
+    Source: Student (1908); with equal numbers of runs its standard error is Welch's.
+    """
+    own = own_spread(baseline, candidate)
+    squares = own.squares + (archive.squares if archive else 0.0)
+    freedom = own.degrees_of_freedom + (archive.degrees_of_freedom if archive else 0.0)
+    error = math.sqrt(squares / freedom * (1.0 / len(baseline) + 1.0 / len(candidate)))
+    means = mean_and_variance(baseline)[0], mean_and_variance(candidate)[0]
+    return from_standard_error(difference_of(*means), error, freedom, working, level)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Squared deviations of runs from the means of their groups, and how many of them are independent."""
+
+    squares: float
+    degrees_of_freedom: float
+
+    @property
+    def variance(self) -> float:
+        """Of one run."""
+        return self.squares / self.degrees_of_freedom
+
+
+def own_spread(baseline: Sequence[float], candidate: Sequence[float]) -> Spread:
+    """Of the runs of two sides, each around its own mean."""
+    squares = [mean_and_variance(side)[1] * (len(side) - 1) for side in (baseline, candidate)]
+    return Spread(math.fsum(squares), len(baseline) + len(candidate) - 2.0)
+
+
+def is_wider(first: Spread, second: Spread, level: float) -> bool:
+    """Whether the first variance is larger than the second by more than chance, by the F test.
+
+    Source: Fisher (1924); F's tail is the one of a binomial variable with halves for counts.
+    """
+    if first.degrees_of_freedom <= 0.0 or first.squares <= 0.0:
+        return False
+    if second.squares <= 0.0:
+        return True
+    half_first, half_second = first.degrees_of_freedom / 2.0, second.degrees_of_freedom / 2.0
+    share = second.squares / (second.squares + first.squares)
+    return special.binomial_at_least(half_second, half_first + half_second - 1.0, share) < level
+
+
+def welch_ratio(baseline: Sequence[float], candidate: Sequence[float], level: float = LEVEL) -> Contrast:
     """Welch's interval for the ratio of two means of raw values, minus one, by the delta method.
 
     Args:
         baseline: one rate a run, at least two, with a mean above 0; single runs may be 0.
         candidate: likewise; its mean may be 0.
+        level: error of the interval at each end.
     """
     mean_a, variance_a = mean_and_variance(baseline)
     mean_b, variance_b = mean_and_variance(candidate)
@@ -151,7 +216,8 @@ def welch_ratio(baseline: Sequence[float], candidate: Sequence[float]) -> Contra
     squared_a = variance_a / len(baseline) * ratio * ratio / (mean_a * mean_a)
     squared_b = variance_b / len(candidate) / (mean_a * mean_a)
     freedom = _welch_freedom(squared_a, len(baseline), squared_b, len(candidate))
-    return not_below_zero(from_standard_error(ratio - 1.0, math.sqrt(squared_a + squared_b), freedom, Working.RATIO))
+    error = math.sqrt(squared_a + squared_b)
+    return not_below_zero(from_standard_error(ratio - 1.0, error, freedom, Working.RATIO, level))
 
 
 def not_below_zero(contrast: Contrast) -> Contrast:
@@ -159,8 +225,8 @@ def not_below_zero(contrast: Contrast) -> Contrast:
     return replace(contrast, low=max(contrast.low, -1.0), high=max(contrast.high, -1.0))
 
 
-def _width_as_standard_error(low: float, high: float) -> float:
-    return (high - low) / (2.0 * t_quantile(_ONE_SIDED, None))
+def _width_as_standard_error(low: float, high: float, level: float) -> float:
+    return (high - low) / (2.0 * t_quantile(1.0 - level, None))
 
 
 def poisson_p_different(count_a: float, exposure_a: float, count_b: float, exposure_b: float) -> float:
@@ -206,7 +272,9 @@ def _e_test(count_a: int, exposure_a: float, count_b: int, exposure_b: float) ->
     return float((chances_a[:, None] * chances_b[None, :])[as_far].sum())
 
 
-def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b: float) -> Contrast:
+def poisson_ratio(
+    count_a: float, exposure_a: float, count_b: float, exposure_b: float, level: float = LEVEL
+) -> Contrast:
     """Exact interval for the ratio of two Poisson rates, minus one.
 
     Given the sum of the counts, the candidate's count is binomial and its share a function of the ratio.
@@ -216,19 +284,19 @@ def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b:
         exposure_a: samples in which they were counted, > 0.
         count_b: events of the candidate, >= 0.
         exposure_b: likewise.
+        level: error of the interval at each end.
 
     Source: Przyborowski and Wilenski (1940), with the binomial limits of Clopper and Pearson (1934).
     """
     total = count_a + count_b
     odds = exposure_a / exposure_b
-    tail = 1.0 - _ONE_SIDED
 
     def share(bound: float) -> float:
         ratio = max(0.0, 1.0 + bound)
         return exposure_b * ratio / (exposure_a + exposure_b * ratio)
 
-    low_share = special.beta_quantile(tail, count_b, count_a + 1.0) if count_b > 0 else 0.0
-    high_share = special.beta_quantile(1.0 - tail, count_b + 1.0, count_a)
+    low_share = special.beta_quantile(level, count_b, count_a + 1.0) if count_b > 0 else 0.0
+    high_share = special.beta_quantile(1.0 - level, count_b + 1.0, count_a)
     low = low_share / (1.0 - low_share) * odds - 1.0
     high = high_share / (1.0 - high_share) * odds - 1.0
     return Contrast(
@@ -239,7 +307,7 @@ def poisson_ratio(count_a: float, exposure_a: float, count_b: float, exposure_b:
         p_above=lambda bound: special.binomial_at_least(count_b, total, share(bound)),
         p_below=lambda bound: special.binomial_cdf(count_b, total, share(bound)),
         p_different=poisson_p_different(count_a, exposure_a, count_b, exposure_b),
-        standard_error=_width_as_standard_error(low, high),
+        standard_error=_width_as_standard_error(low, high, level),
     )
 
 
@@ -261,7 +329,9 @@ def _crossing(limit: Callable[[float], float], bound: float) -> float:
     return (before + after) / 2.0
 
 
-def _from_limits(change: float, limits: Limits, working: Working, p_different: float | None = None) -> Contrast:
+def _from_limits(
+    change: float, limits: Limits, working: Working, level: float, p_different: float | None = None
+) -> Contrast:
     """A contrast whose p-values invert its interval, so that test and interval can never disagree."""
 
     def above(bound: float) -> float:
@@ -274,9 +344,9 @@ def _from_limits(change: float, limits: Limits, working: Working, p_different: f
             return special.normal_sf(_crossing(lambda z: limits(z)[1], bound))
         return special.normal_sf(-_crossing(lambda z: limits(z)[0], bound))
 
-    low, high = limits(t_quantile(_ONE_SIDED, None))
+    low, high = limits(t_quantile(1.0 - level, None))
     different = min(1.0, 2.0 * min(above(0.0), below(0.0))) if p_different is None else p_different
-    return Contrast(working, change, low, high, above, below, different, _width_as_standard_error(low, high))
+    return Contrast(working, change, low, high, above, below, different, _width_as_standard_error(low, high, level))
 
 
 def _recovered(
@@ -304,7 +374,9 @@ def poisson_limits(count: float, exposure: float, z: float) -> tuple[float, floa
     return min(low / exposure, rate), max(high / exposure, rate)
 
 
-def poisson_difference(count_a: float, exposure_a: float, count_b: float, exposure_b: float) -> Contrast:
+def poisson_difference(
+    count_a: float, exposure_a: float, count_b: float, exposure_b: float, level: float = LEVEL
+) -> Contrast:
     """Interval for the difference of two Poisson rates; for a baseline without events, which has no ratio.
 
     Args:
@@ -312,6 +384,7 @@ def poisson_difference(count_a: float, exposure_a: float, count_b: float, exposu
         exposure_a: samples in which they were counted, > 0.
         count_b: events of the candidate, >= 0.
         exposure_b: likewise.
+        level: error of the interval at each end.
 
     Source: Garwood's limits combined as Zou and Donner (2008) do.
     """
@@ -325,7 +398,7 @@ def poisson_difference(count_a: float, exposure_a: float, count_b: float, exposu
         )
 
     p_different = poisson_p_different(count_a, exposure_a, count_b, exposure_b)
-    return _from_limits(rate_b - rate_a, limits, Working.DIFFERENCE, p_different)
+    return _from_limits(rate_b - rate_a, limits, Working.DIFFERENCE, level, p_different)
 
 
 def wilson_limits(successes: float, trials: float, z: float) -> tuple[float, float]:
@@ -340,7 +413,9 @@ def wilson_limits(successes: float, trials: float, z: float) -> tuple[float, flo
     return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)
 
 
-def newcombe(successes_a: float, trials_a: float, successes_b: float, trials_b: float) -> Contrast:
+def newcombe(
+    successes_a: float, trials_a: float, successes_b: float, trials_b: float, level: float = LEVEL
+) -> Contrast:
     """Interval for the difference of two independent proportions, candidate minus baseline.
 
     Args:
@@ -348,6 +423,7 @@ def newcombe(successes_a: float, trials_a: float, successes_b: float, trials_b: 
         trials_a: > 0.
         successes_b: of the candidate.
         trials_b: > 0.
+        level: error of the interval at each end.
 
     Source: Newcombe (1998), "Interval estimation for the difference between independent proportions", method 10.
     """
@@ -358,4 +434,4 @@ def newcombe(successes_a: float, trials_a: float, successes_b: float, trials_b: 
             share_a, wilson_limits(successes_a, trials_a, z), share_b, wilson_limits(successes_b, trials_b, z)
         )
 
-    return _from_limits(share_b - share_a, limits, Working.DIFFERENCE)
+    return _from_limits(share_b - share_a, limits, Working.DIFFERENCE, level)

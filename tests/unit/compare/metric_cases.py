@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
 from chainmark.compare.estimates import SideEstimates
 from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.judge import Bench
 from chainmark.compare.noise import Archive
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate, MetricSummary
@@ -17,7 +18,13 @@ from chainmark.core.metric import Better, Kind, Metric
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
-NO_ARCHIVE = Archive([], manifest("v1", 1))
+ONE_LOOK = 0.048  # the error at either end of an interval: of 5 %, 4 % are kept for runs that may be added
+ALONE = Bench()  # no archive, and the first look
+
+
+def archived(history: Sequence[SyntheticRun], compared: Collection[str] = ()) -> Bench:
+    """A first look, beside an archive of these runs."""
+    return Bench(Archive(compared, manifest("v1", 1), history))
 
 
 def metric(kind: Kind = Kind.POSITIVE, better: Better = Better.LOWER, **settings: object) -> Metric:
@@ -49,7 +56,7 @@ def counts(totals: Sequence[float], exposure: int = 1000) -> SideEstimates:
 
 def stub_run(
     version: str, value: float, number: int, workload: dict[str, Scalar | list[Scalar]] | None = None
-) -> LoadedRun:
+) -> SyntheticRun:
     """A run without samples whose metric ``x_s`` has this mean."""
     described = manifest(version, 1, seed=number, run_id=f"{version}-{number}")
     if workload is not None:
@@ -58,4 +65,9 @@ def stub_run(
     frames: dict[str, pl.DataFrame] = {}
     estimate = Estimate(value=value, standard_error=None, method="stub")
     summary = MetricSummary(metric_id="x_s", distribution=None, estimates={"mean": estimate})
-    return LoadedRun(SyntheticRun(described, empty, frames, {"x_s": summary}))
+    return SyntheticRun(described, empty, frames, {"x_s": summary})
+
+
+def loaded_run(version: str, value: float, number: int) -> LoadedRun:
+    """The same, as a comparison holds it."""
+    return LoadedRun(stub_run(version, value, number))

@@ -55,7 +55,7 @@ def test_an_equal_release_passes_and_says_how(equal: Comparison) -> None:
     assert equal.title == "CometBFT v1.0.1 against v0.38.17"
     assert equal.subtitle == "profile cometbft/demo · 3 + 3 runs, interleaved · 2026-11-20"
     assert (equal.baseline.label, equal.candidate.label) == ("v0.38.17", "v1.0.1")
-    assert any("runs a side suffice (the noisiest is " in text for text in equal.advice)
+    assert equal.advice == []
     moved = [item.metric_id for item in equal.judgements if item.moved]
     assert "goroutines_count" in moved
 
@@ -100,7 +100,7 @@ def test_a_metric_that_vanished_from_the_catalogue_is_still_listed() -> None:
 def test_a_noisy_lab_is_inconclusive_and_says_how_many_runs_to_add() -> None:
     found = compared(*sides(run_noise=0.12, repetitions=2))
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert any("to decide" in text and "more run" in text for text in found.advice)
+    assert any("decide this with 80 % probability" in text for text in found.advice)
 
 
 def test_a_different_workload_is_invalid_and_nothing_is_judged() -> None:
@@ -211,7 +211,7 @@ def test_a_run_with_a_failed_gate_is_listed_and_left_out() -> None:
     assert reasons == [None, "load met: 91 %, required >= 98 %", None, None]
     assert any(candidate[1].manifest.run_id in text for text in found.reasons)
     assert len(judgement(found, "cpu_cores").candidate.per_run) == 3
-    assert judgement(found, "cpu_cores").noise == "between 4 + 3 runs (Welch)"
+    assert judgement(found, "cpu_cores").noise == "between 4 + 3 runs"
 
 
 @pytest.mark.parametrize(("failing", "invalid"), [(1, False), (2, True), (3, True)])
@@ -237,7 +237,7 @@ def test_exactly_half_of_a_sides_runs_are_enough(side: int) -> None:
     assert found.verdict is not Verdict.INVALID
     kept = [4, 4]
     kept[side] = 2
-    assert judgement(found, "cpu_cores").noise == f"between {kept[0]} + {kept[1]} runs (Welch)"
+    assert judgement(found, "cpu_cores").noise == f"between {kept[0]} + {kept[1]} runs"
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -301,10 +301,13 @@ def test_configuration_differences_are_told_from_changes() -> None:
 def test_single_runs_use_the_archive_and_the_other_sides_repetitions() -> None:
     baseline, candidate = sides()
     history = [run("v0.37.0", r, seed=500 + r) for r in range(1, 5)]
-    assert "history of 7 runs" in judgement(compared(baseline, candidate[:1], history), "cpu_cores").noise
-    assert "history of 4 runs" in judgement(compared(baseline[:1], candidate[:1], history), "cpu_cores").noise
+    assert (
+        "noise between 3 + 1 runs and 4 of the archive"
+        in judgement(compared(baseline, candidate[:1], history), "cpu_cores").noise
+    )
+    assert "archive of 4 runs" in judgement(compared(baseline[:1], candidate[:1], history), "cpu_cores").noise
     alone = compared(baseline[:1], candidate[:1])
-    assert "assumed noise, 3 %" in judgement(alone, "block_interval_s").noise
+    assert "assumed noise, 10 %" in judgement(alone, "block_interval_s").noise
     assert any("assumed, not measured" in text for text in alone.advice)
 
 

@@ -6,22 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from chainmark.compare.estimates import SideEstimates
-from chainmark.compare.judge import judge
-from chainmark.compare.noise import Archive
+from chainmark.compare.judge import Bench, judge
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
 
-from tests.unit.compare.metric_cases import NO_ARCHIVE, counts, metric, side, spread, stub_run
-from tests.unit.compare.synthetic_runs import manifest
+from tests.unit.compare.metric_cases import ALONE, ONE_LOOK, archived, counts, metric, side, spread, stub_run
 
 
-def judged(entry: Metric, left: SideEstimates, right: SideEstimates, archive: Archive = NO_ARCHIVE) -> Judgement:
-    return judge(entry, "mean", left, right, archive).judgement
+def judged(entry: Metric, left: SideEstimates, right: SideEstimates, bench: Bench = ALONE) -> Judgement:
+    return judge(entry, "mean", left, right, bench)
 
 
-# With 3 + 3 runs of deviation s, SE is s * sqrt(2/3), the freedom 4 and the half-width 2.1318 SE.
+# With 3 + 3 runs of deviation s, SE is s * sqrt(2/3), the freedom 4 and the half-width 2.165 SE.
 @pytest.mark.parametrize(
     ("ratio", "deviation", "outcome", "trend"),
     [
@@ -35,15 +34,14 @@ def judged(entry: Metric, left: SideEstimates, right: SideEstimates, archive: Ar
 )
 def test_each_outcome_by_hand(ratio: float, deviation: float, outcome: Outcome, *, trend: bool) -> None:
     found = judged(metric(), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
-    half = 2.131847 * deviation * math.sqrt(2.0 / 3.0)
+    half = stats.t.isf(ONE_LOOK, 4.0) * deviation * math.sqrt(2.0 / 3.0)
     assert (found.outcome, found.trend) == (outcome, trend)
     assert found.change == pytest.approx(ratio - 1.0)
     assert found.low == pytest.approx(math.expm1(math.log(ratio) - half), rel=1e-5)
     assert found.high == pytest.approx(math.expm1(math.log(ratio) + half), rel=1e-5)
     assert found.degrees_of_freedom == pytest.approx(4.0)
-    assert found.noise == "between 3 + 3 runs (Welch)"
+    assert found.noise == "between 3 + 3 runs"
     assert (found.margin_low, found.margin_high) == (-0.10, 0.10)
-    assert (found.runs_needed is not None) == (outcome is Outcome.INCONCLUSIVE)
 
 
 @given(st.floats(0.5, 2.0), st.floats(0.001, 0.2))
@@ -126,7 +124,7 @@ def test_no_data_on_either_side_is_no_data() -> None:
 
 def test_a_statistic_that_some_runs_cannot_estimate_is_judged_by_the_others() -> None:
     found = judged(metric(), side([1.0, 1.01, None]), side([1.0, 1.01, 1.0]))
-    assert found.noise == "between 2 + 3 runs (Welch)"
+    assert found.noise == "between 2 + 3 runs"
     assert "estimable in 2 of 3 runs of the baseline" in found.note
 
 
@@ -136,20 +134,20 @@ def test_neither_direction_is_equal_inside_the_band_and_never_worse() -> None:
     for ratio in (0.5, 2.0):
         found = judged(entry, side(spread(1.0, 0.01)), side(spread(ratio, 0.01)))
         assert found.outcome is Outcome.INCONCLUSIVE
-        assert (found.p_worse, found.runs_needed, found.detectable) == (None, None, None)
+        assert (found.p_worse, found.detectable) == (None, None)
 
 
 def test_single_runs_without_an_archive_assume_noise() -> None:
     found = judged(metric(), side([1.0], 0.001), side([1.01], 0.001))
-    assert found.noise == "assumed noise, 3 % between runs"
-    half = 1.6448536 * 0.03 * math.sqrt(2.0)
+    assert found.noise == "assumed noise, 10 % between runs"
+    half = stats.norm.isf(ONE_LOOK) * 0.10 * math.sqrt(2.0)
     assert found.low == pytest.approx(math.expm1(math.log(1.01) - half), rel=1e-6)
     assert found.degrees_of_freedom is None
-    noisy = judged(metric(default_noise=0.08), side([1.0]), side([1.0]))
-    assert noisy.noise == "assumed noise, 8 % between runs"
+    noisy = judged(metric(default_noise=0.18), side([1.0]), side([1.0]))
+    assert noisy.noise == "assumed noise, 18 % between runs"
     wide = judged(metric(), side([1.0], 0.2), side([1.0], 0.2))
-    assert wide.noise == "within-run error, which is larger than the assumed noise, 3 % between runs"
-    assert wide.high == pytest.approx(math.expm1(1.6448536 * 0.2 * math.sqrt(2.0)), rel=1e-6)
+    assert wide.noise == "within-run error, which is larger than the assumed noise, 10 % between runs"
+    assert wide.high == pytest.approx(math.expm1(stats.norm.isf(ONE_LOOK) * 0.2 * math.sqrt(2.0)), rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", list(Kind))
@@ -207,9 +205,9 @@ def test_the_archive_pools_groups_of_equal_builds() -> None:
     second = [stub_run("v2", value, n) for n, value in enumerate(spread(5.0, 0.04))]
     alone = [stub_run("v3", 9.0, 1)]
     elsewhere = [stub_run("v1", value, 10 + n, workload={"rate": 7}) for n, value in enumerate((1.0, 9.0))]
-    archive = Archive([*first, *second, *alone, *elsewhere, first[0]], manifest("v1", 1))
-    found = judged(metric(), side([1.0]), side([1.0]), archive)
+    history = archived([*first, *second, *alone, *elsewhere, first[0]])
+    found = judged(metric(), side([1.0]), side([1.0]), history)
     deviation = math.sqrt((2 * 0.02**2 + 2 * 0.04**2) / 4)
-    assert found.noise == "history of 6 runs"
+    assert found.noise == "archive of 6 runs"
     assert found.degrees_of_freedom == 4.0
-    assert found.high == pytest.approx(math.expm1(2.131847 * deviation * math.sqrt(2.0)), rel=1e-5)
+    assert found.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 4.0) * deviation * math.sqrt(2.0)), rel=1e-5)

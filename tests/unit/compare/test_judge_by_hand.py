@@ -10,25 +10,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from chainmark.compare.estimates import SideEstimates
-from chainmark.compare.judge import Judged, effective_margin, judge
-from chainmark.compare.noise import Archive
+from chainmark.compare.judge import Bench, effective_margin, judge
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
 from chainmark.stats.intervals import newcombe, poisson_ratio
+from chainmark.stats.sequential import Looks
 
-from tests.unit.compare.metric_cases import NO_ARCHIVE, counts, metric, side, spread, stub_run
-from tests.unit.compare.synthetic_runs import manifest
+from tests.unit.compare.metric_cases import ALONE, ONE_LOOK, archived, counts, metric, side, spread, stub_run
 
-Z = 1.6448536269514722  # of a 90 % interval with known noise
+Z = stats.norm.isf(ONE_LOOK)  # of an interval with known noise
 HIGHER, LOWER = Better.HIGHER, Better.LOWER
 
 
-def whole(entry: Metric, left: SideEstimates, right: SideEstimates, archive: Archive = NO_ARCHIVE) -> Judged:
-    return judge(entry, "mean", left, right, archive)
-
-
-def judged(entry: Metric, left: SideEstimates, right: SideEstimates, archive: Archive = NO_ARCHIVE) -> Judgement:
-    return whole(entry, left, right, archive).judgement
+def judged(entry: Metric, left: SideEstimates, right: SideEstimates, bench: Bench = ALONE) -> Judgement:
+    return judge(entry, "mean", left, right, bench)
 
 
 def number(value: float | None) -> float:
@@ -69,25 +64,26 @@ def test_what_is_said_of_a_worsening_is_said_of_the_worse_side(better: Better, w
 
 
 def test_a_falling_throughput_leaves_more_room_than_a_rising_latency() -> None:
-    """At 2.5 % between runs two a side are enough below -log 0.9 = 0.105, but not below log 1.1 = 0.095."""
-    left, right = side(spread(1.0, 0.025)), side(spread(1.0, 0.025))
-    assert whole(metric(better=HIGHER), left, right).enough_runs == 2
-    assert whole(metric(better=LOWER), left, right).enough_runs == 3
+    """5.66 % between 3 + 3 runs is ± 0.1: it ends below -log 0.9 = 0.105, but not below log 1.1 = 0.095."""
+    left, right = side(spread(1.0, 0.0566)), side(spread(1.0, 0.0566))
+    assert judged(metric(better=HIGHER), left, right).outcome is Outcome.EQUAL
+    assert judged(metric(better=LOWER), left, right).outcome is Outcome.INCONCLUSIVE
 
 
-def test_runs_are_needed_by_the_noise_of_one_run_however_many_there_were() -> None:
-    """2 + 4 runs of 3 % each: their standard error is 0.03 √(1/2 + 1/4), and 3 runs a side would be enough."""
+def test_all_runs_of_both_sides_show_one_noise_however_many_there_were() -> None:
+    """2 + 4 runs of 3 % each: their standard error is 0.03 √(1/2 + 1/4), with 1 + 3 degrees of freedom."""
     pair = [math.exp(0.03 * step / math.sqrt(2.0)) for step in (-1.0, 1.0)]
     four = [math.exp(0.03 * step * math.sqrt(3.0) / 2.0) for step in (-1.0, -1.0, 1.0, 1.0)]
-    found = whole(metric(), side(pair), side(four))
-    assert found.enough_runs == 3
-    assert whole(metric(), side(four), side(pair)).enough_runs == 3
-    assert found.judgement.noise == "between 2 + 4 runs (Welch)"
+    for left, right, runs in ((pair, four, "2 + 4"), (four, pair, "4 + 2")):
+        found = judged(metric(), side(left), side(right))
+        half = stats.t.isf(ONE_LOOK, 4.0) * 0.03 * math.sqrt(0.75)
+        assert (found.degrees_of_freedom, found.noise) == (4.0, f"between {runs} runs")
+        assert found.high == pytest.approx(math.expm1(half), rel=1e-6)
 
 
 def test_two_runs_a_side_show_their_own_noise() -> None:
     found = judged(metric(), side([1.0, 1.01]), side([1.0, 1.01]))
-    assert found.noise == "between 2 + 2 runs (Welch)"
+    assert found.noise == "between 2 + 2 runs"
     assert found.degrees_of_freedom == pytest.approx(2.0)
 
 
@@ -132,12 +128,6 @@ def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_in
 def test_a_change_of_exactly_the_margin_is_outside_the_band_whichever_way_it_goes(other: float) -> None:
     found = judged(metric(Kind.DIFFERENCE, Better.NEITHER, floor=0.5), side([0.0, 0.0]), side([other, other]))
     assert (found.outcome, found.equivalent) == (Outcome.INCONCLUSIVE, False)
-
-
-def test_a_history_without_any_noise_is_still_the_history() -> None:
-    """Neither error is known to be larger than the other: the note names where the noise comes from."""
-    archive = Archive([stub_run("v1", 1.0, number) for number in range(3)], manifest("v1", 1))
-    assert judged(metric(), side([1.0]), side([1.0]), archive).noise == "history of 3 runs"
 
 
 def test_nothing_on_both_sides_is_equal_without_a_floor_and_noise_around_nothing_is_not() -> None:
@@ -248,13 +238,13 @@ def test_a_single_count_of_the_baseline_makes_a_ratio() -> None:
 def test_pooled_counts_and_shares_are_those_of_either_side() -> None:
     """All runs of a side as one; weighted totals are rounded, because nothing happens 0.4 times."""
     left, right = side([0.02] * 2, total=19.6, exposure=1000), side([0.02] * 2, total=30.4, exposure=1500)
-    found, exact = judged(metric(Kind.COUNT), left, right), poisson_ratio(20, 1000.0, 30, 1500.0)
+    found, exact = judged(metric(Kind.COUNT), left, right), poisson_ratio(20, 1000.0, 30, 1500.0, ONE_LOOK)
     assert [found.change, found.low, found.high] == pytest.approx([exact.change, exact.low, exact.high])
     assert found.noise == "Poisson on the pooled totals, wider than between 2 + 2 runs (Welch)"
     left, right = side([0.6] * 2, total=47.6, exposure=80), side([0.8] * 2, total=56.4, exposure=70)
-    found, shares = judged(metric(Kind.PROPORTION), left, right), newcombe(48, 80.0, 56, 70.0)
+    found, shares = judged(metric(Kind.PROPORTION), left, right), newcombe(48, 80.0, 56, 70.0, ONE_LOOK)
     assert [found.change, found.low, found.high] == pytest.approx([shares.change, shares.low, shares.high])
-    assert found.noise == "binomial (Newcombe) on the pooled totals, wider than between 2 + 2 runs (Welch)"
+    assert found.noise == "binomial (Newcombe) on the pooled totals, wider than between 2 + 2 runs"
 
 
 def test_rates_that_differ_between_runs_are_compared_by_welch() -> None:
@@ -266,22 +256,22 @@ def test_rates_that_differ_between_runs_are_compared_by_welch() -> None:
     freedom = 3.25**2 / (2.25**2 + 1.0**2)
     assert found.degrees_of_freedom == pytest.approx(freedom)
     assert found.change == pytest.approx(2.0)
-    assert found.high == pytest.approx(2.0 + stats.t.ppf(0.95, freedom) * math.sqrt(3.25))
+    assert found.high == pytest.approx(2.0 + stats.t.isf(ONE_LOOK, freedom) * math.sqrt(3.25))
     assert found.low == -1.0  # a rate is never negative
 
 
 SINGLE = [
-    # change, standard error: assumed noise is 3 % of the larger side, or what the runs themselves are unsure of.
-    ("a ratio", Kind.POSITIVE, (4.0, 0.0), (5.0, 0.0), math.log(1.25), 0.03 * math.sqrt(2.0)),
+    # change, standard error: assumed noise is 10 % of the larger side, or what the runs themselves are unsure of.
+    ("a ratio", Kind.POSITIVE, (4.0, 0.0), (5.0, 0.0), math.log(1.25), 0.10 * math.sqrt(2.0)),
     ("unsure runs", Kind.POSITIVE, (4.0, 0.4), (5.0, 0.6), math.log(1.25), math.hypot(0.1, 0.12)),
-    ("a difference", Kind.DIFFERENCE, (-4.0, 0.0), (-2.0, 0.0), 2.0, 0.12 * math.sqrt(2.0)),
-    ("a difference back", Kind.DIFFERENCE, (-2.0, 0.0), (-4.0, 0.0), -2.0, 0.12 * math.sqrt(2.0)),
+    ("a difference", Kind.DIFFERENCE, (-4.0, 0.0), (-2.0, 0.0), 2.0, 0.4 * math.sqrt(2.0)),
+    ("a difference back", Kind.DIFFERENCE, (-2.0, 0.0), (-4.0, 0.0), -2.0, 0.4 * math.sqrt(2.0)),
     ("an unsure difference", Kind.DIFFERENCE, (-4.0, 0.5), (-2.0, 1.2), 2.0, 1.3),
-    ("from nothing", Kind.DIFFERENCE, (0.0, 0.0), (5.0, 0.0), 5.0, 0.15 * math.sqrt(2.0)),
-    ("to nothing", Kind.DIFFERENCE, (5.0, 0.0), (0.0, 0.0), -5.0, 0.15 * math.sqrt(2.0)),
+    ("from nothing", Kind.DIFFERENCE, (0.0, 0.0), (5.0, 0.0), 5.0, 0.5 * math.sqrt(2.0)),
+    ("to nothing", Kind.DIFFERENCE, (5.0, 0.0), (0.0, 0.0), -5.0, 0.5 * math.sqrt(2.0)),
     # Rates of 2 and 6: the baseline's error counts threefold, and all is in units of the baseline.
-    ("a rate", Kind.COUNT, (2.0, 0.0), (6.0, 0.0), 2.0, math.hypot(3.0 * 0.18, 0.18) / 2.0),
-    ("an unsure rate", Kind.COUNT, (2.0, 0.3), (6.0, 0.4), 2.0, math.hypot(3.0 * 0.3, 0.4) / 2.0),
+    ("a rate", Kind.COUNT, (2.0, 0.0), (6.0, 0.0), 2.0, math.hypot(3.0 * 0.6, 0.6) / 2.0),
+    ("an unsure rate", Kind.COUNT, (2.0, 0.8), (6.0, 0.9), 2.0, math.hypot(3.0 * 0.8, 0.9) / 2.0),
 ]
 
 
@@ -298,7 +288,7 @@ def test_single_runs_by_hand(
     assert found.change == pytest.approx(shown(change))
     assert found.low == pytest.approx(shown(change - Z * error), rel=1e-6)
     assert found.high == pytest.approx(shown(change + Z * error), rel=1e-6)
-    text = "assumed noise, 3 % between runs"
+    text = "assumed noise, 10 % between runs"
     unsure = left[1] > 0.0
     assert found.noise.startswith(f"within-run error, which is larger than the {text}" if unsure else text)
     assert found.degrees_of_freedom is None
@@ -316,35 +306,76 @@ def test_a_single_runs_rate_cannot_fall_below_nothing() -> None:
 
 
 @pytest.mark.parametrize("flipped", [False, True])
-def test_one_run_against_three_shares_their_noise_by_their_number(*, flipped: bool) -> None:
-    """0.03² (1 + 1/3); and where the runs are unsure, 0.1² + (0.1² + 0.2² + 0.2²) / 3²."""
-    one, three = side([1.0]), side([1.0, 1.0, 1.0])
-    pair = (three, one) if flipped else (one, three)
-    assert judged(metric(), *pair).high == pytest.approx(math.expm1(Z * 0.03 * math.sqrt(4.0 / 3.0)), rel=1e-6)
+def test_one_run_against_three_has_the_noise_of_the_three(*, flipped: bool) -> None:
+    """0.02² (1 + 1/3) with 2 degrees of freedom; where the runs are unsure, 0.1² + (0.1² + 0.2² + 0.2²) / 3²."""
+    one, three = side([1.0]), side(spread(1.0, 0.02))
+    found = judged(metric(), *((three, one) if flipped else (one, three)))
+    half = stats.t.isf(ONE_LOOK, 2.0) * 0.02 * math.sqrt(4.0 / 3.0)
+    assert found.high == pytest.approx(math.expm1(half), rel=1e-6)
+    assert found.noise == ("noise between 3 + 1 runs" if flipped else "noise between 1 + 3 runs")
     unsure = SideEstimates([1.0] * 3, [1.0] * 3, [9.0] * 3, [0.1, 0.2, 0.2], 0.0, 100, "")
     alone = SideEstimates([1.0], [1.0], [9.0], [0.1], 0.0, 100, "")
-    pair = (unsure, alone) if flipped else (alone, unsure)
-    assert judged(metric(), *pair).high == pytest.approx(math.expm1(Z * math.sqrt(0.01 + 0.09 / 9.0)), rel=1e-6)
+    wide = judged(metric(), *((unsure, alone) if flipped else (alone, unsure)))
+    error = math.sqrt(0.01 + 0.09 / 9.0)
+    assert wide.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 2.0) * error), rel=1e-6)
 
 
-def test_noise_is_never_assumed_to_be_less_than_three_percent() -> None:
+# Two archived runs of 1 and 1.02 times e: a deviation of 1.414 % with one degree of freedom.
+ARCHIVE = archived([stub_run("v1", math.exp(0.02 * place), place) for place in (0, 1)])
+
+
+def test_the_archives_noise_is_joined_with_the_runs_own() -> None:
+    """3 + 3 runs of 2 %: squares of 4 · 0.02² and 0.0002, with 5 degrees of freedom."""
+    found = judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), ARCHIVE)
+    error = math.sqrt((4 * 0.02**2 + 0.0002) / 5 * 2 / 3)
+    assert (found.degrees_of_freedom, found.noise) == (5.0, "between 3 + 3 runs and 2 of the archive")
+    assert found.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 5.0) * error), rel=1e-6)
+    one = judged(metric(), side(spread(1.0, 0.02)), side([1.0]), ARCHIVE)
+    error = math.sqrt((2 * 0.02**2 + 0.0002) / 3 * 4 / 3)
+    assert (one.degrees_of_freedom, one.noise) == (3.0, "noise between 3 + 1 runs and 2 of the archive")
+    assert one.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 3.0) * error), rel=1e-6)
+
+
+def test_an_archive_that_is_calmer_than_chance_allows_is_set_aside() -> None:
+    """Nine archived runs of 1 %: variances of which one is 5 times the other, with 4 and 8 degrees, have p = 2.6 %."""
+    calm = archived([stub_run("v1", math.exp(0.01 * step), place) for place, step in enumerate([-1, 0, 1] * 3)])
+    share = 6 * 0.01**2 / 8
+    for ratio, is_joined in ((5.0, True), (8.0, False)):
+        assert (stats.f.sf(ratio, 4, 8) > 0.01) == is_joined
+        found = judged(metric(), *(side(spread(1.0, math.sqrt(ratio * share))) for _ in range(2)), calm)
+        words = " and 9 of the archive" if is_joined else ", which differ more than the archive's"
+        assert found.noise == f"between 3 + 3 runs{words}"
+        assert found.degrees_of_freedom == (12.0 if is_joined else 4.0)
+
+
+def test_a_later_look_asks_for_more() -> None:
+    """The same runs at the second of seven looks that were planned: a wider interval than if nobody had looked."""
+    looks = Looks(((2, 2), (3, 3)), 8)
+    once, again = (
+        judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), one) for one in (ALONE, Bench(looks=looks))
+    )
+    assert number(again.high) > 1.2 * number(once.high)
+    assert again.p_worse == once.p_worse
+
+
+def test_noise_is_never_assumed_to_be_less_than_ten_percent() -> None:
     found = judged(metric(default_noise=0.01), side([1.0]), side([1.0]))
-    assert found.noise == "assumed noise, 3 % between runs"
-    assert found.high == pytest.approx(math.expm1(Z * 0.03 * math.sqrt(2.0)), rel=1e-6)
+    assert found.noise == "assumed noise, 10 % between runs"
+    assert found.high == pytest.approx(math.expm1(Z * 0.10 * math.sqrt(2.0)), rel=1e-6)
 
 
 def test_the_archives_noise_of_a_difference_is_in_its_unit() -> None:
     """Runs of 1 and 3: a deviation of √2 with one degree of freedom, whatever the values that are compared."""
-    archive = Archive([stub_run("v1", value, place) for place, value in enumerate((1.0, 3.0))], manifest("v1", 1))
+    archive = archived([stub_run("v1", value, place) for place, value in enumerate((1.0, 3.0))])
     found = judged(metric(Kind.DIFFERENCE), side([100.0]), side([110.0]), archive)
-    assert (found.noise, found.degrees_of_freedom) == ("history of 2 runs", 1.0)
-    assert found.high == pytest.approx(10.0 + stats.t.ppf(0.95, 1.0) * 2.0)
+    assert (found.noise, found.degrees_of_freedom) == ("archive of 2 runs", 1.0)
+    assert found.high == pytest.approx(10.0 + stats.t.isf(ONE_LOOK, 1.0) * 2.0)
 
 
 @given(st.floats(0.2, 5.0), st.floats(0.001, 0.1), st.sampled_from([HIGHER, LOWER]))
 def test_the_verdict_on_a_metric_agrees_with_its_p_value(ratio: float, deviation: float, better: Better) -> None:
-    """Worse exactly where the interval's near end is beyond the margin, which is p < 5 % on the same side."""
+    """Worse exactly where the interval's near end is beyond the margin, which is p < 4.8 % on the same side."""
     found = judged(metric(better=better), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
-    assert (found.outcome is Outcome.WORSE) == (number(found.p_worse) < 0.05)
+    assert (found.outcome is Outcome.WORSE) == (number(found.p_worse) < ONE_LOOK)
     near = number(found.low) - 0.10 if better is LOWER else -0.10 - number(found.high)
     assert (found.outcome is Outcome.WORSE) == (near > 0.0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from chainmark.compare.judge import Judged
+from chainmark.compare import family as families
+from chainmark.compare.family import Family
 from chainmark.compare.sides import SelectedRuns
 from chainmark.compare.verdict import Finding, adjust, find, is_failure
 from chainmark.core.catalogue import Catalogue
@@ -14,15 +16,16 @@ from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.metric import Better, Metric, Population, Table
 from chainmark.core.verdict import Verdict
+from chainmark.stats.sequential import Looks
 
-from tests.unit.compare.metric_cases import metric, stub_run
+from tests.unit.compare.metric_cases import loaded_run, metric
 
 EQUAL, BETTER, WORSE = Outcome.EQUAL, Outcome.BETTER, Outcome.WORSE
 FIRST = "look at the charts of the worse metrics and at the configuration differences before any repeat"
 
 
-def item(name: str, outcome: Outcome, *, enough: int | None = 3, **changes: Any) -> Judged:
-    """A gating judgement of ``name``: +5 % (3 to 7 %), a margin of 10 %, p = 0.01 before and after Holm."""
+def item(name: str, outcome: Outcome, **changes: Any) -> Judgement:
+    """A gating judgement of ``name``: +5 % (3 to 7 %), a margin of 10 %, p = 0.01 alone and with all others."""
     fields: dict[str, Any] = {
         "metric_id": f"{name}_s",
         "statistic": "mean",
@@ -37,12 +40,12 @@ def item(name: str, outcome: Outcome, *, enough: int | None = 3, **changes: Any)
         "margin_high": 0.1,
         "outcome": outcome,
         "p_worse": 0.01,
-        "p_worse_holm": 0.01,
+        "p_worse_adjusted": 0.01,
         "p_different": 0.01,
-        "noise": "between 3 + 3 runs (Welch)",
+        "noise": "between 3 + 3 runs",
         "note": "",
     }
-    return Judged(Judgement.model_validate(fields | changes), enough)
+    return Judgement.model_validate(fields | changes)
 
 
 def described(names: list[str], **settings: Any) -> Catalogue:
@@ -54,33 +57,61 @@ def described(names: list[str], **settings: Any) -> Catalogue:
 
 
 def selected(name: str, runs: int, excluded: dict[str, str] | None = None) -> SelectedRuns:
-    loaded = [stub_run("v", 1.0, number) for number in range(runs)]
+    loaded = [loaded_run("v", 1.0, number) for number in range(runs)]
     return SelectedRuns(name, loaded, excluded or {})
 
 
+class Foretold(families.Table):
+    """A table of which it is known how many runs a side decide."""
+
+    enough: int | None
+
+    @classmethod
+    def after(cls, enough: int | None) -> Foretold:
+        """One whose answer is ``enough``."""
+        nothing = np.empty((0, 0))
+        result = cls(nothing, nothing, nothing, Looks(((3, 3),), 3))
+        object.__setattr__(result, "enough", enough)
+        return result
+
+    def runs_to_decide(self) -> int | None:
+        """What it was made with."""
+        return self.enough
+
+
+def family_around(items: list[Judgement], enough: int | None = None, together: tuple[int, ...] = ()) -> Family:
+    gating = [one for one in items if one.gating]
+    is_worse = bool(together) or any(is_failure(one) for one in gating)
+    return Family(tuple(one.p_worse_adjusted for one in gating), 0.05, is_worse, together, Foretold.after(enough))
+
+
 def found(
-    items: list[Judged],
+    items: list[Judgement],
     *,
     runs: tuple[int, int] = (3, 3),
     gates: list[Gate] | None = None,
     excluded: dict[str, str] | None = None,
     catalogue: Catalogue | None = None,
+    enough: int | None = None,
+    together: tuple[int, ...] = (),
 ) -> Finding:
-    names = [one.judgement.metric_id.removesuffix("_s") for one in items]
+    names = [one.metric_id.removesuffix("_s") for one in items]
     pair = (selected("baseline", runs[0]), selected("candidate", runs[1], excluded))
-    return find(items, gates or [], pair, ("A", "B"), catalogue or described(names))
+    family = family_around(items, enough, together)
+    return find((items, family), gates or [], pair, ("A", "B"), catalogue or described(names))
 
 
 CHANGE = "+5.0 % (90 % interval +3.0 … +7.0 %)"
-GOAL = "to show with 80 % power that an equal release is within 10 % on every gating metric"
+DECIDE = "more runs a side decide this with 80 % probability, if the noise and the changes are as measured"
+HOPELESS = "50 runs a side would not decide this with 80 % probability: load longer, reduce the noise of"
 
 
-def test_all_equal_is_a_pass_with_its_power() -> None:
-    result = found([item("a", EQUAL, enough=3), item("b", EQUAL, enough=7), item("c", EQUAL, enough=5)])
+def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
+    result = found([item("a", EQUAL), item("b", EQUAL), item("c", EQUAL)], enough=7)
     assert result.verdict is Verdict.PASS
     assert result.sentence == "All 3 gating metrics of B are shown to be within 10 % of A or better"
     assert result.reasons == ["3 gating metrics judged by 90 % intervals, none reaches its margin"]
-    assert result.advice == [f"{GOAL}: 7 runs a side suffice (the noisiest is metric b)"]
+    assert result.advice == []
 
 
 def test_what_is_better_is_named_in_a_pass() -> None:
@@ -89,21 +120,47 @@ def test_what_is_better_is_named_in_a_pass() -> None:
     assert result.reasons[1:] == ["better: metric a −20.0 % (90 % interval −25.0 … −15.0 %)"]
 
 
-def test_metrics_that_no_number_of_runs_would_decide_are_named() -> None:
-    result = found([item("a", EQUAL, enough=None), item("b", EQUAL), item("c", EQUAL, enough=None)])
-    assert result.advice == [f"{GOAL}: 50 runs a side are not enough for metric a and metric c"]
-
-
-def test_power_is_told_of_what_could_be_judged() -> None:
-    """A metric without a p-value was not judged, a diagnostic does not count."""
+def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
+    """Those whose interval is the widest against their margin; the widest of all has a margin to match."""
     items = [
-        item("a", EQUAL, enough=2),
-        item("b", Outcome.NO_DATA, enough=9, p_worse=None, note="candidate: no samples"),
-        item("c", EQUAL, enough=8, gating=False),
+        item("a", EQUAL),
+        item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2),
+        item("c", Outcome.INCONCLUSIVE, low=-0.4, high=0.4, margin_high=1.0, margin_low=-1.0),
+        item("d", Outcome.INCONCLUSIVE, low=-0.1, high=0.2),
     ]
-    assert found(items).advice[-1] == f"{GOAL}: 2 runs a side suffice (the noisiest is metric a)"
-    nobody = found([item("b", Outcome.NO_DATA, p_worse=None, note="candidate: no samples")])
-    assert not any("power" in text for text in nobody.advice)
+    assert found(items).advice == [f"{HOPELESS} metric b and metric d, or widen its margin"]
+
+
+def test_what_would_decide_is_told_of_what_could_be_judged() -> None:
+    """Without a p-value of a gating metric nothing was judged, and nothing is foretold; diagnostics do not count."""
+    absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None, "note": "candidate: no samples"}
+    items = [item("a", Outcome.INCONCLUSIVE), item("b", Outcome.NO_DATA, **absent), item("c", EQUAL, gating=False)]
+    assert found(items, enough=5).advice[0] == f"2 {DECIDE}"
+    nobody = found([item("b", Outcome.NO_DATA, **absent), item("c", EQUAL, gating=False)], enough=5)
+    assert not any("80 %" in text for text in nobody.advice)
+
+
+def test_nothing_is_foretold_where_nothing_shows_the_noise() -> None:
+    items = [item("a", Outcome.INCONCLUSIVE)]
+    family = Family((1.0,), 0.05, is_worse=False)
+    pair = (selected("baseline", 1), selected("candidate", 1))
+    assert find((items, family), [], pair, ("A", "B"), described(["a"])).advice == []
+
+
+def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
+    items = [
+        item("d", WORSE, gating=False),
+        *(item(name, Outcome.INCONCLUSIVE, p_worse_adjusted=0.2) for name in "abc"),
+    ]
+    result = found(items, together=(0, 2), catalogue=described(list("dabc")))
+    assert result.verdict is Verdict.FAIL
+    named = f"metric a {CHANGE}, metric c {CHANGE}"
+    assert result.sentence.startswith("B is worse than A in at least one of metric a")
+    assert (
+        result.reasons[0] == f"together these are worse than their margins, though none is shown to be alone: {named}"
+    )
+    assert result.reasons[1:] == [f"metric b is undecided: {CHANGE} reaches past the margin of 10 %"]
+    assert result.advice == [FIRST]
 
 
 def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
@@ -138,8 +195,8 @@ def test_everything_better_is_named_in_one_sentence() -> None:
 def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
     items = [
         item("a", WORSE),
-        item("b", Outcome.INCONCLUSIVE, runs_needed=5, p_worse_holm=1.0),
-        item("c", WORSE, p_worse_holm=0.2),
+        item("b", Outcome.INCONCLUSIVE, p_worse_adjusted=1.0),
+        item("c", WORSE, p_worse_adjusted=0.2),
         item("d", EQUAL, trend=True),
     ]
     result = found(items)
@@ -148,33 +205,30 @@ def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
     assert result.reasons == [
         f"worse: metric a {CHANGE}",
         f"metric b is undecided: {CHANGE} reaches past the margin of 10 %",
-        f"metric c looks worse, {CHANGE}, but not when 4 gating metrics are judged together "
-        "(Holm-adjusted p = 0.200, required 0.05)",
+        f"metric c is worse by itself, {CHANGE}, but not when 4 gating metrics are judged together "
+        "(adjusted p = 0.200, required 0.050)",
         f"metric d is within its margin, but worse by more than noise: {CHANGE}",
     ]
-    assert result.advice == [
-        FIRST,
-        "to decide metric b, run 2 more runs a side",
-        "run 3 more runs a side to confirm or refute what looks worse",
-        f"{GOAL}: 3 runs a side suffice (the noisiest is metric a)",
-    ]
+    assert result.advice == [FIRST]
 
 
 @pytest.mark.parametrize(
     ("changes", "failure"),
     [
         ({}, True),
-        ({"p_worse_holm": 0.05}, True),
-        ({"p_worse_holm": 0.0501}, False),
-        ({"p_worse_holm": None}, False),
+        ({"p_worse_adjusted": 0.05}, True),
+        ({"p_worse_adjusted": 0.0501}, False),
+        ({"p_worse_adjusted": None}, False),
+        ({"p_worse_adjusted": 0.02, "worse_level": 0.01}, False),
+        ({"p_worse_adjusted": 0.01, "worse_level": 0.01}, True),
         ({"gating": False}, False),
         ({"outcome": EQUAL}, False),
         ({"outcome": Outcome.INCONCLUSIVE}, False),
     ],
 )
-def test_only_a_gating_metric_that_is_worse_after_holm_fails(changes: dict[str, Any], *, failure: bool) -> None:
+def test_only_a_gating_metric_that_is_worse_among_all_others_fails(changes: dict[str, Any], *, failure: bool) -> None:
     outcome = changes.pop("outcome", WORSE) if "outcome" in changes else WORSE
-    assert is_failure(item("a", outcome, **changes).judgement) == failure
+    assert is_failure(item("a", outcome, **changes)) == failure
 
 
 def test_a_diagnostic_that_is_worse_does_not_fail_a_release() -> None:
@@ -184,11 +238,11 @@ def test_a_diagnostic_that_is_worse_does_not_fail_a_release() -> None:
 
 def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
     items = [
-        item("a", Outcome.NO_DATA, note="candidate: no samples", p_worse=None, p_worse_holm=None),
-        item("b", Outcome.NOT_COMPARABLE, note="not comparable: time differs", p_worse=None, p_worse_holm=None),
-        item("c", Outcome.INCONCLUSIVE, runs_needed=None),
+        item("a", Outcome.NO_DATA, note="candidate: no samples", p_worse=None, p_worse_adjusted=None),
+        item("b", Outcome.NOT_COMPARABLE, note="not comparable: time differs", p_worse=None, p_worse_adjusted=None),
+        item("c", Outcome.INCONCLUSIVE),
         item("d", BETTER),
-        item("e", Outcome.NO_DATA, note="baseline: no samples", p_worse=None, p_worse_holm=None),
+        item("e", Outcome.NO_DATA, note="baseline: no samples", p_worse=None, p_worse_adjusted=None),
     ]
     result = found(items, runs=(4, 2), excluded=None)
     assert result.verdict is Verdict.INCONCLUSIVE
@@ -203,47 +257,39 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
         "metric e has no data (baseline: no samples): a missing metric is never a pass",
     ]
     assert result.advice[:2] == [
-        "to decide metric c, reduce its noise or widen its margin: 50 runs a side would not suffice",
+        f"{HOPELESS} metric c, or widen its margin",
         "find out why metric a and metric e has no data; the runs' books say what was read and skipped",
     ]
 
 
 @pytest.mark.parametrize("blocked", [Outcome.NO_DATA, Outcome.NOT_COMPARABLE, Outcome.INCONCLUSIVE, WORSE])
 def test_one_open_metric_among_equal_ones_is_no_pass(blocked: Outcome) -> None:
-    result = found([item("a", EQUAL), item("b", blocked, note="x", p_worse_holm=0.2), item("c", BETTER)])
+    result = found([item("a", EQUAL), item("b", blocked, note="x", p_worse_adjusted=0.2), item("c", BETTER)])
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.sentence.endswith("of 3 gating metrics, 1 could not be judged or decided: metric b")
 
 
 @pytest.mark.parametrize(
-    ("runs", "needed", "advice"),
+    ("runs", "enough", "advice"),
     [
-        ((3, 3), 5, "run 2 more runs a side"),
-        ((3, 9), 4, "run 1 more run a side"),
-        ((9, 3), 4, "run 1 more run a side"),
-        ((1, 1), 1, "run 2 more runs a side: its change lies near the margin, where more runs are needed than the 1 a"),
-        ((4, 5), 4, "run 4 more runs a side: its change lies near the margin, where more runs are needed than the 4 a"),
-        ((5, 4), 2, "run 4 more runs a side: its change lies near the margin, where more runs are needed than the 2 a"),
+        ((3, 3), 5, f"2 {DECIDE}"),
+        ((3, 9), 4, "1 more run a side"),
+        ((9, 3), 4, "1 more run a side"),
+        ((4, 4), 50, "46 more"),
     ],
 )
-def test_how_many_runs_more_would_decide(runs: tuple[int, int], needed: int, advice: str) -> None:
-    """From the side that has fewer: at least two, and as many again where the noise is not what keeps it open."""
-    result = found([item("a", Outcome.INCONCLUSIVE, runs_needed=needed)], runs=runs)
-    assert result.advice[0].startswith(f"to decide metric a, {advice}")
-
-
-@pytest.mark.parametrize(("runs", "more"), [((1, 4), 2), ((2, 2), 2), ((5, 3), 3)])
-def test_what_looks_worse_is_confirmed_by_as_many_runs_again(runs: tuple[int, int], more: int) -> None:
-    result = found([item("a", WORSE, p_worse_holm=0.2)], runs=runs)
-    assert result.advice[0] == f"run {more} more runs a side to confirm or refute what looks worse"
+def test_how_many_runs_more_would_decide(runs: tuple[int, int], enough: int, advice: str) -> None:
+    """From the side that has fewer."""
+    result = found([item("a", Outcome.INCONCLUSIVE)], runs=runs, enough=enough)
+    assert result.advice[0].startswith(advice)
 
 
 def test_assumed_noise_is_said_once() -> None:
-    items = [item("a", EQUAL, noise="assumed noise, 3 % between runs"), item("b", EQUAL)]
+    items = [item("a", EQUAL, noise="assumed noise, 10 % between runs"), item("b", EQUAL)]
     words = "the noise between runs is assumed, not measured: run at least 3 runs a side, or keep an archive of runs"
     assert found(items).advice.count(words) == 1
     assert words not in found(items[1:]).advice
-    diagnostic = item("a", EQUAL, noise="assumed noise, 3 % between runs", gating=False)
+    diagnostic = item("a", EQUAL, noise="assumed noise, 10 % between runs", gating=False)
     assert words not in found([diagnostic, items[1]]).advice
 
 
@@ -254,30 +300,22 @@ def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:
 def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None:
     """Of four runs of the candidate two are left: the advice is about three more, not one."""
     excluded = {"v-0": "x: 1", "v-3": "y: 2"}
-    result = found([item("a", Outcome.INCONCLUSIVE, runs_needed=5)], runs=(4, 4), excluded=excluded)
-    assert result.advice[0] == "to decide metric a, run 3 more runs a side"
+    result = found([item("a", Outcome.INCONCLUSIVE)], runs=(4, 4), excluded=excluded, enough=5)
+    assert result.advice[0] == f"3 {DECIDE}"
     assert result.reasons[1:] == [
         "the candidate's run v-0 is not judged: x: 1",
         "the candidate's run v-3 is not judged: y: 2",
     ]
-    entries, catalogue = [item("a", Outcome.INCONCLUSIVE, runs_needed=5)], described(["a"])
+    entries, catalogue = [item("a", Outcome.INCONCLUSIVE)], described(["a"])
     pair = (SelectedRuns("baseline", selected("baseline", 4).runs, excluded), selected("candidate", 4))
-    assert find(entries, [], pair, ("A", "B"), catalogue).advice[0] == result.advice[0]
+    assert find((entries, family_around(entries, 5)), [], pair, ("A", "B"), catalogue).advice[0] == result.advice[0]
 
 
 def test_a_failure_alone_asks_for_no_confirmation() -> None:
     result = found([item("a", WORSE), item("b", EQUAL)])
-    assert result.advice == [FIRST, f"{GOAL}: 3 runs a side suffice (the noisiest is metric a)"]
+    assert result.advice == [FIRST]
     both = found([item("a", WORSE), item("b", WORSE)])
     assert both.sentence == f"B is worse than A: metric a {CHANGE}, metric b {CHANGE}"
-
-
-def test_what_is_merely_undecided_does_not_look_worse() -> None:
-    result = found([item("a", Outcome.INCONCLUSIVE, runs_needed=5), item("b", EQUAL)])
-    assert result.advice == [
-        "to decide metric a, run 2 more runs a side",
-        f"{GOAL}: 3 runs a side suffice (the noisiest is metric a)",
-    ]
 
 
 def test_two_gating_metrics_are_all_of_them() -> None:
@@ -358,9 +396,10 @@ def _moved(base: float | None, other: float | None, *, floor: float = 0.0, p: fl
         "candidate": SideValue(value=other, per_run=[other], samples=1),
     }
     catalogue = described(["a"]).model_copy(update={"metrics": [entry]})
-    (result,) = adjust([item("a", EQUAL, gating=False, p_different=p, **sides)], catalogue)
-    assert result.judgement.q_different == p
-    return result.judgement.moved
+    nothing_gates = Family((), 0.05, is_worse=False)
+    (result,) = adjust([item("a", EQUAL, gating=False, p_different=p, **sides)], nothing_gates, catalogue)
+    assert result.q_different == p
+    return result.moved
 
 
 @pytest.mark.parametrize(
@@ -391,15 +430,17 @@ def test_a_diagnostic_moves_at_five_percent(p: float, *, moved: bool) -> None:
 
 
 def test_families_are_corrected_by_their_own_size() -> None:
-    """Holm over the gating metrics with one without data counted in; Benjamini-Hochberg over the tested diagnostics."""
+    """The gating metrics by what their family says, in its order; Benjamini-Hochberg over the tested diagnostics."""
+    absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None}
     items = [
-        item("a", WORSE, p_worse=0.02),
-        item("b", EQUAL, p_worse=0.5),
-        item("c", Outcome.NO_DATA, p_worse=None, p_worse_holm=None),
-        item("d", EQUAL, gating=False, p_different=0.01, p_worse=None, p_worse_holm=None),
-        item("e", EQUAL, gating=False, p_different=0.03, p_worse=None, p_worse_holm=None),
-        item("f", Outcome.NO_DATA, gating=False, p_different=None, p_worse=None, p_worse_holm=None),
+        item("d", EQUAL, gating=False, p_different=0.01, **absent),
+        item("a", WORSE, p_worse=0.02, p_worse_adjusted=None),
+        item("b", EQUAL, p_worse=0.5, p_worse_adjusted=None),
+        item("e", EQUAL, gating=False, p_different=0.03, **absent),
+        item("c", Outcome.NO_DATA, **absent),
+        item("f", Outcome.NO_DATA, gating=False, p_different=None, **absent),
     ]
-    result = [one.judgement for one in adjust(items, described(list("abcdef")))]
-    assert [one.p_worse_holm for one in result] == [pytest.approx(0.06), 1.0, None, None, None, None]
-    assert [one.q_different for one in result] == [None, None, None, pytest.approx(0.02), pytest.approx(0.03), None]
+    result = adjust(items, Family((0.06, 1.0, None), 0.01, is_worse=False), described(list("dabecf")))
+    assert [one.p_worse_adjusted for one in result] == [None, 0.06, 1.0, None, None, None]
+    assert [one.worse_level for one in result if one.gating] == [0.01] * 3
+    assert [one.q_different for one in result] == [pytest.approx(0.02), None, None, pytest.approx(0.03), None, None]

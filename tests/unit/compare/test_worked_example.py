@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainmark.compare.judge import judge
-from chainmark.core.comparison import Judgement
+from chainmark.compare.family import Gated, family_of
+from chainmark.compare.judge import Bench, judge
 from chainmark.core.metric import Better
-from chainmark.stats.multiple import holm
-from chainmark.stats.power import runs_needed
+from chainmark.stats.sequential import Looks
 from chainmark.stats.special import t_quantile
 
-from tests.unit.compare.metric_cases import NO_ARCHIVE, metric, side
+from tests.unit.compare.metric_cases import ONE_LOOK, metric, side
 
 DOCS = Path(__file__).parents[3] / "docs"
 if not DOCS.is_dir():
@@ -33,54 +32,58 @@ def runs(cell: str) -> list[float]:
     return [float(value) for value in cell.split()]
 
 
-def judged(row: list[str]) -> Judgement:
-    return judge(metric(better=Better(row[1])), "mean", side(runs(row[2])), side(runs(row[3])), NO_ARCHIVE).judgement
+def gated(row: list[str]) -> Gated:
+    entry, left, right = metric(better=Better(row[1]), gating=True), side(runs(row[2])), side(runs(row[3]))
+    return Gated(entry, "mean", left, right, judge(entry, "mean", left, right, BENCH))
+
+
+BENCH = Bench(looks=Looks(((3, 3),), 3))
 
 
 def test_the_table_is_what_the_procedure_gives() -> None:
-    found = [judged(row) for row in rows()]
-    adjusted = holm([item.p_worse or 0.0 for item in found])
-    assert len(found) == 4
-    for row, item, after in zip(rows(), found, adjusted, strict=True):
-        assert item.change is not None
-        assert item.low is not None
-        assert item.high is not None
-        assert row[4:] == [
-            f"{100 * item.change:+.1f} %",
-            f"{100 * item.low:+.1f} … {100 * item.high:+.1f} %",
-            f"{item.p_worse:.4f}",
-            f"{after:.4f}",
-            item.outcome.value,
+    gating = [gated(row) for row in rows()]
+    family = family_of(gating, BENCH)
+    assert len(gating) == 4
+    assert family.is_worse
+    for row, item, together in zip(rows(), gating, family.adjusted, strict=True):
+        found = item.judgement
+        assert found.change is not None
+        assert found.low is not None
+        assert found.high is not None
+        assert [*row[4:7], row[8]] == [
+            f"{100 * found.change:+.1f} %",
+            f"{100 * found.low:+.1f} … {100 * found.high:+.1f} %",
+            f"{found.p_worse:.4f}",
+            found.outcome.value,
         ]
+        assert together == pytest.approx(float(row[7]), abs=0.002)  # by rotations, which rounding may turn
 
 
 def test_the_steps_of_the_first_row_are_true() -> None:
     baseline, candidate = (np.log(runs(rows()[0][column])) for column in (2, 3))
     change = candidate.mean() - baseline.mean()
     variances = baseline.var(ddof=1), candidate.var(ddof=1)
-    freedom = judged(rows()[0]).degrees_of_freedom or 0.0
+    first = gated(rows()[0]).judgement
+    error = math.sqrt(sum(variances) / 3)
     figures = [
         f"−{abs(baseline.mean()):.5f}",
         f"−{abs(candidate.mean()):.5f}",
         f"d = {change:.5f}",
         f"a ratio of {math.exp(change):.3f}",
-        f"{variances[0]:.6f} and {variances[1]:.6f}",
-        f"{math.sqrt(sum(variances) / 3):.5f} with ν = {freedom:.2f}",
-        f"of t is then {t_quantile(0.95, freedom):.3f}",
+        f"{variances[0]:.6f} and {variances[1]:.6f}, are pooled to {sum(variances) / 2:.6f}",
+        f"√({sum(variances) / 2:.6f} × 2 / 3) = {error:.5f} with ν = {first.degrees_of_freedom:.0f}",
+        f"quantile of t at 1 − {ONE_LOOK} is then {t_quantile(1.0 - ONE_LOOK, 4.0):.3f}",
+        f"{change:.5f} ± {t_quantile(1.0 - ONE_LOOK, 4.0):.3f} × {error:.5f}",
         f"log 1.1 = {math.log(1.1):.5f}",
-        f"p = {judged(rows()[0]).p_worse:.4f}",
+        f"p = {first.p_worse:.4f}, from t = {(change - math.log(1.1)) / error:.2f}",
     ]
     flowing = " ".join(TEXT.split())
     assert [figure for figure in figures if figure not in flowing] == []
 
 
 def test_the_words_about_the_other_rows_are_true() -> None:
-    found = [judged(row) for row in rows()]
+    found = [gated(row).judgement for row in rows()]
     assert [item.trend for item in found] == [False, True, False, False]
-    assert f"{found[3].runs_needed} runs a side would decide it" in TEXT
-
-
-@pytest.mark.parametrize(("noise", "enough"), [(0.024, 2), (0.038, 3), (0.055, 5)])
-def test_the_noise_that_each_number_of_runs_can_bear(noise: float, enough: int) -> None:
-    assert runs_needed(math.log(1.1), noise - 0.0003) == enough
-    assert f"{100 * noise:.1f} %" in TEXT
+    second, fourth = found[1], found[3]
+    assert f"its upper end, {100 * (second.high or 0.0):+.1f} %, is below" in TEXT
+    assert f"from −{100 * -(fourth.low or 0.0):.1f} % to\n{100 * (fourth.high or 0.0):+.1f} %" in TEXT

@@ -93,7 +93,7 @@ def _judgement(metric_id: str, statistic: str, values: tuple[float, float], **mo
         "margin_low": -0.1,
         "margin_high": 0.1,
         "outcome": Outcome.EQUAL,
-        "noise": "between 3 + 3 runs (Welch)",
+        "noise": "between 3 + 3 runs",
         "degrees_of_freedom": 3.6,
         "p_worse": 0.0004,
         "detectable": 0.12,
@@ -105,10 +105,10 @@ def _judgements(verdict: Verdict) -> list[Judgement]:
     tail: dict[str, object] = {"low": -0.04, "high": 0.021, "outcome": Outcome.EQUAL, "equivalent": True}
     p99 = (1.481, 1.466)
     if verdict is Verdict.FAIL:
-        p99, tail = (1.481, 2.1), {"low": 0.31, "high": 0.53, "outcome": Outcome.WORSE, "p_worse_holm": 0.0009}
+        p99, tail = (1.481, 2.1), {"low": 0.31, "high": 0.53, "outcome": Outcome.WORSE, "p_worse_adjusted": 0.0009}
     elif verdict is Verdict.INCONCLUSIVE:
         p99 = (1.481, 1.62)
-        tail = {"low": 0.01, "high": 0.17, "outcome": Outcome.INCONCLUSIVE, "runs_needed": 5}
+        tail = {"low": 0.01, "high": 0.17, "outcome": Outcome.INCONCLUSIVE}
     absent = SideValue(value=None, per_run=[], samples=0)
     return [
         _judgement("tx_latency_s", "p50", (0.741, 0.712), low=-0.071, high=-0.006, outcome=Outcome.BETTER),

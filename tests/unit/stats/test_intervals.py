@@ -12,22 +12,26 @@ from scipy import stats
 
 from chainmark.stats.intervals import (
     Contrast,
+    Spread,
     Working,
     difference_of,
     from_standard_error,
+    is_wider,
     mean_and_variance,
     newcombe,
     not_below_zero,
+    own_spread,
     poisson_difference,
     poisson_limits,
     poisson_p_different,
     poisson_ratio,
+    pooled,
     welch,
     welch_ratio,
     wilson_limits,
 )
 from chainmark.stats.multiple import benjamini_hochberg, holm
-from chainmark.stats.power import detectable_worsening, needed_standard_errors, runs_needed
+from chainmark.stats.power import detectable_worsening
 from chainmark.stats.special import t_quantile
 
 several = st.lists(st.floats(1.0, 1e3), min_size=2, max_size=8)
@@ -45,6 +49,50 @@ def test_welch_agrees_with_scipy(baseline: list[float], candidate: list[float]) 
     assert found.p_different == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
     greater = stats.ttest_ind(candidate, np.array(baseline) + 1.5, equal_var=False, alternative="greater")
     assert found.p_above(1.5) == pytest.approx(greater.pvalue, rel=1e-6, abs=1e-12)
+
+
+@given(several, several, st.sampled_from([0.05, 0.048, 0.01]))
+def test_pooled_agrees_with_scipy(baseline: list[float], candidate: list[float], level: float) -> None:
+    if np.var(baseline) < 1e-6 or np.var(candidate) < 1e-6:
+        return
+    found = pooled(baseline, candidate, Working.DIFFERENCE, level=level)
+    oracle = stats.ttest_ind(candidate, baseline, equal_var=True)
+    interval = oracle.confidence_interval(1.0 - 2.0 * level)
+    assert found.low == pytest.approx(interval.low, rel=1e-9, abs=1e-9)
+    assert found.high == pytest.approx(interval.high, rel=1e-9, abs=1e-9)
+    assert found.p_different == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
+    greater = stats.ttest_ind(candidate, np.array(baseline) + 1.5, equal_var=True, alternative="greater")
+    assert found.p_above(1.5) == pytest.approx(greater.pvalue, rel=1e-6, abs=1e-12)
+
+
+def test_an_archive_adds_its_squares_and_degrees_of_freedom() -> None:
+    """Runs of 1, 3 against 4, 8 have squares of 2 + 8 with 2 degrees; 14 with 4 more make a variance of 4."""
+    found = pooled([1.0, 3.0], [4.0, 8.0], Working.DIFFERENCE, Spread(14.0, 4.0))
+    assert (found.change, found.standard_error, found.degrees_of_freedom) == (4.0, 2.0, 6.0)
+    assert found.high == pytest.approx(4.0 + 2.0 * stats.t.ppf(0.95, 6.0))
+    alone = pooled([1.0], [4.0], Working.DIFFERENCE, Spread(14.0, 4.0))
+    assert (alone.standard_error, alone.degrees_of_freedom) == (pytest.approx(math.sqrt(7.0)), 4.0)
+
+
+def test_the_spread_of_runs_is_around_the_mean_of_their_own_side() -> None:
+    assert own_spread([1.0, 3.0], [14.0, 18.0, 16.0]) == Spread(10.0, 3.0)
+    assert own_spread([1.0], [9.0]) == Spread(0.0, 0.0)
+
+
+@given(st.integers(1, 8), st.integers(1, 30), st.floats(0.1, 20.0))
+def test_a_wider_spread_is_told_by_the_f_test(first: int, second: int, ratio: float) -> None:
+    p_value = stats.f.sf(ratio, first, second)
+    spreads = Spread(ratio * first, float(first)), Spread(float(second), float(second))
+    assert is_wider(*spreads, p_value * 1.001)
+    assert not is_wider(*spreads, p_value * 0.999)
+
+
+def test_without_spread_nothing_is_wider_and_anything_is_wider_than_none() -> None:
+    none, some = Spread(0.0, 4.0), Spread(1.0, 4.0)
+    assert is_wider(some, none, 0.01)
+    assert not is_wider(none, some, 0.01)
+    assert not is_wider(none, none, 0.01)
+    assert not is_wider(Spread(0.0, 0.0), some, 0.01)
 
 
 @pytest.mark.filterwarnings("error")
@@ -346,33 +394,7 @@ def test_benjamini_hochberg_by_hand() -> None:
     assert benjamini_hochberg([]) == []
 
 
-@pytest.mark.parametrize(("runs", "largest"), [(2, 0.024), (3, 0.038), (4, 0.047), (5, 0.055), (8, 0.072)])
-def test_the_noise_at_which_an_equal_release_still_passes(runs: int, largest: float) -> None:
-    margin = math.log(1.1)
-    assert runs_needed(margin, largest - 0.0015) == runs
-    assert (runs_needed(margin, largest + 0.001) or 51) > runs
-
-
-def test_no_number_of_runs_suffices_for_a_margin_of_zero_or_a_huge_noise() -> None:
-    assert runs_needed(0.0, 0.01) is None
-    assert runs_needed(0.1, 5.0) is None
-    assert runs_needed(0.1, 0.0) == 2
-
-
 def test_the_detectable_worsening_lies_beyond_the_margin() -> None:
     found = detectable_worsening(0.0953, 0.02, None)
     assert found == pytest.approx(0.0953 + (1.6449 + 0.8416) * 0.02, abs=1e-4)
     assert t_quantile(0.95, 4.0) == pytest.approx(2.1318, abs=1e-4)
-
-
-@pytest.mark.parametrize("runs", [2, 3, 49, 50, 51])
-def test_the_fewest_runs_are_told_up_to_fifty(runs: int) -> None:
-    """The margin at which so many just suffice; a hair less, and one more is needed."""
-    margin = needed_standard_errors(2.0 * (runs - 1)) * 0.03 * math.sqrt(2.0 / runs)
-    assert runs_needed(margin, 0.03) == (runs if runs <= 50 else None)
-    assert runs_needed(margin * (1.0 - 1e-9), 0.03) == (runs + 1 if runs < 50 else None)
-
-
-@pytest.mark.parametrize(("margin", "deviation"), [(0.0, 0.0), (math.inf, math.inf), (-1.0, 0.0), (1.0, math.nan)])
-def test_without_a_margin_or_a_known_noise_no_number_of_runs_is_promised(margin: float, deviation: float) -> None:
-    assert runs_needed(margin, deviation) is None

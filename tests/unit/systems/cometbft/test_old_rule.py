@@ -81,14 +81,14 @@ def test_the_reason_of_each_disagreement(comparison: Comparison) -> None:
 
 
 def test_both_rules_fail_a_clear_regression(comparison: Comparison) -> None:
-    worse = judgement("gc_pause_s", 1.0, 1.5, low=0.4, high=0.6, outcome=Outcome.WORSE, p_worse_holm=0.001)
+    worse = judgement("gc_pause_s", 1.0, 1.5, low=0.4, high=0.6, outcome=Outcome.WORSE, p_worse_adjusted=0.001)
     assert row_of(comparison, worse).agreement is Agreement.BOTH_FAIL
 
 
 def test_ours_may_fail_what_the_old_rule_lets_pass(comparison: Comparison) -> None:
     """A share of committed transactions that falls from 100 % to 95 % is within 10 %, and beyond its margin of 1 %."""
     values = {"scale": Scale.ABSOLUTE, "change": -0.05, "low": -0.06, "high": -0.04}
-    margins = {"margin_low": -0.01, "margin_high": 0.01, "outcome": Outcome.WORSE, "p_worse_holm": 0.001}
+    margins = {"margin_low": -0.01, "margin_high": 0.01, "outcome": Outcome.WORSE, "p_worse_adjusted": 0.001}
     row = row_of(comparison, judgement("committed_share", 1.0, 0.95, **values, **margins))
     assert row.agreement is Agreement.ONLY_OURS_FAILS
     assert "beyond its margin" in row.why

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from chainmark.compare.estimates import SideEstimates
-from chainmark.compare.judge import LEAST_ASSUMED_NOISE, judge, unjudged
-from chainmark.compare.noise import Archive
+from chainmark.compare.judge import ASSUMED_NOISE, Bench, judge, unjudged
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.metric import Metric
 from chainmark.lab.sweeping import SweepTest
-from chainmark.stats.intervals import CONFIDENCE, mean_and_variance, wilson_limits
+from chainmark.stats.intervals import LEVEL, mean_and_variance, wilson_limits
 from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
 from chainmark.stats.special import t_quantile
 from chainmark.systems.cometbft.saturation.results import (
@@ -34,15 +33,8 @@ from chainmark.systems.cometbft.saturation.results import (
     VersionRuns,
 )
 
-_ONE_SIDED = (1.0 + CONFIDENCE) / 2.0
+_ONE_SIDED = 1.0 - LEVEL
 _KEPT: tuple[Standing, ...] = ("kept up", "leans to kept up")
-
-
-class _NoArchive(Archive):
-    """No archived runs: a single run's noise is assumed, and said to be."""
-
-    def __init__(self) -> None:
-        self._groups = []
 
 
 # --- cells ----------------------------------------------------------------------------------------------------------
@@ -131,12 +123,12 @@ def _between(values: Sequence[float], within: float = 0.0) -> Figure:
         half = t_quantile(_ONE_SIDED, len(values) - 1.0) * math.sqrt(variance / len(values))
         basis = f"between {len(values)} runs (Student's t)"
     else:
-        error = max(LEAST_ASSUMED_NOISE * abs(mean), within)
+        error = max(ASSUMED_NOISE * abs(mean), within)
         half = t_quantile(_ONE_SIDED, None) * error
         basis = (
             "one run: the error within it"
-            if error > LEAST_ASSUMED_NOISE * abs(mean)
-            else f"one run: assumed noise of {units.plain_percent(LEAST_ASSUMED_NOISE)} between runs"
+            if error > ASSUMED_NOISE * abs(mean)
+            else f"one run: assumed noise of {units.plain_percent(ASSUMED_NOISE)} between runs"
         )
     return Figure(value=mean, low=mean - half, high=mean + half, runs=len(values), basis=basis)
 
@@ -448,7 +440,7 @@ def _judged(baseline: Cell, candidate: Cell, metrics: SaturationMetrics, *, same
             note = "not judged: it is not known that both are latencies of one kind"
             found.append(unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note))
         else:
-            found.append(judge(metric, statistic, left, right, _NoArchive()).judgement)
+            found.append(judge(metric, statistic, left, right, Bench()))
     return found
 
 

@@ -1,0 +1,228 @@
+"""Two versions in turn until the verdict is decided, and one version against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from chainmark.api.comparing import compared
+from chainmark.api.context import (
+    Cancellation,
+    Relay,
+    Settings,
+    as_settings,
+    installed,
+    relay,
+    resolve_launchable,
+    store_at,
+)
+from chainmark.api.measure import run
+from chainmark.compare.aa import LEAST_RUNS, aa_report
+from chainmark.compare.decide import Decided, decide
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import ExperimentLength
+from chainmark.core.progress import Progress
+from chainmark.core.tool import tool_version
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import enumerated
+from chainmark.lab.experimenting import Experiment, Experimenter, read_record
+from chainmark.lab.protocols import LaunchableSystem
+from chainmark.lab.schedules import Arm
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.stats.sequential import FIRST_LOOK
+from chainmark.store.experiments import find_experiment
+from chainmark.store.runs import Store
+from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import launchable
+
+MOST_RUNS = 8
+# An experiment that is so unlikely to be decided ends, once it has shown its noise.
+HOPELESS, LEAST_BEFORE_GIVING_UP = 0.05, 4
+
+
+def experiment(
+    profile: str | Path | None = None,
+    *,
+    baseline: str | None = None,
+    candidate: str | None = None,
+    repeat: int | None = None,
+    most_runs: int = MOST_RUNS,
+    resume: str | None = None,
+    more: int = 0,
+    settings: Settings | None = None,
+    baseline_settings: Settings | None = None,
+    candidate_settings: Settings | None = None,
+    seed: int = 1,
+    keep_homes: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Document:
+    """Run two versions in turn (A B B A A B …) until the verdict is decided, and compare them.
+
+    Args:
+        profile: a shipped profile's name, or the path of a TOML file; None to resume.
+        baseline, candidate: the two versions.
+        repeat: a fixed number of runs a side; None: at least two, and no more than it takes.
+        most_runs: runs a side at most, where the number is not fixed.
+        resume: an experiment to go on with, instead of beginning one.
+        more: runs a side to add to those planned, when resumed.
+        settings: changes of the profile for both sides.
+        baseline_settings, candidate_settings: for one side alone.
+        seed, keep_homes, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the profile, a setting or a version cannot be used, or there is no such experiment.
+        EnvironmentFailure: the machine or a node did not do what the runs need.
+
+    Example:
+        >>> small = {"load.warm_up_s": 2, "load.duration_s": 8}
+        >>> document = cm.experiment(
+        ...     "cometbft/demo", baseline="v0.38.17", candidate="v1.0.1", repeat=1, settings=small
+        ... )
+        >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
+        ('comparison', True)
+    """
+    listener, kept = relay(progress, cancel), store_at(store)
+    if resume is not None:
+        made = _resumed(resume, more, kept, listener)
+    else:
+        if profile is None or baseline is None or candidate is None:
+            raise UsageError(
+                "an experiment needs a profile and two versions", "or an experiment to go on with: `--resume ID`"
+            )
+        common = as_settings(settings)
+        sides = {
+            "baseline": (baseline, [*common, *as_settings(baseline_settings)]),
+            "candidate": (candidate, [*common, *as_settings(candidate_settings)]),
+        }
+        system, arms = _arms(profile, sides, listener)
+        length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
+        made = Experimenter(kept, system).begin(arms, length, seed, listener, keep_homes=keep_homes)
+    return _until_decided(made, kept, listener)
+
+
+def aa(
+    profile: str | Path,
+    version: str,
+    *,
+    repeat: int = 8,
+    settings: Settings | None = None,
+    seed: int = 1,
+    keep_homes: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Document:
+    """Run one version again and again: how much its figures differ, and how often the verdict raises a false alarm.
+
+    The runs stay in the store, where later verdicts use their noise.
+
+    Args:
+        profile: a shipped profile's name, or the path of a TOML file.
+        version: what to run.
+        repeat: how many runs, at least four.
+        settings, seed, keep_homes, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the profile, a setting or the version cannot be used, or fewer than four runs are valid.
+        EnvironmentFailure: the machine or a node did not do what the runs need.
+
+    Example:
+        >>> small = {"load.warm_up_s": 2, "load.duration_s": 8}
+        >>> document = cm.aa("cometbft/demo", "v1.0.1", repeat=4, settings=small)
+        >>> document.kind
+        'aa'
+    """
+    kept = store_at(store)
+    made = [
+        one.sealed
+        for one in run(
+            profile,
+            version,
+            repeat=max(repeat, LEAST_RUNS),
+            settings=settings,
+            seed=seed,
+            keep_homes=keep_homes,
+            store=kept,
+            progress=progress,
+            cancel=cancel,
+        )
+    ]
+    return document_of(aa_report(made, kept.alike(made), tool_version()))
+
+
+def _arms(
+    profile: str | Path, sides: Mapping[str, tuple[str, Sequence[str]]], listener: Relay
+) -> tuple[LaunchableSystem, list[Arm]]:
+    """Both sides with their profiles, their versions installed."""
+    resolved = {side: resolve_launchable(profile, settings) for side, (_, settings) in sides.items()}
+    arms = [Arm(side, version, resolved[side][1]) for side, (version, _) in sides.items()]
+    system = resolved[arms[0].side][0]
+    _tell_of_different_workloads(system.workload(arms[0].profile), system.workload(arms[1].profile), listener)
+    installed(system, [arm.version for arm in arms], listener)
+    return system, arms
+
+
+def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experiment:
+    record = read_record(find_experiment(store, reference))
+    system = launchable(load_system(record.system))
+    installed(system, [arm.version for arm in record.arms.values()], listener)
+    return Experimenter(store, system).resume(reference, more, listener)
+
+
+def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
+    """Go on round by round; what was interrupted can be resumed."""
+    with made.folder.locked():
+        made.folder.write(made.record)
+        try:
+            while made.rounds < made.most and not _is_over(made, store, listener):
+                if not made.next_round():
+                    break
+        except KeyboardInterrupt:
+            if made.runs:
+                listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
+            raise
+    return compared(made.sides(), store)
+
+
+def _is_over(made: Experiment, store: Store, listener: Relay) -> bool:
+    """Whether the verdict has been decided, or will hardly be."""
+    is_added = made.rounds >= made.record.length.most
+    if made.rounds < FIRST_LOOK or not made.record.length.stops_early or (is_added and made.rounds < made.most):
+        return False
+    baseline, candidate = made.sides()
+    found = decide(baseline, candidate, store.alike(made.runs))
+    if found.finding.verdict in {Verdict.PASS, Verdict.FAIL}:
+        return True
+    return _is_hopeless(found, made, listener)
+
+
+def _is_hopeless(found: Decided, made: Experiment, listener: Relay) -> bool:
+    """Say how far the decision is; whether it is too far."""
+    chances = found.chances()
+    by_the_end = chances.get(made.record.length.most, 0.0)
+    so_far = f"after {units.plural(made.rounds, 'run')} a side not decided: {enumerated(found.undecided)}"
+    listener.tell(
+        f"{so_far}; {units.plain_percent(by_the_end)} likely to be by {made.record.length.most} runs a side"
+        if chances
+        else so_far
+    )
+    if not chances or made.rounds < LEAST_BEFORE_GIVING_UP or by_the_end >= HOPELESS:
+        return False
+    listener.tell("the experiment ends here: what is planned will hardly decide it")
+    return True
+
+
+def _tell_of_different_workloads(
+    baseline: Mapping[str, object], candidate: Mapping[str, object], listener: Relay
+) -> None:
+    """Say before the runs what the comparison will say after them."""
+    for key in sorted(baseline.keys() | candidate.keys()):
+        left, right = baseline.get(key), candidate.get(key)
+        if left != right:
+            listener.say(
+                f"warning: the workloads differ ({key} is {left} against {right}): the comparison will be invalid"
+            )

@@ -1,0 +1,42 @@
+"""`chainmark aa`: one version against itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import chainmark as cm
+from chainmark.cli.common import Expose, KeepHomes, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.following import progress
+
+
+@shows_result
+def aa(
+    profile: Profile,
+    version: Annotated[str, typer.Option(help="The version to run, e.g. `v1.0.1`.")],
+    repeat: Annotated[int, typer.Option(min=4, max=100, help="How many runs.")] = 8,
+    settings: Settings = None,
+    seed: Seed = 1,
+    keep_homes: KeepHomes = False,
+    expose: Expose = None,
+    *,
+    output: Output,
+) -> None:
+    """Run one version again and again: the noise of its figures, and how often the verdict raises a false alarm.
+
+    Later verdicts on the same workload and hardware use the noise of these runs.
+
+    Example: `chainmark aa cometbft/demo --version v1.0.1 --repeat 8`
+    """
+    with progress(expose) as listener:
+        document = cm.aa(
+            profile,
+            version,
+            repeat=repeat,
+            settings=settings,
+            seed=seed,
+            keep_homes=keep_homes,
+            progress=listener,
+        )
+    output.finish(document)

@@ -1,0 +1,117 @@
+"""One build against itself: the noise between its runs, and what the verdict makes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from chainmark.compare.decide import decide
+from chainmark.compare.estimates import collect
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.judge import accepted_band, working_scale
+from chainmark.compare.noise import scaled
+from chainmark.compare.sides import select
+from chainmark.core.aa_report import AAReport, NoiseRow
+from chainmark.core.errors import UsageError
+from chainmark.core.metric import Better, Metric
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import enumerated
+from chainmark.stats.intervals import LEVEL, Working, mean_and_variance
+from chainmark.stats.special import poisson_mean_at_least
+
+LEAST_RUNS = 4
+MOST_SPLITS = 40
+
+
+def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version: str) -> AAReport:
+    """Measure the noise of a build's runs, and judge every half of them against the other half.
+
+    Args:
+        runs: of one version under one profile.
+        history: archived runs, which a verdict would use, too.
+        tool_version: recorded in the result.
+
+    Raises:
+        UsageError: fewer than four runs are valid.
+    """
+    side = select("build", runs)
+    if len(side.included) < LEAST_RUNS:
+        raise UsageError(
+            f"only {len(side.included)} of {len(side.runs)} runs are valid; the noise between runs needs {LEAST_RUNS}",
+            "; ".join(side.excluded.values()) or "make more runs: `--repeat 8`",
+        )
+    valid = [run for run in runs if run.manifest.run_id in {one.run_id for one in side.included}]
+    valid.sort(key=lambda run: (run.manifest.started_at, run.manifest.run_id))
+    splits = dict.fromkeys((Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL), 0)
+    for left, right in _halves(valid):
+        found = decide(left, right, history).finding.verdict
+        splits[found] = splits.get(found, 0) + 1
+    judged = [(metric, name) for metric in side.included[0].catalogue.ordered() for name in metric.judged_by]
+    rows = [row for metric, name in judged if metric.gating and (row := _noise(metric, name, side.included))]
+    manifest, total = side.first, sum(splits.values())
+    known = {run.manifest.run_id for run in runs}
+    return AAReport(
+        tool_version=tool_version,
+        title=f"{manifest.subject.name} {manifest.subject.version} against itself",
+        subtitle=f"profile {manifest.profile_name} · {len(valid)} runs · {manifest.started_at[:10]}",
+        date=max(run.manifest.started_at for run in valid)[:10],
+        verdict=_verdict(splits, total),
+        sentence=_sentence(splits, total, len(valid) // 2, rows),
+        runs=[run.manifest.run_id for run in valid],
+        left_out=side.excluded,
+        noise=rows,
+        splits=splits,
+        runs_a_side=len(valid) // 2,
+        archive_runs=sum(run.manifest.run_id not in known for run in history),
+    )
+
+
+def _halves(runs: Sequence[RunData]) -> Iterator[tuple[list[RunData], list[RunData]]]:
+    """Ways of taking half of the runs for the candidate's, evenly chosen; an odd last run is left out."""
+    even = runs[: len(runs) // 2 * 2]
+    places = range(len(even))
+    ways = [set(chosen) for chosen in combinations(places, len(even) // 2)]
+    for number in range(min(MOST_SPLITS, len(ways))):
+        chosen = ways[number * len(ways) // min(MOST_SPLITS, len(ways))]
+        yield [even[place] for place in places if place not in chosen], [even[place] for place in sorted(chosen)]
+
+
+def _noise(metric: Metric, statistic: str, runs: Sequence[LoadedRun]) -> NoiseRow | None:
+    side = collect(runs, metric, statistic)
+    if side.runs < 2:
+        return None
+    working = working_scale(metric, side, side)
+    working = Working.DIFFERENCE if working is Working.RATIO else working
+    freedom = side.runs - 1.0
+    mean, variance = mean_and_variance(scaled(side.values, working))
+    band = accepted_band(metric, math.exp(mean) if working is Working.LOG else mean, working)
+    # A sum of squares over its variance is chi-squared: twice a gamma variable of half the degrees of freedom.
+    most, least = (2.0 * poisson_mean_at_least(freedom / 2.0, below) for below in (1.0 - LEVEL, LEVEL))
+    return NoiseRow(
+        metric_id=metric.id,
+        label=metric.label,
+        statistic=statistic,
+        unit=metric.unit,
+        is_relative=working is Working.LOG,
+        values=side.values,
+        deviation=math.sqrt(variance),
+        low=math.sqrt(variance * freedom / most),
+        high=math.sqrt(variance * freedom / least),
+        margin=-band[0] if metric.better is Better.HIGHER else band[1],
+    )
+
+
+def _verdict(splits: dict[Verdict, int], total: int) -> Verdict:
+    if splits[Verdict.FAIL] > LEVEL * total:
+        return Verdict.FAIL
+    return Verdict.PASS if splits[Verdict.PASS] == total else Verdict.INCONCLUSIVE
+
+
+def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[NoiseRow]) -> str:
+    counts = enumerated([f"{count} {verdict.value}" for verdict, count in splits.items() if count])
+    noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
+    return (
+        f"Of {total} ways to take these runs for two releases with {runs} runs a side, {counts}; "
+        f"the noisiest figure against its margin is {noisy.label} ({noisy.statistic})"
+    )

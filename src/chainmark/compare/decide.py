@@ -1,0 +1,145 @@
+"""The verdict of two sides, from their runs' summaries alone: what an experiment asks after every round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chainmark.compare.estimates import SideEstimates, collect
+from chainmark.compare.family import Family, Gated, family_of
+from chainmark.compare.gates import condition_differences, incomparable, pair_gates, workload_differences
+from chainmark.compare.inputs import RunData
+from chainmark.compare.judge import Bench, judge, unjudged
+from chainmark.compare.looks import looks_of
+from chainmark.compare.noise import Archive
+from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
+from chainmark.compare.verdict import Finding, adjust, find, problem
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
+from chainmark.core.manifest import Gate, Scalar, failed_gates
+from chainmark.core.metric import Metric
+from chainmark.core.wording import name_of
+
+
+def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
+    """The candidate's catalogue, and what only the baseline's has, so that a metric that vanished is still listed.
+
+    Args:
+        baseline: of the baseline's first judged run.
+        candidate: of the candidate's.
+    """
+    known = {metric.id for metric in candidate.metrics}
+    missing = [metric for metric in baseline.metrics if metric.id not in known]
+    if not missing:
+        return candidate
+    populations = {population.id for population in candidate.populations}
+    tables = {table.id for table in candidate.tables}
+    return Catalogue(
+        system=candidate.system,
+        title=candidate.title,
+        populations=[*candidate.populations, *(item for item in baseline.populations if item.id not in populations)],
+        tables=[*candidate.tables, *(item for item in baseline.tables if item.id not in tables)],
+        conditions=candidate.conditions,
+        trails=candidate.trails,
+        published=candidate.published,
+        metrics=[*candidate.metrics, *missing],
+    )
+
+
+_SETTLED = (Outcome.EQUAL, Outcome.BETTER)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Two sides and what is found of them, before anything is described or drawn."""
+
+    baseline: SelectedRuns
+    candidate: SelectedRuns
+    catalogue: Catalogue
+    labels: tuple[str, str]
+    workload_differences: dict[str, list[Scalar | list[Scalar]]]
+    condition_differences: list[ConditionDifference]
+    gates: list[Gate]
+    judgements: list[Judgement]
+    family: Family
+    finding: Finding
+
+    @property
+    def undecided(self) -> list[str]:
+        """The gating metrics that keep the verdict open, by name."""
+        open_ = [item for item in self.judgements if item.gating and item.outcome not in _SETTLED]
+        return [name_of(self.catalogue, item) for item in open_]
+
+    def chances(self) -> dict[int, float]:
+        """By runs a side up to the last planned look, the chance that the decision has fallen by then."""
+        table = self.family.table
+        if table is None:
+            return {}
+        further = range(max(table.looks.runs[-1]) + 1, table.looks.planned + 1)
+        return table.forecast(further).decided if further else {}
+
+
+def decide(baseline: Sequence[RunData], candidate: Sequence[RunData], history: Sequence[RunData] = ()) -> Decided:
+    """Judge a candidate against a baseline; reads no samples.
+
+    Args:
+        baseline: one or more runs of one version.
+        candidate: likewise, of the same system.
+        history: archived runs; those of equal builds show the noise between runs.
+
+    Raises:
+        UsageError: a side is empty or mixes versions, or the sides are of different systems.
+
+    Source: docs/concepts/verdict.md.
+    """
+    left, right = select(BASELINE, baseline), select(CANDIDATE, candidate)
+    check_pair(left, right)
+    catalogue = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
+    workload = workload_differences(left, right)
+    conditions = condition_differences(catalogue, left, right)
+    gates = pair_gates(left, right, workload)
+    compared = {run.run_id for side in (left, right) for run in side.runs}
+    bench = Bench(Archive(compared, left.first, history), looks_of(left, right))
+    pair = _Pair(catalogue, left, right, gates, incomparable(catalogue, conditions), bench)
+    found, gated = pair.gated()
+    family = family_of(gated, bench)
+    judgements = adjust(found, family, catalogue)
+    names = labels(left, right)
+    finding = find((judgements, family), gates, (left, right), names, catalogue)
+    return Decided(left, right, catalogue, names, workload, conditions, gates, judgements, family, finding)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What both sides are judged by."""
+
+    catalogue: Catalogue
+    baseline: SelectedRuns
+    candidate: SelectedRuns
+    gates: Sequence[Gate]
+    incomparable_because: Mapping[str, str]
+    bench: Bench
+
+    def gated(self) -> tuple[list[Judgement], list[Gated]]:
+        """All judgements in the report's order, and those that gate with the values that they rest on."""
+        failed = [problem(gate) for gate in failed_gates(self.gates)]
+        judgements, gating = [], []
+        for metric in self.catalogue.ordered():
+            for statistic in metric.judged_by:
+                left = collect(self.baseline.included or self.baseline.runs, metric, statistic)
+                right = collect(self.candidate.included or self.candidate.runs, metric, statistic)
+                judgements.append(self._judged(metric, statistic, left, right, failed))
+                if metric.gating:
+                    gating.append(Gated(metric, statistic, left, right, judgements[-1]))
+        return judgements, gating
+
+    def _judged(
+        self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates, failed: list[str]
+    ) -> Judgement:
+        if failed:
+            note = f"not judged: {', '.join(failed)}"
+            return unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note)
+        if metric.id in self.incomparable_because:
+            note = f"not comparable: {self.incomparable_because[metric.id]}"
+            return unjudged(metric, statistic, left, right, outcome=Outcome.NOT_COMPARABLE, note=note)
+        return judge(metric, statistic, left, right, self.bench)

@@ -1,0 +1,166 @@
+"""All gating metrics as one family: whether the candidate is worse in any of them, and what would decide it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from chainmark.compare.estimates import SideEstimates, combined
+from chainmark.compare.judge import CONTRADICTION, Bench, accepted_band, working_scale
+from chainmark.compare.noise import scaled
+from chainmark.core.comparison import Judgement
+from chainmark.core.metric import Better, Metric
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.intervals import Spread, Working, is_wider, own_spread, t_quantile
+from chainmark.stats.multiple import holm
+from chainmark.stats.sequential import FamilyTest, Forecast, Looks, family_test, forecast, spent
+
+CHANCE = 0.80
+MOST_RUNS = 50
+_SMALLEST_P = 1e-300
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A gating metric's judgement, and the values that it rests on."""
+
+    metric: Metric
+    statistic: str
+    baseline: SideEstimates
+    candidate: SideEstimates
+    judgement: Judgement
+
+    @property
+    def has_every_value(self) -> bool:
+        """Whether every judged run of both sides has a value, so that it can be tested together with other metrics."""
+        is_judged = self.judgement.p_worse is not None
+        return is_judged and all(None not in side.per_run for side in (self.baseline, self.candidate))
+
+    @cached_property
+    def column(self) -> _Column:
+        """Its values with worse up and the margin taken off the candidate's."""
+        working = working_scale(self.metric, self.baseline, self.candidate)
+        working = Working.DIFFERENCE if working is Working.RATIO else working
+        band = accepted_band(self.metric, combined(self.metric, self.baseline) or 0.0, working)
+        sign, margin = (-1.0, -band[0]) if self.metric.better is Better.HIGHER else (1.0, band[1])
+        left, right = (sign * np.array(scaled(side.values, working)) for side in (self.baseline, self.candidate))
+        return _Column(working, sign, left, right - margin)
+
+
+@dataclass(frozen=True)
+class _Column:
+    working: Working
+    sign: float
+    baseline: FloatArray
+    candidate: FloatArray
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the gating metrics say together.
+
+    Attributes:
+        adjusted: per gating metric, the p-value of "not worse" that accounts for all others; None without data.
+        level: what these are compared with, at this look.
+        is_worse: whether some metric is worse than its margin.
+        together: where none is worse alone, the places of the metrics that are as one.
+        table: what further runs can be forecast from; None where nothing shows the noise between runs.
+    """
+
+    adjusted: tuple[float | None, ...]
+    level: float
+    is_worse: bool
+    together: tuple[int, ...] = ()
+    table: Table | None = None
+
+
+def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
+    """Test all gating metrics together.
+
+    Those that have a value in every run are tested by rotating the table of all runs; what cannot stand in that table
+    enters by Holm's method. A metric without data counts with p = 1, so that losing a metric never makes a failure
+    easier.
+
+    Args:
+        gated: all gating judgements.
+        bench: the archive, and when the experiment was looked at.
+    """
+    before, level = [0.0, *spent(bench.looks, worse=True)][-2:]
+    alone = [1.0 if item.judgement.p_worse is None else item.judgement.p_worse for item in gated]
+    places = [place for place, item in enumerate(gated) if item.has_every_value]
+    table = Table.of([gated[place] for place in places], bench) if places else None
+    if table is None:
+        adjusted = holm(alone)
+        return Family(_known(adjusted, gated), level - before, any(p <= level - before for p in adjusted))
+    test = table.test([alone[place] for place in places])
+    others = [place for place in range(len(gated)) if place not in places]
+    weight = len(gated) / len(places)
+    adjusted = [min(1.0, len(gated) * p) for p in alone]
+    for place, p in zip(places, test.adjusted, strict=True):
+        adjusted[place] = min(1.0, weight * max(p, test.p_value))  # no metric is worse in a family that is not
+    is_worse = weight * test.p_value <= test.level or any(adjusted[place] <= test.level for place in others)
+    named = any(p <= test.level for p in adjusted)
+    together = () if named or not is_worse else tuple(places[index] for index in test.together)
+    return Family(_known(adjusted, gated), test.level, is_worse, together, table)
+
+
+def _known(adjusted: Sequence[float], gated: Sequence[Gated]) -> tuple[float | None, ...]:
+    return tuple(None if item.judgement.p_worse is None else p for p, item in zip(adjusted, gated, strict=True))
+
+
+@dataclass(frozen=True)
+class Table:
+    """The runs of both sides and the archive's deviations, a column per metric."""
+
+    baseline: FloatArray
+    candidate: FloatArray
+    archive: FloatArray
+    looks: Looks
+
+    @classmethod
+    def of(cls, gated: Sequence[Gated], bench: Bench) -> Table | None:
+        """None where nothing shows the noise between runs."""
+        columns = [item.column for item in gated]
+        names = [(item.metric.id, item.statistic, column.working) for item, column in zip(gated, columns, strict=True)]
+        known = bench.archive.deviations(names) if bench.archive else np.empty((0, len(names)))
+        archive = known * np.array([column.sign * _widened(known[:, i], column) for i, column in enumerate(columns)])
+        baseline, candidate = (
+            np.array([getattr(column, side) for column in columns]).T for side in ("baseline", "candidate")
+        )
+        looks = replace(bench.looks, archive=len(archive))
+        return None if looks.degrees_of_freedom[0] < 1.0 else cls(baseline, candidate, archive, looks)
+
+    def test(self, alone: Sequence[float]) -> FamilyTest:
+        """Test the family; no metric counts for more than its own p-value says."""
+        freedom = float(self.looks.degrees_of_freedom[-1])
+        limits = [t_quantile(1.0 - max(p, _SMALLEST_P), freedom) if p < 1.0 else -np.inf for p in alone]
+        return family_test(self.baseline, self.candidate, self.archive, self.looks, limits=np.array(limits))
+
+    def forecast(self, further: Sequence[int]) -> Forecast:
+        """How likely further runs are to decide; ``further`` are the runs a side at each look to come."""
+        return forecast(self.baseline, self.candidate, self.archive, self.looks, further)
+
+    def runs_to_decide(self) -> int | None:
+        """Runs a side by which the decision falls with a chance of 80 %; None if 50 do not suffice."""
+        now, planned = max(self.looks.runs[-1]), self.looks.planned
+        if now < planned and (found := self.forecast(range(now + 1, planned + 1)).enough(CHANCE)) is not None:
+            return found
+        runs, step = max(now, planned), 1
+        while runs < MOST_RUNS:
+            runs, step = min(MOST_RUNS, runs + step), step + max(1, step // 2)
+            if self.forecast([runs]).enough(CHANCE) is not None:
+                return runs
+        return None
+
+
+def _widened(known: FloatArray, column: _Column) -> float:
+    """By how much the archive's deviations are widened: not at all, unless these runs differ more than they do."""
+    own = own_spread(column.baseline.tolist(), column.candidate.tolist())
+    archive = Spread(float(np.square(known).sum()), float(len(known)))
+    if archive.squares <= 0.0 or not is_wider(own, archive, CONTRADICTION):
+        return 1.0
+    return math.sqrt(own.variance / archive.variance)

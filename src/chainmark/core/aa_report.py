@@ -1,0 +1,55 @@
+"""What a lab measures of one build that is run again and again."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.verdict import Verdict
+
+
+class NoiseRow(BaseModel):
+    """How much one figure differs between runs of one build.
+
+    Attributes:
+        values: one per valid run, in the order in which they were made.
+        deviation: standard deviation between runs, as a share of the value where `is_relative`, else in the unit.
+        low, high: its 90 % interval.
+        margin: the worsening that a verdict accepts, on the same scale.
+    """
+
+    metric_id: str
+    label: str
+    statistic: str
+    unit: str
+    is_relative: bool
+    values: list[float]
+    deviation: float
+    low: float
+    high: float
+    margin: float
+
+
+class AAReport(BaseModel):
+    """``aa.json``.
+
+    Attributes:
+        splits: how many ways of taking the runs for two releases ended in each verdict.
+        runs_a_side: in each of them.
+        left_out: per run that is not counted, why.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = 1
+    tool_version: str
+    title: str
+    subtitle: str
+    date: str
+    verdict: Verdict
+    sentence: str
+    runs: list[str]
+    left_out: dict[str, str]
+    noise: list[NoiseRow]
+    splits: dict[Verdict, int]
+    runs_a_side: int
+    archive_runs: int

@@ -1,0 +1,182 @@
+"""Experiments of two sides: rounds of one run a side until somebody says that it is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import ExperimentLength, Manifest, Status
+from chainmark.core.times import utc_now
+from chainmark.lab.protocols import LaunchableSystem
+from chainmark.lab.running import Lab, Listener, Series
+from chainmark.lab.schedules import Arm, Step, forth_and_back
+from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
+from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
+from chainmark.store.runs import SealedRun, Store
+
+KIND = "experiment"
+# Runs of one side in one round: the planned one, and repetitions of those in which the instrument failed.
+MOST_TRIES = 3
+
+
+class ArmRecord(BaseModel):
+    """One side as it was ordered."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: str
+    profile: dict[str, Any]
+
+
+class ExperimentRecord(BaseModel):
+    """``experiment.json`` of an experiment of two sides.
+
+    Attributes:
+        more: rounds that were added after the planned ones.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = 1
+    kind: str = KIND
+    system: str
+    arms: dict[str, ArmRecord]
+    seed: int
+    keep_homes: bool = False
+    length: ExperimentLength
+    more: int = 0
+    started_at: str
+
+
+def is_evidence(manifest: Manifest) -> bool:
+    """Whether a run says something of its subject; one in which the instrument failed does not."""
+    return manifest.status is not Status.INVALID
+
+
+@dataclass
+class Experiment:
+    """An experiment that may go on.
+
+    Attributes:
+        runs: all that were made, those in which the instrument failed among them, in their order.
+    """
+
+    lab: Lab
+    folder: ExperimentFolder
+    record: ExperimentRecord
+    arms: list[Arm]
+    listener: Listener
+    runs: list[SealedRun] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """Under which its runs are found."""
+        return self.folder.experiment_id
+
+    @property
+    def rounds(self) -> int:
+        """Runs a side that say something of the subject."""
+        return min(len(self._counted(arm.side)) for arm in self.arms)
+
+    @property
+    def most(self) -> int:
+        """Rounds after which it ends in any case."""
+        return self.record.length.most + self.record.more
+
+    def sides(self) -> list[list[SealedRun]]:
+        """The runs of each side."""
+        return [self._of_side(arm.side) for arm in self.arms]
+
+    def next_round(self) -> bool:
+        """Make one more run a side, each second round in the reverse order; false if the instrument kept failing."""
+        number = self.rounds
+        return all(self._one_more(arm, number) for arm in forth_and_back(self.arms, number))
+
+    def _one_more(self, arm: Arm, number: int) -> bool:
+        tries = 0
+        while len(self._counted(arm.side)) <= number:
+            if tries == MOST_TRIES:
+                return False
+            tries += 1
+            position = self._next_position()
+            step = Step(arm.side, arm.version, arm.profile, number + 1, position)
+            series = Series(
+                self.lab, self.id, self.record.seed, self.record.keep_homes, self.listener, self.record.length
+            )
+            repeated = sum(not is_evidence(run.manifest) for run in self.runs)
+            self.runs.append(series.make(step, position + 1, self.most * len(self.arms) + repeated))
+        return True
+
+    def _next_position(self) -> int:
+        places = [place.position for run in self.runs if (place := run.manifest.experiment)]
+        return max(places, default=-1) + 1
+
+    def _of_side(self, side: str) -> list[SealedRun]:
+        return [run for run in self.runs if (place := run.manifest.experiment) and place.side == side]
+
+    def _counted(self, side: str) -> list[SealedRun]:
+        return [run for run in self._of_side(side) if is_evidence(run.manifest)]
+
+
+@dataclass(frozen=True)
+class Experimenter:
+    """Begins experiments of one system in one store, and goes on with them."""
+
+    store: Store
+    system: LaunchableSystem
+
+    def begin(
+        self, arms: Sequence[Arm], length: ExperimentLength, seed: int, listener: Listener, *, keep_homes: bool = False
+    ) -> Experiment:
+        """A new experiment, without a run yet."""
+        record = ExperimentRecord(
+            system=self.system.name,
+            arms={
+                arm.side: ArmRecord(version=arm.version, profile=arm.profile.model_dump(mode="json")) for arm in arms
+            },
+            seed=seed,
+            keep_homes=keep_homes,
+            length=length,
+            started_at=utc_now(),
+        )
+        folder = experiment_folder(self.store, new_experiment_id(self.system.name, name_of(arms[0].profile)))
+        return Experiment(Lab(self.store, self.system), folder, record, list(arms), listener)
+
+    def resume(self, reference: str, more: int, listener: Listener) -> Experiment:
+        """An experiment with the runs that it has.
+
+        Args:
+            reference: its id, or the beginning of it.
+            more: rounds to add to those planned.
+            listener: who follows it.
+
+        Raises:
+            UsageError: there is no such experiment, or it is one of another kind.
+        """
+        folder = find_experiment(self.store, reference)
+        record = read_record(folder)
+        record.more += more
+        arms = [Arm(side, arm.version, self.system.profile(arm.profile)) for side, arm in record.arms.items()]
+        remove_dead(self.store, folder.experiment_id)
+        found = finished_runs(self.store, folder.experiment_id)
+        runs = [run for _, run in sorted(found.items())]
+        return Experiment(Lab(self.store, self.system), folder, record, arms, listener, runs)
+
+
+def read_record(folder: ExperimentFolder) -> ExperimentRecord:
+    """What was ordered.
+
+    Raises:
+        UsageError: it is no experiment of two sides.
+    """
+    content = folder.read()
+    if content.get("kind") != KIND:
+        raise UsageError(
+            f"`{folder.experiment_id}` is no experiment of two sides",
+            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` goes on with it",
+        )
+    return ExperimentRecord.model_validate(content)

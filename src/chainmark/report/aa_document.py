@@ -1,0 +1,69 @@
+"""One build against itself as a document: the verdict where nothing changed, and the noise of every figure."""
+
+from __future__ import annotations
+
+from chainmark.core import units
+from chainmark.core.aa_report import AAReport, NoiseRow
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, row_of, words
+from chainmark.report.document import Document
+from chainmark.report.wording import prose
+
+
+def aa_document(report: AAReport) -> Document:
+    """Lay out what a lab measures of one build."""
+    left_out = [f"{run_id}: {reason}" for run_id, reason in report.left_out.items()]
+    blocks: list[Block] = [_splits(report), _noise(report)]
+    if left_out:
+        blocks.append(Remarks("left-out", "Runs that are not counted", left_out))
+    share = report.splits.get(Verdict.FAIL, 0) / sum(report.splits.values())
+    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, 5 % are allowed"
+    return Document(
+        kind="aa",
+        title=report.title,
+        subtitle=report.subtitle,
+        verdict=report.verdict,
+        word=report.verdict.value.upper(),
+        sentence=prose(report.sentence),
+        suites=[Suite(report.title, [Case("false-alarms", "False alarms", report.verdict, reason)])],
+        sections=[Section("noise", "Noise of the laboratory", blocks)],
+        notes=[
+            "The ways to halve the runs share runs, so their counts are no independent trials: they show the order of "
+            "magnitude. The runs are kept, and later verdicts on the same workload and hardware use their noise."
+        ],
+        result=report,
+        date=report.date,
+        tool_version=report.tool_version,
+    )
+
+
+def _splits(report: AAReport) -> Table:
+    rows = [row_of(verdict.value, TableCell(units.count(count))) for verdict, count in report.splits.items()]
+    note = f"{units.plural(report.runs_a_side, 'run')} a side, with {units.plural(report.archive_runs, 'earlier run')}."
+    columns = [*words("verdict of one half against the other"), Column("ways")]
+    return Table("splits", "An unchanged release is called", columns, rows, [note])
+
+
+def _noise(report: AAReport) -> Table:
+    columns = [
+        *words("figure"),
+        Column("mean"),
+        Column("noise between runs"),
+        Column("90 % interval", kind="intervals"),
+        Column("margin"),
+    ]
+    return Table("figures", "Noise between runs of one build", columns, [_row(row) for row in report.noise])
+
+
+def _row(row: NoiseRow) -> TableRow:
+    def shown(value: float) -> str:
+        return units.plain_percent(value, decimals=1) if row.is_relative else units.quantity(value, row.unit)
+
+    mean = sum(row.values) / len(row.values)
+    return row_of(
+        f"{row.label}, {row.statistic}",
+        TableCell(units.quantity(mean, row.unit)),
+        TableCell(shown(row.deviation)),
+        TableCell(f"{shown(row.low)} … {shown(row.high)}"),
+        TableCell(shown(row.margin)),
+    )

@@ -1,0 +1,395 @@
+"""Decisions at several looks at a growing experiment, with the error of all looks together held at one level.
+
+The runs of both sides and the archive's deviations between equal builds form one table: a row per run, a column per
+metric. If no change exceeds its margin, the rows around their mean are independent draws from one normal distribution,
+and any rotation of the table is as likely as the table itself, whatever the covariance of the metrics. So rotations
+give the joint distribution of all statistics at all looks, and no correlation has to be assumed.
+
+Sources: Langsrud (2005), "Rotation tests"; Lan and DeMets (1983), "Discrete sequential boundaries for clinical
+trials", for spending the error over looks that are not fixed in advance; Westfall and Young (1993), "Resampling-based
+multiple testing", for the step-down; Jennison and Turnbull (2000), "Group sequential methods", for intervals that hold
+at every look.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+
+from chainmark.stats.centiles import FloatArray, IntArray
+from chainmark.stats.intervals import LEVEL, t_quantile
+
+# The share of the error that is kept for looks after the last planned one: half of it for the first such look,
+# a quarter for the second, and so on, so that runs may be added for ever.
+KEPT_FOR_ADDED = 0.04
+# The share of the error for "worse" that looks before the last planned one may spend.
+EARLY_WORSE = 0.72
+FIRST_LOOK = 2  # runs a side
+DRAWS = 4_000
+_LONE_DRAWS, _FORECAST_DRAWS = 100_000, 10_000
+_SEED = 20_261_122
+_LARGEST_T = 1e3
+_TOGETHER = 3  # metrics that are also tested as one
+
+
+@dataclass(frozen=True)
+class Looks:
+    """When an experiment was looked at.
+
+    Attributes:
+        runs: of the baseline and the candidate at every look so far, growing; the last one is now.
+        planned: runs a side at the last planned look.
+        archive: degrees of freedom of the archive's noise.
+    """
+
+    runs: tuple[tuple[int, int], ...]
+    planned: int
+    archive: int = 0
+
+    @property
+    def degrees_of_freedom(self) -> FloatArray:
+        """Of the pooled variance, shape (looks,)."""
+        return np.array([first + second - 2.0 + self.archive for first, second in self.runs])
+
+
+def spent(looks: Looks, *, worse: bool) -> list[float]:
+    """The error that may have been spent up to each look, growing towards `LEVEL`.
+
+    Args:
+        looks: all so far.
+        worse: of the test for "worse", which keeps a part for the last planned look; false: of the one for "equal".
+    """
+    result, added = [], 0
+    for runs in (min(pair) for pair in looks.runs):
+        if runs > looks.planned:
+            added += 1
+            share = 1.0 - KEPT_FOR_ADDED * 0.5**added
+        else:
+            share = (1.0 - KEPT_FOR_ADDED) * _planned_share(runs, looks.planned, worse=worse)
+        result.append(LEVEL * share)
+    return result
+
+
+def _planned_share(runs: int, planned: int, *, worse: bool) -> float:
+    if runs == planned:
+        return 1.0
+    part = max(0.0, runs - 1.0) / (planned - 1.0)
+    return EARLY_WORSE * math.sqrt(part) if worse else part**0.6
+
+
+def _contrasts(looks: Looks) -> tuple[FloatArray, list[int]]:
+    """The order of the runs is that of `_stacked`: look by look, baseline first.
+
+    Returns:
+        Per look the unit vector of "candidate minus baseline" over the rows that `_around_mean` gives, shape (looks,
+        runs - 1), and how many of these rows the look has seen.
+    """
+    total = sum(looks.runs[-1])
+    vectors, seen = [], []
+    for place, (first, second) in enumerate(looks.runs):
+        signs = _signs(looks.runs[: place + 1])
+        weights = np.zeros(total)
+        weights[: len(signs)] = np.where(signs > 0, 1.0 / second, -1.0 / first)
+        vectors.append(_around_mean(weights[:, None])[:, 0] / math.sqrt(1.0 / first + 1.0 / second))
+        seen.append(first + second - 1)
+    return np.array(vectors), seen
+
+
+def _signs(runs: Sequence[tuple[int, int]]) -> FloatArray:
+    """Per run in look order -1 for the baseline, +1 for the candidate."""
+    parts, before = [], (0, 0)
+    for first, second in runs:
+        parts += [np.full(first - before[0], -1.0), np.full(second - before[1], 1.0)]
+        before = (first, second)
+    return np.concatenate(parts)
+
+
+def _around_mean(rows: FloatArray) -> FloatArray:
+    """Rows without their common mean, as one row less of equal variance; the first n - 1 depend on the first n only.
+
+    Args:
+        rows: shape (..., n, metrics).
+
+    Source: Helmert (1876).
+    """
+    counts = np.arange(1, rows.shape[-2], dtype=float)[:, None]
+    means = np.cumsum(rows, axis=-2)[..., :-1, :] / counts
+    return np.asarray((rows[..., 1:, :] - means) * np.sqrt(counts / (counts + 1.0)))
+
+
+def _stacked(baseline: FloatArray, candidate: FloatArray, runs: Sequence[tuple[int, int]]) -> FloatArray:
+    parts, before = [], (0, 0)
+    for first, second in runs:
+        parts += [baseline[..., before[0] : first, :], candidate[..., before[1] : second, :]]
+        before = (first, second)
+    return np.concatenate(parts, axis=-2)
+
+
+def deviations(groups: Sequence[FloatArray]) -> FloatArray:
+    """The archive's rows: of every group of equal builds its runs around their mean.
+
+    Args:
+        groups: each of shape (runs, metrics).
+
+    Returns:
+        Shape (degrees of freedom, metrics).
+    """
+    rows = [_around_mean(group) for group in groups if len(group) > 1]
+    return np.concatenate(rows) if rows else np.empty((0, 0))
+
+
+def _t_values(
+    table: FloatArray, archive: int, contrasts: FloatArray, seen: Sequence[int], freedom: FloatArray
+) -> FloatArray:
+    """Student's t of every look and metric.
+
+    Args:
+        table: shape (draws, archive's rows + runs - 1, metrics).
+        archive: how many rows are the archive's.
+        contrasts, seen: from `_contrasts`.
+        freedom: shape (looks,).
+
+    Returns:
+        Shape (draws, looks, metrics).
+    """
+    squares = np.cumsum(np.square(table), axis=1)
+    change = np.einsum("kr,drm->dkm", contrasts, table[:, archive:])
+    rest = np.maximum(squares[:, [archive + rows - 1 for rows in seen]] - np.square(change), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = change * np.sqrt(freedom)[None, :, None] / np.sqrt(rest)
+    return np.asarray(np.clip(np.nan_to_num(t), -_LARGEST_T, _LARGEST_T))
+
+
+def _rotated(table: FloatArray, draws: int) -> FloatArray:
+    """The table under so many random rotations, shape (draws, *table.shape)."""
+    generator = np.random.default_rng(_SEED)
+    _, values, axes = np.linalg.svd(table, full_matrices=False)
+    frames, triangle = np.linalg.qr(generator.standard_normal((draws, len(table), len(values))))
+    frames = frames * np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, :]
+    return np.asarray(frames @ (values[:, None] * axes))
+
+
+def _thresholds(p_values: FloatArray, errors: Sequence[float]) -> FloatArray:
+    """Per look the p-value at or below which to stop, so that by every look the share ``errors`` of the draws has.
+
+    Args:
+        p_values: shape (draws, looks), of one statistic where nothing is to be found.
+        errors: cumulative.
+    """
+    running = np.ones(len(p_values), dtype=bool)
+    result = []
+    for look, error in enumerate(errors):
+        may_stop = math.floor(error * len(p_values)) - int((~running).sum())
+        candidates = np.sort(p_values[running, look])
+        level = float(candidates[may_stop - 1]) if may_stop > 0 else 0.0
+        result.append(level)
+        running &= p_values[:, look] > level
+    return np.array(result)
+
+
+def _ranked(null: FloatArray, found: FloatArray) -> FloatArray:
+    """The share of ``null`` that is at least as large as each value found, itself among them."""
+    below = np.searchsorted(np.sort(null), found, side="left")
+    return np.asarray((len(null) - below + 1.0) / (len(null) + 1.0))
+
+
+@lru_cache(maxsize=256)
+def lone_levels(looks: Looks, draws: int = _LONE_DRAWS) -> tuple[float, ...]:
+    """Per look the one-sided level of an interval, such that all looks together err with `LEVEL` at most.
+
+    They depend on the looks alone: Student's t of one metric has the same distribution whatever its noise. They are
+    found by simulation with a fixed seed, so that the error of all looks is `LEVEL` within about 0.001.
+    """
+    errors = spent(looks, worse=False)
+    if len(errors) == 1:
+        return (errors[0],)
+    rows = looks.archive + sum(looks.runs[-1]) - 1
+    table = np.random.default_rng(_SEED).standard_normal((draws, rows, 1))
+    contrasts, seen = _contrasts(looks)
+    t = _t_values(table, looks.archive, contrasts, seen, looks.degrees_of_freedom)[:, :, 0]
+    p_values = np.stack([_ranked(t[:, look], t[:, look]) for look in range(t.shape[1])], axis=1)
+    return tuple(float(level) for level in _thresholds(p_values, errors))
+
+
+@dataclass(frozen=True)
+class FamilyTest:
+    """Whether any metric of a family is worse than its margin, and which.
+
+    Attributes:
+        p_value: of "none is worse", at this look.
+        level: what it is compared with at this look.
+        adjusted: per metric, the p-value that accounts for the others (step-down); compare it with ``level``, too.
+        together: the metrics (indices) that stand out most, as one: if the family is worse and none alone.
+    """
+
+    p_value: float
+    level: float
+    adjusted: tuple[float, ...]
+    together: tuple[int, ...]
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether some metric is worse than its margin."""
+        return self.p_value <= self.level
+
+
+def family_test(
+    baseline: FloatArray,
+    candidate: FloatArray,
+    archive: FloatArray,
+    looks: Looks,
+    *,
+    limits: FloatArray | None = None,
+    draws: int = DRAWS,
+) -> FamilyTest:
+    """Test all gating metrics as one family.
+
+    Two statistics are tested as one: the largest t, and the mean of the three largest, which finds a release that is
+    worse in several ways earlier.
+
+    Args:
+        baseline: shape (runs, metrics), in the order in which they were made, on a scale on which worse is up.
+        candidate: likewise, less the margin: what lies above the baseline is worse than accepted.
+        archive: shape (degrees of freedom, metrics), from `deviations`.
+        looks: this one and all before.
+        limits: per metric, what another test of it allows its t to be at most; it can only make a failure harder.
+        draws: rotations.
+    """
+    table = np.concatenate(
+        [archive.reshape(-1, baseline.shape[1]), _around_mean(_stacked(baseline, candidate, looks.runs))]
+    )
+    scale = np.sqrt(np.square(table).sum(axis=0))
+    table = table / np.where(scale > 0.0, scale, 1.0)
+    contrasts, seen = _contrasts(looks)
+    freedom = looks.degrees_of_freedom
+    null = _t_values(_rotated(table, draws), looks.archive, contrasts, seen, freedom)
+    found = _t_values(table[None], looks.archive, contrasts, seen, freedom)
+    if limits is not None:
+        found[0, -1] = np.minimum(found[0, -1], limits)
+    null_p, found_p = _combined(null, found)
+    level = float(_thresholds(null_p, spent(looks, worse=True))[-1])
+    now = found[0, -1]
+    order = np.argsort(-now, kind="stable")
+    return FamilyTest(
+        p_value=float(found_p[0, -1]),
+        level=level,
+        adjusted=_step_down(null[:, -1], now, order),
+        together=tuple(int(index) for index in order[:_TOGETHER]),
+    )
+
+
+def _combined(null: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The p-value of the better of both statistics, at every look.
+
+    Args:
+        null: t values where nothing is to be found, shape (draws, looks, metrics).
+        found: t values, shape (cases, looks, metrics).
+
+    Returns:
+        Shapes (draws, looks) and (cases, looks).
+    """
+    sizes = [1, _TOGETHER] if null.shape[2] > _TOGETHER else [1]
+    null_sums, found_sums = (
+        [-np.sort(-values, axis=2)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, found)
+    )
+    results = np.empty(null.shape[:2]), np.empty(found.shape[:2])
+    for look in range(null.shape[1]):
+        smallest = [
+            np.min([_ranked(one[:, look], of[:, look]) for one, of in zip(null_sums, sums, strict=True)], axis=0)
+            for sums in (null_sums, found_sums)
+        ]
+        for result, value in zip(results, smallest, strict=True):
+            result[:, look] = _ranked(-smallest[0], -value)
+    return results
+
+
+def _step_down(null: FloatArray, found: FloatArray, order: IntArray) -> tuple[float, ...]:
+    adjusted, highest = np.ones(len(found)), 0.0
+    for place, index in enumerate(order):
+        largest = null[:, order[place:]].max(axis=1)
+        highest = max(highest, float(_ranked(largest, found[index : index + 1])[0]))
+        adjusted[index] = highest
+    return tuple(float(p) for p in adjusted)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How likely further runs are to decide, if change and noise are what the runs so far say.
+
+    Attributes:
+        decided: by runs a side, the chance that the decision has fallen by then.
+    """
+
+    decided: dict[int, float]
+
+    def enough(self, chance: float) -> int | None:
+        """The fewest runs a side that decide with this chance; None if none of those tried does."""
+        return next((runs for runs, found in self.decided.items() if found >= chance), None)
+
+
+def forecast(
+    baseline: FloatArray,
+    candidate: FloatArray,
+    archive: FloatArray,
+    looks: Looks,
+    further: Sequence[int],
+    *,
+    draws: int = 1_000,
+) -> Forecast:
+    """Continue an undecided experiment many times, each time with other values of what is not known.
+
+    The sides' means are drawn around those found, with their errors, and the noise of future runs from all rows.
+
+    Args:
+        baseline, candidate, archive, looks: as for `family_test`, with at least one degree of freedom.
+        further: runs a side at every look that is still to come, growing.
+        draws: continuations.
+    """
+    future = Looks((*looks.runs, *((runs, runs) for runs in further)), looks.planned, looks.archive)
+    noise = _Noise.of(baseline, candidate, archive)
+    continued = [noise.continued(side, further[-1], draws) for side in (baseline, candidate)]
+    rows = _around_mean(_stacked(continued[0], continued[1], future.runs))
+    table = np.concatenate([np.broadcast_to(noise.archive, (draws, *noise.archive.shape)), rows], axis=1)
+    contrasts, seen = _contrasts(future)
+    freedom = future.degrees_of_freedom
+    t = _t_values(table, looks.archive, contrasts, seen, freedom)
+    null = _t_values(noise.drawn(draws, table.shape[1]), looks.archive, contrasts, seen, freedom)
+    drawn_p, found_p = _combined(null, t)
+    is_worse = found_p <= _thresholds(drawn_p, spent(future, worse=True))
+    levels = lone_levels(future, _FORECAST_DRAWS)
+    bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, freedom, strict=True)]
+    is_decided = (is_worse | (t.max(axis=2) < np.array(bounds)))[:, len(looks.runs) :]
+    share = np.logical_or.accumulate(is_decided, axis=1).mean(axis=0)
+    return Forecast({runs: float(chance) for runs, chance in zip(further, share, strict=True)})
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """What further runs are drawn from: the deviations of all rows, of shape (degrees of freedom, metrics)."""
+
+    rows: FloatArray
+    archive: FloatArray
+    generator: np.random.Generator
+
+    @classmethod
+    def of(cls, baseline: FloatArray, candidate: FloatArray, archive: FloatArray) -> Self:
+        kept = archive.reshape(-1, baseline.shape[1])
+        rows = np.concatenate([kept, _around_mean(baseline), _around_mean(candidate)])
+        return cls(rows, kept, np.random.default_rng(_SEED))
+
+    def drawn(self, *shape: int) -> FloatArray:
+        """Rows with the covariance of the deviations, shape (*shape, metrics)."""
+        return np.asarray(
+            self.generator.standard_normal((*shape, len(self.rows))) @ self.rows / math.sqrt(len(self.rows))
+        )
+
+    def continued(self, side: FloatArray, runs: int, draws: int) -> FloatArray:
+        """A side's runs and as many drawn ones as it lacks, shape (draws, runs, metrics)."""
+        means = side.mean(axis=0) + self.drawn(draws, 1) / math.sqrt(len(side))
+        known = np.broadcast_to(side, (draws, *side.shape))
+        return np.concatenate([known, means + self.drawn(draws, runs - len(side))], axis=1)

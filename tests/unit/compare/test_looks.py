@@ -1,0 +1,73 @@
+"""When an experiment was looked at: what its error must be spent on."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.looks import looks_of
+from chainmark.compare.sides import SelectedRuns
+from chainmark.core.manifest import ExperimentLength, ExperimentPlace
+from chainmark.stats.sequential import Looks
+
+from tests.unit.compare.metric_cases import stub_run
+
+FIXED = ExperimentLength(most=3, stops_early=False)
+EARLY = ExperimentLength(most=6, stops_early=True)
+
+
+def side(name: str, runs: int, length: ExperimentLength | None, *, excluded: int = 0) -> SelectedRuns:
+    loaded = []
+    for number in range(runs):
+        run = stub_run(name, 1.0, number)
+        run.manifest.experiment = ExperimentPlace(id="e", side=name, repetition=number, position=number, length=length)
+        loaded.append(LoadedRun(run))
+    return SelectedRuns(name, loaded, {run.run_id: "failed" for run in loaded[:excluded]})
+
+
+def looks(runs: int, length: ExperimentLength | None, others: int | None = None) -> Looks:
+    return looks_of(side("baseline", runs, length), side("candidate", others or runs, length))
+
+
+def pairs(first: int, last: int) -> tuple[tuple[int, int], ...]:
+    return tuple((runs, runs) for runs in range(first, last + 1))
+
+
+def test_runs_of_no_experiment_are_looked_at_once() -> None:
+    loose = [SelectedRuns(name, [LoadedRun(stub_run(name, 1.0, n)) for n in range(3)], {}) for name in ("a", "b")]
+    for run in (run for one in loose for run in one.runs):
+        run.manifest.experiment = None
+    assert looks_of(*loose) == Looks(((3, 3),), 3)
+    assert looks(4, None, 2) == Looks(((4, 2),), 2)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_a_fixed_number_of_runs_is_looked_at_once_however_many_are_left(runs: int) -> None:
+    assert looks(runs, FIXED) == Looks(((runs, runs),), runs)
+
+
+def test_every_run_beyond_a_fixed_number_is_a_look() -> None:
+    assert looks(5, FIXED) == Looks(pairs(3, 5), 3)
+
+
+@pytest.mark.parametrize("runs", [2, 4, 6])
+def test_an_experiment_that_ends_when_decided_is_looked_at_after_every_pair(runs: int) -> None:
+    assert looks(runs, EARLY) == Looks(pairs(2, runs), 6)
+
+
+def test_runs_added_to_what_stayed_open_are_looks_too() -> None:
+    assert looks(8, EARLY) == Looks(pairs(2, 8), 6)
+
+
+def test_sides_of_different_length_are_looked_at_where_both_have_runs() -> None:
+    assert looks(5, EARLY, 3) == Looks((*pairs(2, 2), (5, 3)), 6)
+
+
+def test_only_judged_runs_count() -> None:
+    found = looks_of(side("baseline", 4, EARLY, excluded=1), side("candidate", 4, EARLY))
+    assert found == Looks((*pairs(2, 2), (3, 4)), 6)
+
+
+def test_runs_of_two_experiments_are_as_often_looked_at_as_the_longer_one() -> None:
+    assert looks_of(side("baseline", 4, FIXED), side("candidate", 4, EARLY)) == Looks(pairs(2, 4), 6)
+    assert looks_of(side("baseline", 3, None), side("candidate", 3, FIXED)) == Looks(pairs(3, 3), 3)
