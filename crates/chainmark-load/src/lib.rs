@@ -10,6 +10,7 @@ pub mod error;
 pub mod http;
 pub mod observer;
 pub mod record;
+mod run_queue;
 pub mod schedule;
 pub mod sender;
 mod timer;

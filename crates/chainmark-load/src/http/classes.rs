@@ -27,9 +27,11 @@ pub(super) enum Kind {
     WrongAnswer,
     /// No connection, because this machine has no room for another one: the server was not asked.
     Generator,
+    /// The server closed a connection that rested between requests while the next one was on its way.
+    IdleClose,
 }
 
-pub(super) const KINDS: [Kind; 10] = [
+pub(super) const KINDS: [Kind; 11] = [
     Kind::Status,
     Kind::Answer,
     Kind::Connect,
@@ -40,6 +42,7 @@ pub(super) const KINDS: [Kind; 10] = [
     Kind::Tls,
     Kind::WrongAnswer,
     Kind::Generator,
+    Kind::IdleClose,
 ];
 
 impl Kind {
@@ -55,7 +58,18 @@ impl Kind {
             Self::Tls => "tls",
             Self::WrongAnswer => "wrong answer",
             Self::Generator => "generator",
+            Self::IdleClose => "idle close",
         }
+    }
+
+    /// Whether the server was asked, and could have answered: only then is the failure its own.
+    pub fn is_of_server(self) -> bool {
+        !matches!(self, Self::Generator | Self::IdleClose)
+    }
+
+    /// Whether nothing of an answer shows that the server is still there.
+    pub fn is_unanswered(self) -> bool {
+        matches!(self, Self::Connect | Self::Tls | Self::Timeout | Self::Reset | Self::Closed)
     }
 }
 

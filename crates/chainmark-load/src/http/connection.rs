@@ -49,6 +49,9 @@ pub(super) struct IoCounts {
     pub failed: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
+    /// Connections that the server closed while they rested, and requests that were sent again for it.
+    pub idle_closed: u64,
+    pub repeated: u64,
 }
 
 impl<'p> Io<'p> {
@@ -100,6 +103,8 @@ pub(super) struct Task {
     pub start_ns: i64,
     /// 0 warm-up, 1 window.
     pub phase: usize,
+    /// It is on its way for the second time.
+    pub repeated: bool,
 }
 
 /// One connection, which is opened again and again.
@@ -191,6 +196,11 @@ impl Connection {
             Body::Buffered(range) if self.tls.is_some() => &buffers.plain[range.clone()],
             Body::Buffered(range) => &buffers.wire[range.clone()],
         }
+    }
+
+    /// Whether the request followed others on this connection, and nothing of its answer has come.
+    pub fn is_kept_and_silent(&self) -> bool {
+        self.answers > 0 && self.parser.is_untouched()
     }
 
     /// What a request that is out of time was waiting for.

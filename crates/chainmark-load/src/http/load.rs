@@ -26,6 +26,8 @@ pub struct HttpProgress {
     pub started: u64,
     pub ok: u64,
     pub failed: u64,
+    /// Of the failed, those to which the server said nothing.
+    pub unanswered: u64,
     pub in_flight: u64,
     pub queued: u64,
     /// Of the last whole second.
@@ -199,6 +201,7 @@ impl Running {
             started: sum(|gauges| gauges.started.load(Relaxed)),
             ok: sum(|gauges| gauges.ok.load(Relaxed)),
             failed: sum(|gauges| gauges.failed.load(Relaxed)),
+            unanswered: sum(|gauges| gauges.unanswered.load(Relaxed)),
             in_flight: sum(|gauges| gauges.in_flight.load(Relaxed)),
             queued: sum(|gauges| gauges.queued.load(Relaxed)),
             ok_per_s: last.map(|row| row.ok),
@@ -218,6 +221,7 @@ impl HttpProgress {
             started: 0,
             ok: 0,
             failed: 0,
+            unanswered: 0,
             in_flight: 0,
             queued: 0,
             ok_per_s: None,

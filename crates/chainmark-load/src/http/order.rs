@@ -70,6 +70,9 @@ pub struct RequestOrder {
     pub headers: Vec<(String, String)>,
     #[serde(default)]
     pub body: String,
+    /// Whether the server may be asked twice; None: as HTTP says of its method.
+    #[serde(default)]
+    pub repeatable: Option<bool>,
     #[serde(default)]
     pub expect: ExpectOrder,
 }

@@ -12,6 +12,8 @@ pub(super) struct Request {
     /// The same with `Connection: close`, empty where no connection has a last request.
     close: Box<[u8]>,
     pub expectation: Expectation,
+    /// Whether the server may be asked twice.
+    pub repeatable: bool,
 }
 
 impl Request {
@@ -20,7 +22,8 @@ impl Request {
         check(index, order)?;
         let close = if with_close { serialise(order, target, "Connection: close\r\n") } else { Box::default() };
         let expectation = Expectation::new(index, &order.expect)?;
-        Ok(Self { keep_alive: serialise(order, target, ""), close, expectation })
+        let repeatable = order.repeatable.unwrap_or_else(|| IDEMPOTENT.contains(&order.method.as_str()));
+        Ok(Self { keep_alive: serialise(order, target, ""), close, expectation, repeatable })
     }
 
     /// `last`: the server shall close the connection after the answer.
@@ -28,6 +31,9 @@ impl Request {
         if last { &self.close } else { &self.keep_alive }
     }
 }
+
+/// RFC 9110, 9.2.2; what has no body to wait for is refused anyway.
+const IDEMPOTENT: [&str; 5] = ["GET", "PUT", "DELETE", "OPTIONS", "TRACE"];
 
 fn serialise(order: &RequestOrder, target: &Target, connection: &str) -> Box<[u8]> {
     let mut head = format!("{} {}{} HTTP/1.1\r\n", order.method, target.base_path, order.path);

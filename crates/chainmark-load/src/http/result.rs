@@ -31,6 +31,8 @@ pub struct HttpResult {
     /// Open loop: how late requests were sent though a connection was free. What a slow server makes requests wait is
     /// not the generator's fault, and not in here.
     pub lag: Times,
+    /// How late a thread looked at its clock, which it does every 10 ms: in both loops.
+    pub wake: Times,
     pub classes: Vec<ClassTold>,
     pub warm_up_classes: Vec<ClassTold>,
     pub series: Columns,
@@ -52,6 +54,10 @@ pub struct Connections {
     pub opened: u64,
     /// Attempts, each address counted.
     pub failed: u64,
+    /// Ended by the server while they rested between requests, as the next request showed.
+    pub idle_closed: u64,
+    /// Requests that were sent once more for it.
+    pub repeated: u64,
 }
 
 impl HttpResult {
@@ -75,10 +81,16 @@ impl HttpResult {
             latency_all,
             service: whole.service.summarise(),
             lag: whole.lag.summarise(),
+            wake: whole.wake.summarise(),
             classes: whole.classes.told(1),
             warm_up_classes: whole.classes.told(0),
             series: series.columns(),
-            connections: Connections { opened: whole.counts.opened, failed: whole.counts.failed },
+            connections: Connections {
+                opened: whole.counts.opened,
+                failed: whole.counts.failed,
+                idle_closed: whole.counts.idle_closed,
+                repeated: whole.counts.repeated,
+            },
             bytes_in: whole.counts.bytes_in,
             bytes_out: whole.counts.bytes_out,
             cpu_s: seconds(whole.cpu_ns),

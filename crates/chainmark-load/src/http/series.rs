@@ -23,8 +23,12 @@ pub(super) struct Second {
     pub in_flight: u64,
     pub queued: u64,
     failed: [u64; KINDS.len()],
+    /// Since the second before, in the run queue; not to be had from every kernel.
+    pub waited_ns: i64,
+    pub waits_unknown: bool,
     latency: SmallHistogram,
     lag: SmallHistogram,
+    wake: SmallHistogram,
     max_ns: u64,
 }
 
@@ -38,8 +42,11 @@ impl Default for Second {
             in_flight: 0,
             queued: 0,
             failed: [0; KINDS.len()],
+            waited_ns: 0,
+            waits_unknown: false,
             latency: small(),
             lag: small(),
+            wake: small(),
             max_ns: 0,
         }
     }
@@ -56,17 +63,23 @@ impl Second {
         self.lag.saturating_record(lag_ns.max(0) as u64);
     }
 
+    pub fn woken(&mut self, late_ns: i64) {
+        self.wake.saturating_record(late_ns.max(0) as u64);
+    }
+
     pub fn failed(&mut self, kind: Kind) {
         self.failed[kind as usize] += 1;
     }
 
     /// Forgets everything but the memory of its histograms.
     pub fn clear(&mut self) {
-        let Self { started, ok, bytes_in, cpu_ns, in_flight, queued, failed, latency, lag, max_ns } = self;
+        let Self { started, ok, bytes_in, cpu_ns, in_flight, queued, failed, max_ns, .. } = self;
         (*started, *ok, *bytes_in, *cpu_ns) = (0, 0, 0, 0);
         (*in_flight, *queued, *failed, *max_ns) = (0, 0, [0; KINDS.len()], 0);
-        latency.reset();
-        lag.reset();
+        (self.waited_ns, self.waits_unknown) = (0, false);
+        for histogram in [&mut self.latency, &mut self.lag, &mut self.wake] {
+            histogram.reset();
+        }
     }
 
     fn add(&mut self, other: &Self) {
@@ -74,6 +87,8 @@ impl Second {
         self.ok += other.ok;
         self.bytes_in += other.bytes_in;
         self.cpu_ns += other.cpu_ns;
+        self.waited_ns += other.waited_ns;
+        self.waits_unknown |= other.waits_unknown;
         self.in_flight += other.in_flight;
         self.queued += other.queued;
         for (mine, others) in self.failed.iter_mut().zip(other.failed) {
@@ -81,6 +96,7 @@ impl Second {
         }
         self.latency.add(&other.latency).expect("the bounds are the same");
         self.lag.add(&other.lag).expect("the bounds are the same");
+        self.wake.add(&other.wake).expect("the bounds are the same");
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
@@ -101,6 +117,8 @@ impl Second {
             bytes_in: self.bytes_in,
             cpu_s: self.cpu_ns as f64 / 1e9,
             lag_p99_s: quantile(&self.lag, 0.99),
+            waited_s: (!self.waits_unknown).then_some(self.waited_ns as f64 / 1e9),
+            wake_p99_s: quantile(&self.wake, 0.99),
         }
     }
 }
@@ -119,6 +137,8 @@ pub(super) struct Row {
     bytes_in: u64,
     cpu_s: f64,
     lag_p99_s: Option<f64>,
+    waited_s: Option<f64>,
+    wake_p99_s: Option<f64>,
 }
 
 /// The seconds of all threads.
@@ -173,6 +193,8 @@ impl Series {
             bytes_in: self.column(|row| row.bytes_in),
             cpu_s: self.column(|row| row.cpu_s),
             lag_p99_s: self.column(|row| row.lag_p99_s),
+            waited_s: self.column(|row| row.waited_s),
+            wake_p99_s: self.column(|row| row.wake_p99_s),
             errors: met.map(|kind| (kind.name(), self.column(|row| row.failed[kind as usize]))).collect(),
         }
     }
@@ -202,12 +224,26 @@ pub struct Columns {
     /// Of the generator's threads.
     pub cpu_s: Vec<f64>,
     pub lag_p99_s: Vec<Option<f64>>,
+    /// For how long the generator's threads waited for a processor; None where the kernel does not tell.
+    pub waited_s: Vec<Option<f64>>,
+    pub wake_p99_s: Vec<Option<f64>>,
     pub errors: BTreeMap<&'static str, Vec<u64>>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_that_one_thread_does_not_know_are_not_told_for_all() {
+        let mut series = Series::new(2);
+        series.add(0, &Second { waited_ns: 250_000_000, ..Second::default() });
+        series.add(0, &Second { waits_unknown: true, ..Second::default() });
+        for _ in 0..2 {
+            series.add(1, &Second { waited_ns: 250_000_000, ..Second::default() });
+        }
+        assert_eq!(series.columns().waited_s, [None, Some(0.5)]);
+    }
 
     #[test]
     fn seconds_are_summed_over_threads_and_kept_small() {
@@ -228,5 +264,6 @@ mod tests {
         assert_eq!(columns.max_s, [Some(0.003); 2]);
         assert!((columns.p50_s[0].unwrap() - 0.001).abs() < 1e-5);
         assert_eq!(columns.lag_p99_s, [None, None]);
+        assert_eq!(columns.waited_s, [Some(0.0), Some(0.0)]);
     }
 }

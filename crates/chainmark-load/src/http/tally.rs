@@ -6,6 +6,7 @@ use super::histogram::Recorder;
 use super::plan::{Load, Plan};
 use super::series::{Second, Series};
 use crate::clock::{NS_PER_S, thread_cpu_ns};
+use crate::run_queue::RunQueue;
 use serde::Serialize;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,6 +105,7 @@ pub(super) struct Tally {
     failed_latency: Recorder,
     service: Recorder,
     lag: Recorder,
+    wake: Recorder,
     records: Records,
     records_left_out: u64,
     second: Second,
@@ -112,6 +114,8 @@ pub(super) struct Tally {
     pub second_end_ns: i64,
     second_cpu_ns: i64,
     second_bytes_in: u64,
+    run_queue: RunQueue,
+    second_waited_ns: Option<i64>,
     /// Sums over the series, to check it.
     series_sums: [u64; 3],
     begin_cpu_ns: i64,
@@ -121,6 +125,7 @@ impl Tally {
     /// Of the calling thread.
     pub fn new(plan: &Plan, common: Arc<Common>) -> Self {
         let cpu_ns = thread_cpu_ns();
+        let run_queue = RunQueue::of_this_thread();
         Self {
             common,
             is_open: matches!(plan.load, Load::Open { .. }),
@@ -130,6 +135,7 @@ impl Tally {
             failed_latency: Recorder::default(),
             service: Recorder::default(),
             lag: Recorder::default(),
+            wake: Recorder::default(),
             records: Records::default(),
             records_left_out: 0,
             second: Second::default(),
@@ -137,6 +143,8 @@ impl Tally {
             second_end_ns: NS_PER_S,
             second_cpu_ns: cpu_ns,
             second_bytes_in: 0,
+            second_waited_ns: run_queue.waited_ns(),
+            run_queue,
             series_sums: [0; 3],
             begin_cpu_ns: cpu_ns,
         }
@@ -152,6 +160,13 @@ impl Tally {
         self.second.lag(lag_ns);
         if phase == 1 {
             self.lag.record(lag_ns);
+        }
+    }
+
+    pub fn woken(&mut self, phase: usize, late_ns: i64) {
+        self.second.woken(late_ns);
+        if phase == 1 {
+            self.wake.record(late_ns);
         }
     }
 
@@ -214,6 +229,10 @@ impl Tally {
             self.second.bytes_in = state.bytes_in - self.second_bytes_in;
             (self.second.in_flight, self.second.queued) = (state.in_flight, state.queued);
             (self.second_cpu_ns, self.second_bytes_in) = (cpu_ns, state.bytes_in);
+            let waited_ns = self.run_queue.waited_ns();
+            let waits = waited_ns.zip(self.second_waited_ns).map(|(now_ns, before_ns)| now_ns - before_ns);
+            (self.second.waited_ns, self.second.waits_unknown) = (waits.unwrap_or(0), waits.is_none());
+            self.second_waited_ns = waited_ns;
             self.series_sums[0] += self.second.started;
             self.series_sums[1] += self.second.ok;
             let mut series = self.common.series.lock().unwrap_or_else(PoisonError::into_inner);
@@ -255,6 +274,7 @@ pub(super) struct Whole {
     pub latency_all: Recorder,
     pub service: Recorder,
     pub lag: Recorder,
+    pub wake: Recorder,
     pub records: Records,
     pub records_left_out: u64,
     pub counts: super::connection::IoCounts,
@@ -272,6 +292,7 @@ impl Whole {
             latency_all: Recorder::default(),
             service: Recorder::default(),
             lag: Recorder::default(),
+            wake: Recorder::default(),
             records: Records::default(),
             records_left_out: 0,
             counts: super::connection::IoCounts::default(),
@@ -302,11 +323,14 @@ impl Whole {
         self.latency_all.merge(&tally.failed_latency);
         self.service.merge(&tally.service);
         self.lag.merge(&tally.lag);
+        self.wake.merge(&tally.wake);
         self.records_left_out += tally.records_left_out;
         self.counts.opened += counts.opened;
         self.counts.failed += counts.failed;
         self.counts.bytes_in += counts.bytes_in;
         self.counts.bytes_out += counts.bytes_out;
+        self.counts.idle_closed += counts.idle_closed;
+        self.counts.repeated += counts.repeated;
         self.end_ns = self.end_ns.max(end_ns);
         self.cpu_ns += cpu_ns;
         for (sum, others) in self.series_sums.iter_mut().zip(tally.series_sums) {

@@ -24,6 +24,8 @@ const TICK_NS: i64 = 10_000_000;
 const PATIENCE_TICKS: u32 = 10;
 const FIRST_BACK_OFF_NS: i64 = 10_000_000;
 const LONGEST_BACK_OFF_NS: i64 = NS_PER_S;
+/// What a busy machine may add to the round trip that the end of a resting connection takes to be seen.
+const IDLE_CLOSE_GRACE_NS: i64 = 1_000_000;
 const EVENTS: usize = 256;
 const TIMER: u64 = u64::MAX;
 
@@ -57,6 +59,8 @@ pub(super) struct SharedGauges {
     pub failed: AtomicU64,
     pub in_flight: AtomicU64,
     pub queued: AtomicU64,
+    /// Failed requests to which the server said nothing.
+    pub unanswered: AtomicU64,
     /// Measured requests that wait already longer than the limit of giving up.
     waiting: AtomicU64,
 }
@@ -119,6 +123,9 @@ pub(super) struct Worker<'p> {
     judge: Judge,
     tally: Tally,
     ticks: u32,
+    unanswered: u64,
+    /// The shortest time that connecting has taken.
+    round_trip_ns: i64,
 }
 
 /// The schedule of an open loop at two places. What lies between them is due and waits for a connection.
@@ -173,6 +180,8 @@ impl<'p> Worker<'p> {
             judge: Judge::new(plan.error_pointers.clone()),
             tally: Tally::new(plan, shared.common.clone()),
             ticks: 0,
+            unanswered: 0,
+            round_trip_ns: i64::MAX,
         }
     }
 
@@ -190,6 +199,7 @@ impl<'p> Worker<'p> {
         loop {
             let now_ns = self.now_ns();
             if now_ns >= next_tick_ns {
+                self.tally.woken(self.plan.phase(now_ns), now_ns - next_tick_ns);
                 self.tick(now_ns);
                 next_tick_ns = now_ns + TICK_NS;
             }
@@ -301,7 +311,7 @@ impl<'p> Worker<'p> {
             self.tally.lag(phase, now_ns - due_ns);
         }
         self.in_flight += 1;
-        let task = Task { request, due_ns, start_ns: now_ns, phase };
+        let task = Task { request, due_ns, start_ns: now_ns, phase, repeated: false };
         let outcome = self.connections[slot as usize].begin(slot, &mut self.io, task);
         self.settle(slot, outcome);
     }
@@ -312,7 +322,12 @@ impl<'p> Worker<'p> {
         if connection.generation != (token >> 32) as u32 {
             return;
         }
+        let connecting = connection.state == State::Connecting;
         let outcome = connection.event(slot, &mut self.io, flags);
+        if connecting && connection.state == State::Busy {
+            let since_ns = connection.task.start_ns;
+            self.round_trip_ns = self.round_trip_ns.min(self.now_ns() - since_ns);
+        }
         self.settle(slot, outcome);
     }
 
@@ -367,9 +382,16 @@ impl<'p> Worker<'p> {
 
     fn failed(&mut self, slot: u32, failure: Failure) {
         let now_ns = self.now_ns();
-        self.fail(slot, failure.kind, &failure.detail, now_ns);
+        let kind = if self.was_closed_idle(slot, failure.kind, now_ns) { Kind::IdleClose } else { failure.kind };
+        if kind == Kind::IdleClose {
+            self.io.counts.idle_closed += 1;
+            if self.repeat(slot) {
+                return;
+            }
+        }
+        self.fail(slot, kind, &failure.detail, now_ns);
         let connection = &mut self.connections[slot as usize];
-        let never_answered = connection.answers == 0 && failure.kind != Kind::Timeout;
+        let never_answered = connection.answers == 0 && kind != Kind::Timeout;
         connection.close();
         if never_answered {
             let back_off_ns = (connection.back_off_ns * 2).clamp(FIRST_BACK_OFF_NS, LONGEST_BACK_OFF_NS);
@@ -378,6 +400,30 @@ impl<'p> Worker<'p> {
         } else {
             self.free_later(slot, now_ns);
         }
+    }
+
+    /// Whether the server ended a resting connection before it can have seen the request: then the end is seen within
+    /// a round trip of the sending. What ends later may have been the request's fault.
+    fn was_closed_idle(&self, slot: u32, kind: Kind, now_ns: i64) -> bool {
+        let connection = &self.connections[slot as usize];
+        let round_trip_ns = if self.round_trip_ns == i64::MAX { 0 } else { self.round_trip_ns };
+        matches!(kind, Kind::Closed | Kind::Reset)
+            && connection.is_kept_and_silent()
+            && now_ns - connection.task.start_ns <= round_trip_ns.saturating_add(IDLE_CLOSE_GRACE_NS)
+    }
+
+    /// Sends a request once more, on a new connection; its time goes on. False: it may not be.
+    fn repeat(&mut self, slot: u32) -> bool {
+        let connection = &mut self.connections[slot as usize];
+        let task = connection.task;
+        if task.repeated || !self.plan.requests[task.request as usize].repeatable {
+            return false;
+        }
+        self.io.counts.repeated += 1;
+        connection.close();
+        let outcome = connection.begin(slot, &mut self.io, Task { repeated: true, ..task });
+        self.settle(slot, outcome);
+        true
     }
 
     /// Without starting anything at once: a failure may come while others are being started.
@@ -402,8 +448,10 @@ impl<'p> Worker<'p> {
 
     fn count_failure(&mut self, ended: &Ended, class: u32) {
         self.tally.failed(ended, class);
+        let kind = self.tally.classes.kind(class);
+        self.unanswered += u64::from(kind.is_unanswered());
         // A server that could not be asked is not hopeless.
-        if ended.phase == 1 && self.tally.classes.kind(class) != Kind::Generator {
+        if ended.phase == 1 && kind.is_of_server() {
             self.shared.failed.fetch_add(1, Relaxed);
         }
     }
@@ -499,6 +547,7 @@ impl<'p> Worker<'p> {
         gauges.ok.store(warm_up.ok + window.ok, Relaxed);
         gauges.failed.store(warm_up.failed + window.failed, Relaxed);
         gauges.in_flight.store(self.in_flight as u64, Relaxed);
+        gauges.unanswered.store(self.unanswered, Relaxed);
         gauges.queued.store(self.pace.as_ref().map_or(0, |pace| pace.queued), Relaxed);
     }
 
