@@ -35,6 +35,7 @@ class LoadResult:
         comparisons: of every further server with the first, or with a former run.
         runs: of all servers and repetitions.
         is_interrupted: whether something was not measured to its end.
+        gone: which server went away and when, as a sentence; "" if none did.
     """
 
     def __init__(self, tests: Sequence[LoadTest], comparisons: Sequence[Document]) -> None:
@@ -42,6 +43,7 @@ class LoadResult:
         self.comparisons = list(comparisons)
         self.runs = [Run(run) for test in tests for run in test.runs]
         self.is_interrupted = any(test.interrupted for test in tests)
+        self.gone = next((test.gone for test in tests if test.gone), "")
 
     @property
     def verdict(self) -> Verdict:

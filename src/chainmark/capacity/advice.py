@@ -35,6 +35,11 @@ def step_seconds(per_s: float | None, sla: Sla, usual_s: float, longest_s: float
     return min(longest_s, max(usual_s, math.ceil(wanted_s) if wanted_s < longest_s else longest_s))
 
 
+def clients_for_enough(latency_s: float, sla: Sla, longest_s: float) -> int:
+    """The fewest clients that get enough answers in the longest step, each waiting so long for one."""
+    return max(1, math.ceil(requests_wanted(sla) * _RESERVE * latency_s / longest_s))
+
+
 def lengthened_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float) -> float:
     """How long to measure where this step was inconclusive: four times as long, or until there are enough requests."""
     enough_s = step_seconds(step.result.due_per_s, sla, usual_s, longest_s)

@@ -27,6 +27,8 @@ def known_failure(name: str) -> str:
 
 # Of requests that the machine which makes the load had no room for; the server was not asked.
 GENERATOR_LIMIT = known_failure("generator")
+# Of requests whose connection the server had ended while it rested, and which may not be asked twice.
+IDLE_CLOSE = known_failure("idle close")
 # Of requests that no server answered.
 UNANSWERED = frozenset(map(known_failure, ("connect", "tls", "timeout", "reset", "closed")))
 
@@ -38,7 +40,7 @@ class Engine(Protocol):
         """Begin."""
 
     def progress(self) -> str:
-        """Where it stands, as JSON: `phase`, `elapsed_s`, `planned_s`, `ok`, `failed` and more."""
+        """Where it stands, as JSON: `phase`, `elapsed_s`, `planned_s`, `ok`, `failed`, `unanswered` and more."""
 
     def stop(self) -> None:
         """Start nothing more; wait for what is under way."""

@@ -34,6 +34,12 @@ def figures_of(step: Step) -> StepFigures:
         lag_p99_s=result.lag.p99_s,
         generator_cpu_share=result.generator_cpu_share,
         bytes_in=result.bytes_in,
+        wake_p99_s=result.wake.p99_s,
+        generator_lost_share=step.waits.generator if step.waits else None,
+        server_lost_share=step.waits.server if step.waits else None,
+        stolen_share=step.waits.stolen if step.waits else None,
+        closed_idle=result.closed_idle,
+        repeated=result.connections.repeated,
         **{name: measured[name] for name in StepFigures.model_fields.keys() & measured.keys()},
     )
 
@@ -51,23 +57,24 @@ def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> 
 def _of_due(step: StepFigures, fraction: float, found_s: float | None) -> Centile:
     if found_s is None or not has_upper_bound(step.due, fraction):
         return _NOT_ESTIMABLE
-    if step.failed + step.unsent > (1.0 - fraction) * step.due:
+    asked = step.due - step.closed_idle
+    if asked - step.ok > (1.0 - fraction) * asked:
         return _NEVER_ANSWERED
     return Centile(value_s=found_s)
 
 
 def fixed_levels(steps: Sequence[StepEntry]) -> list[FixedLevel]:
-    """What the steps at fixed levels gave, level by level; what was interrupted is left out."""
+    """What the steps at fixed levels gave, level by level; what was interrupted or had to wait is left out."""
     found: dict[tuple[Kind, float], list[StepEntry]] = {}
     for step in steps:
-        if step.phase == Phase.FIXED.value and not step.partial:
+        if step.phase == Phase.FIXED.value and not step.partial and step.reason != Condition.WAITED.value:
             found.setdefault((step.kind, step.level), []).append(step)
     order = [kind.value for kind in LevelKind]
     return [_fixed_level(found[key]) for key in sorted(found, key=lambda key: (order.index(key[0]), key[1]))]
 
 
 def _fixed_level(steps: Sequence[StepEntry]) -> FixedLevel:
-    failed = sum(step.failed for step in steps)
+    failed = sum(step.failed - step.closed_idle for step in steps)
     sent = failed + sum(step.ok for step in steps)
     return FixedLevel(
         kind=steps[0].kind,

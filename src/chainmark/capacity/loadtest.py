@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from chainmark.capacity.fixed import fixed_asks, fixed_levels
-from chainmark.capacity.model import Endpoint, Level, LevelKind, Step, Target
+from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Step, Target
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.recovery import Looks, Recovery
-from chainmark.capacity.search import Answer, Interrupted, StoppedBy, search
+from chainmark.capacity.search import REPETITIONS, Answer, Ask, Interrupted, StoppedBy, search
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
+from chainmark.capacity.witness import Watching
 from chainmark.core.progress import LiveSource, Progress, Silent, live_figures
 
 
@@ -81,12 +83,19 @@ class ServerResult:
 
 @dataclass
 class LoadResult:
-    """What all servers gave. ``interrupted``: somebody ended it, and what is here is a part."""
+    """What all servers gave.
+
+    Attributes:
+        interrupted: it ended before its end, and what is here is a part.
+        gone: the server that went away, if that was why.
+    """
 
     servers: list[ServerResult]
     interrupted: bool = False
+    gone: Gone | None = None
 
 
+Watch = Callable[[str], Watching]
 MakeRunner = Callable[[Target, Endpoint, Sla, StepSettings, Progress], StepRunner]
 
 
@@ -95,11 +104,19 @@ def run_load_test(
     plan: LoadPlan,
     progress: Progress | None = None,
     make_runner: MakeRunner = StepRunner,
+    watching: Watch | None = None,
 ) -> LoadResult:
-    """Measure every endpoint of every server. Ctrl-C ends it with what was measured until then.
+    """Measure every endpoint of every server. Ctrl-C, or a server that goes away, ends it with what was measured.
 
     The servers take turns from endpoint to endpoint, and from step to step at fixed levels, so that a machine that
     slows down does so for all of them.
+
+    Args:
+        servers: with what is asked of each.
+        plan: what is measured.
+        progress: is told how far it is.
+        make_runner: makes what runs the steps.
+        watching: makes what watches the machine during a step, from the server's URL; None: nobody does.
 
     Raises:
         UsageError, EnvironmentFailure: a step could not be run.
@@ -110,9 +127,11 @@ def run_load_test(
     recovery = Recovery()
     for number, endpoint_id in enumerate(endpoints):
         listener.begin(number)
-        test = _EndpointTest(endpoint_id, result, plan, listener, _sharing(recovery, make_runner))
+        test = _EndpointTest(endpoint_id, result, plan, listener, _sharing(recovery, make_runner, watching))
         try:
-            result.interrupted = not test.run()
+            test.run()
+        except Interrupted as interrupted:
+            result.interrupted, result.gone = True, interrupted.gone
         except KeyboardInterrupt:
             result.interrupted = True
         if result.interrupted:
@@ -120,13 +139,22 @@ def run_load_test(
     return result
 
 
-def _sharing(recovery: Recovery, make_runner: MakeRunner) -> MakeRunner:
-    """Whichever runner measures next waits for what the last one has left behind."""
+def _sharing(recovery: Recovery, make_runner: MakeRunner, watching: Watch | None) -> MakeRunner:
+    """Whichever runner measures next waits for what the last one has left behind; all of them are watched."""
 
     def make(target: Target, endpoint: Endpoint, sla: Sla, settings: StepSettings, progress: Progress) -> StepRunner:
-        return replace(make_runner(target, endpoint, sla, settings, progress), recovery=recovery)
+        runner = make_runner(target, endpoint, sla, settings, progress)
+        return replace(runner, recovery=recovery, watching=partial(watching, target.url) if watching else None)
 
     return make
+
+
+def _measure_unhindered(runner: StepRunner, ask: Ask, found: list[Step]) -> None:
+    """Measure a fixed level, again where others had the processors, as often as is worth while."""
+    for _ in range(1 + REPETITIONS):
+        found.append(runner.measure(ask))
+        if not found[-1].waited:
+            return
 
 
 @dataclass
@@ -167,32 +195,36 @@ class _EndpointTest:
                 one.found.append(found)
                 self.parts.append((one.server.target, found))
 
-    def run(self) -> bool:
-        """False if it was interrupted."""
+    def run(self) -> None:
+        """Measure it.
+
+        Raises:
+            Interrupted: it ended before its end; what was measured is in what was found.
+        """
         for search_plan in self.plan.searches:
             for target, found in self.parts:
-                answer = search(self._runner(target, found).measure, search_plan)
+                runner = self._runner(target, found)
+                answer = search(runner.measure, runner.fitted(search_plan))
                 found.answers[search_plan.kind] = answer
-                if answer.stopped_by is StoppedBy.INTERRUPTED:
-                    return False
-        return self._fixed()
+                if answer.stopped_by in {StoppedBy.INTERRUPTED, StoppedBy.GONE}:
+                    raise Interrupted(gone=answer.gone)
+        self._fixed()
 
     def _runner(self, target: Target, found: Found, settings: StepSettings | None = None) -> StepRunner:
         settings = settings or self.plan.settings
         runner = self.make_runner(target, found.endpoint, found.agreement, settings, self.progress)
         return replace(runner, looks=found.looks)
 
-    def _fixed(self) -> bool:
+    def _fixed(self) -> None:
         settings = replace(self.plan.settings, duration_s=self.plan.fixed.duration_s)
         runners = [(self._runner(target, found, settings), found) for target, found in self.parts]
         for turn, ask in enumerate(fixed_asks(self._levels(), self.plan.fixed.times)):
             for runner, found in runners if turn % 2 == 0 else runners[::-1]:
                 try:
-                    found.fixed.append(runner.measure(ask))
+                    _measure_unhindered(runner, ask, found.fixed)
                 except Interrupted as interrupted:
                     found.fixed += [interrupted.step] if interrupted.step else []
-                    return False
-        return True
+                    raise
 
     def _levels(self) -> tuple[Level, ...]:
         """Given ones; else shares of the least capacity, in requests per second where that was looked for."""

@@ -91,6 +91,8 @@ class Series(_Measured):
         started: requests that were handed to a connection.
         in_flight, queued: under way, or due but not yet handed to a connection, at the second's end.
         p50_s: latency of what ended in the second, failed or not; of two digits, as are p99_s and lag_p99_s.
+        waited_s: seconds for which the generator's threads waited for a processor; None: the kernel does not tell.
+        wake_p99_s: how late a thread looked at its clock, which it does every 10 ms.
         errors: by kind; only those that were met.
     """
 
@@ -106,14 +108,23 @@ class Series(_Measured):
     bytes_in: list[int]
     cpu_s: list[float]
     lag_p99_s: list[float | None]
+    waited_s: list[float | None]
+    wake_p99_s: list[float | None]
     errors: dict[Failure, list[int]]
 
 
 class Connections(_Measured):
-    """Connections that were opened, and attempts that failed, each address counted."""
+    """Connections that were opened, and attempts that failed, each address counted.
+
+    Attributes:
+        idle_closed: ended by the server while they rested, as the next request on them showed.
+        repeated: requests that were sent once more for it.
+    """
 
     opened: int
     failed: int
+    idle_closed: int
+    repeated: int
 
 
 class Records(_Measured):
@@ -146,6 +157,7 @@ class Finished(_Measured):
         latency_all: of all that ended, failed ones at the time they took.
         service: of right answers, from sending to the last byte, connecting included.
         lag: from the due time until the generator took the request up though a connection was free; empty for clients.
+        wake: how late the generator's threads looked at their clock, which they do every 10 ms, whatever the load.
         cpu_s: of the generator's threads, over the whole step.
         records: of single requests, or None.
     """
@@ -159,6 +171,7 @@ class Finished(_Measured):
     latency_all: Latencies
     service: Latencies
     lag: Latencies
+    wake: Latencies
     errors: tuple[ErrorClass, ...] = Field(alias="classes")
     warm_up_errors: tuple[ErrorClass, ...] = Field(alias="warm_up_classes")
     series: Series

@@ -10,10 +10,13 @@ from typing import Any, Literal, Self
 
 from pydantic import ValidationError
 
-from chainmark.capacity.engine import GENERATOR_LIMIT
+from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, UNANSWERED
 from chainmark.capacity.measured import Finished
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, InternalError
+
+# A server that has answered nothing for so long may be gone.
+SILENCE_S = 2.0
 
 
 class LevelKind(StrEnum):
@@ -50,17 +53,23 @@ class Condition(StrEnum):
     ACHIEVED = "achieved"
     SAMPLES = "samples"
     GENERATOR = "generator"
+    WAITED = "waited"
 
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request, and what is right as its answer (the engine's `expect`)."""
+    """One HTTP request, and what is right as its answer (the engine's `expect`).
+
+    Attributes:
+        repeatable: whether the server may be asked twice; None: as HTTP says of its method.
+    """
 
     method: str
     path: str
     headers: tuple[tuple[str, str], ...] = ()
     body: str = ""
     expect: Mapping[str, Any] = field(default_factory=dict)
+    repeatable: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +159,7 @@ class StepOrder:
                     "path": request.path,
                     "headers": [list(header) for header in request.headers],
                     "body": request.body,
+                    "repeatable": request.repeatable,
                     "expect": dict(request.expect),
                 }
                 for request in self.endpoint.requests
@@ -214,7 +224,32 @@ class StepResult(Finished):
     @property
     def not_asked(self) -> int:
         """Failed requests that met a limit of the generator's machine, and not the server."""
-        return sum(error.count for error in self.errors if error.kind == GENERATOR_LIMIT)
+        return self._failed_by(GENERATOR_LIMIT)
+
+    @property
+    def closed_idle(self) -> int:
+        """Failed requests whose connection the server had ended while it rested: no errors of the server."""
+        return self._failed_by(IDLE_CLOSE)
+
+    def _failed_by(self, kind: str) -> int:
+        return sum(error.count for error in self.errors if error.kind == kind)
+
+    def silence(self) -> float | None:
+        """After how many seconds of the step the server said nothing more, where some requests went unanswered.
+
+        None: it answered until the last seconds, or whatever it was asked.
+        """
+        series = self.series
+        met = {error.kind for error in (*self.errors, *self.warm_up_errors)}
+        if not series.second or not met & UNANSWERED:
+            return None
+        unanswered = [series.errors[kind] for kind in UNANSWERED & series.errors.keys()]
+        answers = [
+            ok + failed - sum(counts[at] for counts in unanswered)
+            for at, (ok, failed) in enumerate(zip(series.ok, series.failed, strict=True))
+        ]
+        since = 1 + max((at for at, count in enumerate(answers) if count), default=-1)
+        return float(since) if len(answers) - since >= SILENCE_S else None
 
     @property
     def ok_per_s(self) -> float:
@@ -283,6 +318,47 @@ class ConditionResult:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """Of the time in which processes wanted to run, the share that others had instead; None: not known.
+
+    Attributes:
+        generator: of its threads, in the window; server: of its processes, where they are known.
+        stolen: of all processors' time, by the hypervisor.
+    """
+
+    generator: float | None
+    server: float | None
+    stolen: float | None
+    generator_by_second: tuple[float | None, ...] = ()
+    server_by_second: tuple[float | None, ...] = ()
+    stolen_by_second: tuple[float | None, ...] = ()
+
+    def worst(self) -> tuple[float, str] | None:
+        """The largest share, and whose it is."""
+        told = [
+            (self.generator, "the generator's threads"),
+            (self.server, "the server's processes"),
+            (self.stolen, "the whole machine, by its hypervisor"),
+        ]
+        return max(((share, whose) for share, whose in told if share is not None), default=None)
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A server that went away while it was measured.
+
+    Attributes:
+        server: its name.
+        at_ns: wall time of the first moment at which nothing came from it any more.
+        why: how that showed, as a clause: "it refuses connections".
+    """
+
+    server: str
+    at_ns: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Step:
     """A step of load and its judgement.
 
@@ -292,6 +368,7 @@ class Step:
         reason: the condition that ended it, if it did not pass.
         lengthened: it was run longer because a shorter one had been inconclusive.
         partial: it was interrupted, and decides nothing.
+        waits: what the machine was seen to do; None: nobody looked.
     """
 
     result: StepResult
@@ -302,6 +379,13 @@ class Step:
     reason: Condition | None
     lengthened: bool = False
     partial: bool = False
+    waits: Waits | None = None
+
+    @property
+    def waited(self) -> bool:
+        """Whether others had too much of the processor time that it needed: then it says nothing about the server."""
+        found = self.condition(Condition.WAITED)
+        return found is not None and not found.met
 
     @property
     def level(self) -> Level:

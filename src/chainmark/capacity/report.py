@@ -10,15 +10,16 @@ from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.figures import centiles_of_due, figures_of, fixed_levels
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.measured import ErrorClass, Series
-from chainmark.capacity.model import Level, LevelKind, Step
+from chainmark.capacity.model import Level, LevelKind, Step, Waits
 from chainmark.capacity.recovery import Looks
-from chainmark.capacity.search import Answer
+from chainmark.capacity.search import Answer, Confirmation
 from chainmark.capacity.sla import Sla, machine_limits
 from chainmark.core import units
 from chainmark.core.load_report import (
     Agreement,
     CapacityEntry,
     ConditionEntry,
+    ContestedLevel,
     EndpointEntry,
     ErrorEntry,
     SecondEntry,
@@ -55,7 +56,22 @@ def endpoint_entry(
 
 def notes_of(found: Found) -> list[str]:
     """What to know before believing the figures of an endpoint."""
-    return _limit_notes(found) + recovery_notes(found.looks)
+    return _limit_notes(found) + _repetition_notes(found) + recovery_notes(found.looks)
+
+
+def _repetition_notes(found: Found) -> list[str]:
+    """What the server's ending of resting connections cost."""
+    results = [step.result for step in found.steps()]
+    closed = sum(result.connections.idle_closed for result in results)
+    if not closed:
+        return []
+    repeated = units.plural(sum(result.connections.repeated for result in results), "request")
+    left = sum(result.closed_idle for result in results)
+    unrepeated = f"; {units.plural(left, 'request')} that may not be asked twice had no answer" if left else ""
+    return [
+        f"the server closed {units.plural(closed, 'connection')} that rested while the next request was on its way: "
+        f"{repeated} sent once more{unrepeated}; none of them counts as an error"
+    ]
 
 
 def _limit_notes(found: Found) -> list[str]:
@@ -92,17 +108,23 @@ def _agreement(sla: Sla) -> Agreement:
     )
 
 
+def _contested(at: Confirmation) -> ContestedLevel:
+    return ContestedLevel(level=at.level.value, passed=at.passed, measured=len(at.outcomes))
+
+
 def _capacity(answer: Answer, numbers: Mapping[int, int]) -> CapacityEntry:
+    contested = answer.contested
     return CapacityEntry(
         kind=answer.steps[0].level.kind.value,
-        capacity=answer.capacity,
+        capacity=contested.capacity if contested else answer.capacity,
         low=answer.low,
         high=answer.high,
         stopped_by=answer.stopped_by.value,
         condition=answer.condition.value if answer.condition else None,
         finding=answer.finding.value,
         confirmed=answer.confirmed,
-        best_step=numbers.get(id(answer.best_pass)),
+        contested=_contested(contested.at) if contested else None,
+        best_step=numbers.get(id(contested.best_pass if contested else answer.best_pass)),
         fail_step=numbers.get(id(answer.first_fail)),
     )
 
@@ -149,12 +171,23 @@ def _as_told(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _lost(waits: Waits | None, index: int) -> dict[str, float | None]:
+    if waits is None:
+        return {}
+    return {
+        "generator_lost_share": waits.generator_by_second[index],
+        "server_lost_share": waits.server_by_second[index],
+        "stolen_share": waits.stolen_by_second[index],
+    }
+
+
 def _seconds(number: int, step: Step) -> list[SecondEntry]:
     series = step.result.series
     names = SecondEntry.model_fields.keys() & Series.model_fields.keys() - {"errors"}
     return [
         SecondEntry(
             step=number,
+            **_lost(step.waits, index),
             errors={kind: counts[index] for kind, counts in sorted(series.errors.items()) if counts[index]},
             **{name: getattr(series, name)[index] for name in names},
         )

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from chainmark.capacity.model import Condition, Level, Outcome, Phase, Step
+from chainmark.capacity.model import Condition, Gone, Level, Outcome, Phase, Step
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.sla import share_interval
+
+# Of a step whose processes waited for others.
+REPETITIONS = 2
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,17 @@ class Ask:
 
 
 class Interrupted(Exception):  # noqa: N818 - somebody ended it; nothing went wrong
-    """A step was ended before its time by whoever watches.
+    """A step was ended before its time by whoever watches, or by a server that went away.
 
     Args:
         step: what it gave until then, if it gave anything.
+        gone: the server, if that was why.
     """
 
-    def __init__(self, step: Step | None = None) -> None:
+    def __init__(self, step: Step | None = None, gone: Gone | None = None) -> None:
         super().__init__("the step was interrupted")
         self.step = step
+        self.gone = gone
 
 
 class StoppedBy(StrEnum):
@@ -50,9 +55,11 @@ class StoppedBy(StrEnum):
     ACHIEVED = "achieved"
     LADDER_END = "ladder end"
     GENERATOR = "generator-limited"
+    WAITED = "waited"
     FIRST_STEP = "first step"
     BUDGET = "budget"
     INTERRUPTED = "interrupted"
+    GONE = "server gone"
 
 
 class Finding(StrEnum):
@@ -61,6 +68,7 @@ class Finding(StrEnum):
     FOUND = "found"
     LOWER_BOUND = "lower bound"
     NOTHING_PASSED = "nothing passed"
+    NOT_CONFIRMED = "not confirmed"
     UNSETTLED = "unsettled"
 
 
@@ -90,6 +98,26 @@ class Confirmation:
         """Whether all say the same."""
         return len(set(self.outcomes)) == 1
 
+    @property
+    def passed(self) -> int:
+        """How many of them passed."""
+        return self.outcomes.count(Outcome.PASS)
+
+
+@dataclass(frozen=True)
+class Contested:
+    """A capacity that most measurements confirm, and some do not: what is left that none contradicts.
+
+    Attributes:
+        at: the measurements at the capacity.
+        capacity: the next lower level of which all measurements passed; 0 if there is none.
+        best_pass: the median step there.
+    """
+
+    at: Confirmation
+    capacity: float
+    best_pass: Step | None
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -101,6 +129,8 @@ class Answer:
         stopped_by: why it ends there.
         condition: what the first fail missed, whatever ended the search.
         capacity: clients, or requests per second; 0 if the lowest level failed, None if nothing was decided.
+        contested: set where the measurements at the capacity do not agree.
+        gone: the server, if that ended the search.
         low: every measurement up to this level passed clearly; 0 if none did.
         high: every measurement from this level on failed clearly; None if none did.
         steps: all that were measured, in their order.
@@ -119,6 +149,8 @@ class Answer:
     steps: tuple[Step, ...]
     confirmations: tuple[Confirmation, ...]
     confirmed: bool
+    contested: Contested | None = None
+    gone: Gone | None = None
 
 
 Measure = Callable[[Ask], Step]
@@ -141,7 +173,8 @@ def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Ans
             steps.append(measure(ask))
         except Interrupted as interrupted:
             kept = [*steps, interrupted.step] if interrupted.step else steps
-            return answer(kept, plan, StoppedBy.INTERRUPTED)
+            ended_by = StoppedBy.GONE if interrupted.gone else StoppedBy.INTERRUPTED
+            return replace(answer(kept, plan, ended_by), gone=interrupted.gone)
     stopped = None if next_ask(steps, plan) is None else StoppedBy.BUDGET
     return answer(steps, plan, stopped)
 
@@ -149,8 +182,13 @@ def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Ans
 def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
     """What to measure after these steps; None when the answer stands."""
     whole = [step for step in steps if not step.partial]
-    if whole and not _decides(whole[-1]):
-        return Ask(whole[-1].level, whole[-1].phase, lengthened=True)
+    deciding = _deciding(whole)
+    if whole and (not deciding or deciding[-1] is not whole[-1]):
+        last = whole[-1]
+        return Ask(last.level, last.phase, lengthened=last.lengthened or not last.waited)
+    if deciding and deciding[-1].waited:
+        # The machine is busy: nothing can be learnt about the server now.
+        return None
     votes = _Votes(whole)
     wanted = _next_level(votes, plan)
     if wanted is None:
@@ -179,6 +217,20 @@ def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[Level, Phase] | None:
     return (min(open_ends, key=votes.count), Phase.CONFIRM) if open_ends else None
 
 
+def _deciding(steps: Iterable[Step]) -> list[Step]:
+    """Those that decide. A step whose processes waited does so when it was repeated as often as is worth while."""
+    found = []
+    repeated: list[Step] = []
+    for step in steps:
+        if not step.waited:
+            repeated = []
+            found += [step] if _decides(step) else []
+            continue
+        repeated = [*(one for one in repeated if one.level == step.level), step]
+        found += [step] if len(repeated) > REPETITIONS else []
+    return found
+
+
 def _decides(step: Step) -> bool:
     """A step that showed nothing about the server decides only after it was run again, by its point estimates.
 
@@ -187,14 +239,20 @@ def _decides(step: Step) -> bool:
     return not step.partial and (step.lengthened or step.outcome in {Outcome.PASS, Outcome.FAIL})
 
 
+def _says_nothing(step: Step) -> bool:
+    """It has too few answers, and none that speaks against the server."""
+    samples = step.condition(Condition.SAMPLES)
+    few = samples is not None and samples.outcome is Outcome.INCONCLUSIVE
+    return few and step.outcome is Outcome.INCONCLUSIVE and step.leaning is Outcome.PASS
+
+
 class _Votes:
     """What the steps decide, by level."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self.by_level: dict[Level, list[Step]] = defaultdict(list)
-        for step in steps:
-            if _decides(step):
-                self.by_level[step.level].append(step)
+        for step in _deciding(steps):
+            self.by_level[step.level].append(step)
 
     def count(self, level: Level) -> int:
         """Measurements that decided about it."""
@@ -215,9 +273,21 @@ class _Votes:
         below = (level for level in self.by_level if worst is None or level < worst)
         return max(below, default=None), worst
 
+    def contested(self, level: Level) -> Contested | None:
+        """What is left where the measurements of this level, which mostly passed, do not agree."""
+        at = self.confirmation(level)
+        if at.agree:
+            return None
+        lower = [one for one in self.by_level if one < level]
+        agreed = max((one for one in lower if self.confirmation(one).passed == self.count(one)), default=None)
+        return Contested(at, agreed.value, self.median(agreed)) if agreed else Contested(at, 0.0, None)
+
     def clear(self) -> tuple[float, float | None]:
-        """The ends of the interval: up to here all passed clearly, from here on all failed clearly."""
-        levels = sorted(self.by_level)
+        """The ends of the interval: up to here all passed clearly, from here on all failed clearly.
+
+        A level with too few answers to say anything is no gap among those that passed.
+        """
+        levels = sorted(level for level in self.by_level if not all(map(_says_nothing, self.by_level[level])))
         low: float = 0.0
         for level in levels:
             if any(step.outcome is not Outcome.PASS for step in self.by_level[level]):
@@ -261,24 +331,28 @@ def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None =
     first_fail = votes.median(worst) if worst is not None else None
     stopped_by = ended_by or _stopped_by(best, first_fail)
     low, high = votes.clear()
+    confirmations = tuple(votes.confirmation(level) for level in (best, worst) if level is not None)
     best_pass = votes.median(best) if best is not None else None
+    contested = votes.contested(best) if best is not None else None
     if best is not None:
         capacity: float | None = best.value
     else:
         capacity = 0.0 if stopped_by in {StoppedBy.FIRST_STEP, StoppedBy.GENERATOR} else None
-    confirmations = tuple(votes.confirmation(level) for level in (best, worst) if level is not None)
+    finding = _finding(stopped_by, best_pass)
+    settled = finding in {Finding.FOUND, Finding.LOWER_BOUND}
     return Answer(
         best_pass=best_pass,
         first_fail=first_fail,
         stopped_by=stopped_by,
         condition=first_fail.reason if first_fail else None,
-        finding=_finding(stopped_by, best_pass),
+        finding=Finding.NOT_CONFIRMED if contested and settled else finding,
         capacity=capacity,
         low=low,
         high=high,
         steps=tuple(steps),
         confirmations=confirmations,
         confirmed=bool(confirmations) and all(one.agree and len(one.outcomes) >= plan.times for one in confirmations),
+        contested=contested,
     )
 
 
@@ -286,7 +360,7 @@ def _stopped_by(best: Level | None, first_fail: Step | None) -> StoppedBy:
     if first_fail is None:
         return StoppedBy.LADDER_END
     if first_fail.leaning is Outcome.GENERATOR_LIMITED:
-        return StoppedBy.GENERATOR
+        return StoppedBy.WAITED if first_fail.waited else StoppedBy.GENERATOR
     if best is None or first_fail.reason is None:
         return StoppedBy.FIRST_STEP
     return StoppedBy(first_fail.reason.value)
@@ -294,8 +368,10 @@ def _stopped_by(best: Level | None, first_fail: Step | None) -> StoppedBy:
 
 def _finding(stopped_by: StoppedBy, best_pass: Step | None) -> Finding:
     samples = best_pass.condition(Condition.SAMPLES) if best_pass else None
-    if stopped_by in {StoppedBy.BUDGET, StoppedBy.INTERRUPTED} or (samples and samples.outcome is not Outcome.PASS):
+    if stopped_by in {StoppedBy.BUDGET, StoppedBy.INTERRUPTED, StoppedBy.GONE} or (
+        samples and samples.outcome is not Outcome.PASS
+    ):
         return Finding.UNSETTLED
-    if stopped_by in {StoppedBy.LADDER_END, StoppedBy.GENERATOR}:
+    if stopped_by in {StoppedBy.LADDER_END, StoppedBy.GENERATOR, StoppedBy.WAITED}:
         return Finding.LOWER_BOUND
     return Finding.NOTHING_PASSED if stopped_by is StoppedBy.FIRST_STEP else Finding.FOUND

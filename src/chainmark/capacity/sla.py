@@ -21,6 +21,7 @@ from chainmark.capacity.model import (
     Phase,
     Step,
     StepResult,
+    Waits,
 )
 from chainmark.core import units
 from chainmark.core.errors import UsageError
@@ -33,6 +34,11 @@ LONGEST_LATENCY_S = 120.0
 # Lateness of the generator that cannot be told from the server's: a tenth of a millisecond is a busy scheduler's.
 LAG_FLOOR_S = 0.001
 LAG_SHARE = 0.05
+# A closed loop has no due times; what can be told of its lateness is that of the timer.
+WAKE_FLOOR_S = 0.005
+# Of the time in which generator or server wanted to run: an idle machine loses less than one per cent, beside a busy
+# process on every processor it is from a fifth on.
+WAITED_SHARE = 0.1
 # Above it a thread's own queue begins to show in the latencies.
 CPU_SHARE = 0.85
 
@@ -131,8 +137,17 @@ class _Evidence:
 
     def slower(self, limit_s: float) -> int:
         """Failed and unsent requests were not answered in time."""
-        books = self.result.books
-        return self.latency.count_over(limit_s) + books.failed + books.unsent
+        return self.latency.count_over(limit_s) + self.never_answered
+
+    @property
+    def asked(self) -> int:
+        """Requests that count: not those whose connection had ended before the server could see them."""
+        return self.result.books.due - self.result.closed_idle
+
+    @property
+    def never_answered(self) -> int:
+        """Of those, failed or never sent."""
+        return self.asked - self.result.books.ok
 
 
 def judge(
@@ -141,6 +156,8 @@ def judge(
     phase: Phase,
     lengthened: bool = False,
     read_histogram: ReadHistogram = native_histogram,
+    *,
+    waits: Waits | None = None,
 ) -> Step:
     """Hold a step against the agreement.
 
@@ -150,20 +167,44 @@ def judge(
         phase: why the step was run.
         lengthened: whether it was run longer than others, because they had been inconclusive.
         read_histogram: how a stored histogram is read.
+        waits: what the machine was seen to do.
     """
     evidence = _Evidence(result, read_histogram(result.latency.hdr), sla)
-    limits = _conditions(evidence)
+    limits = _conditions(evidence) + _waited(waits)
     generator = next(limit for limit in limits if limit.name is Condition.GENERATOR)
-    shown = [limit.name for limit in limits if limit.outcome is Outcome.FAIL and limit is not generator]
-    missed = [limit.name for limit in limits if not limit.met and limit is not generator]
-    if shown:
+    judged = [limit for limit in limits if limit.name not in {Condition.GENERATOR, Condition.WAITED}]
+    shown = [limit.name for limit in judged if limit.outcome is Outcome.FAIL]
+    missed = [limit.name for limit in judged if not limit.met]
+    waited = any(limit.name is Condition.WAITED and not limit.met for limit in limits)
+    if waited and Condition.ERRORS not in shown:
+        outcome = leaning = Outcome.GENERATOR_LIMITED
+    elif shown:
         outcome = leaning = _blame(shown, generator)
     else:
-        undecided = any(limit.outcome is Outcome.INCONCLUSIVE for limit in limits)
+        undecided = any(limit.outcome is Outcome.INCONCLUSIVE for limit in judged)
         leaning = _blame(missed, generator) if missed else Outcome.PASS
         outcome = Outcome.INCONCLUSIVE if undecided else Outcome.PASS
-    reason = None if leaning is Outcome.PASS else _reason(shown or missed, evidence)
-    return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial=result.ended == "stopped")
+    partial = result.ended == "stopped"
+    reason = None
+    if leaning is not Outcome.PASS:
+        limited = waited and outcome is Outcome.GENERATOR_LIMITED
+        reason = Condition.WAITED if limited else _reason(shown or missed, evidence)
+    return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial, waits)
+
+
+def _waited(waits: Waits | None) -> tuple[ConditionResult, ...]:
+    """Whether others had processor time that the generator or the server needed; nothing where nobody looked."""
+    if waits is None:
+        return ()
+    worst = waits.worst()
+    if worst is None:
+        note = "this kernel does not tell"
+        return (ConditionResult(Condition.WAITED, None, WAITED_SHARE, Outcome.PASS, met=True, note=note),)
+    share, whose = worst
+    met = share <= WAITED_SHARE
+    note = f"share of the time in which they wanted to run: {whose}"
+    outcome = Outcome.PASS if met else Outcome.FAIL
+    return (ConditionResult(Condition.WAITED, share, WAITED_SHARE, outcome, met=met, note=note),)
 
 
 def _blame(against: list[Condition], generator: ConditionResult) -> Outcome:
@@ -201,7 +242,7 @@ def _separated(low: float, high: float, limit: float) -> Outcome:
 
 def _centile(evidence: _Evidence, name: Condition, fraction: float, limit_s: float) -> ConditionResult:
     """p99 is within the limit if and only if at most 1 % are slower than it."""
-    count, n = evidence.slower(limit_s), evidence.result.books.due
+    count, n = evidence.slower(limit_s), evidence.asked
     low, high = share_interval(count, n)
     tolerated = 1.0 - fraction
     measured, note = _centile_value(evidence, fraction)
@@ -221,19 +262,19 @@ def _centile(evidence: _Evidence, name: Condition, fraction: float, limit_s: flo
 
 def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
     """The centile of all that was due, what failed being slower than anything."""
-    books = evidence.result.books
-    if not has_upper_bound(books.due, fraction):
-        return None, f"not estimable from {books.due} requests"
-    within = fraction * books.due
-    if within > books.ok:
-        return None, f"{books.failed + books.unsent} of {books.due} requests were never answered rightly"
-    return evidence.latency.quantile(within / books.ok), ""
+    ok, asked = evidence.result.books.ok, evidence.asked
+    if not has_upper_bound(asked, fraction):
+        return None, f"not estimable from {asked} requests"
+    within = fraction * asked
+    if within > ok:
+        return None, f"{evidence.never_answered} of {asked} requests were never answered rightly"
+    return evidence.latency.quantile(within / ok), ""
 
 
 def _errors(evidence: _Evidence) -> ConditionResult:
     """Of what the server was asked: the others count as slow and as not achieved already."""
     books, limit = evidence.result.books, evidence.sla.error_share
-    failed = books.failed - evidence.result.not_asked
+    failed = books.failed - evidence.result.not_asked - evidence.result.closed_idle
     sent = books.ok + failed
     low, high = share_interval(failed, sent)
     share = failed / sent if sent else None
@@ -286,7 +327,7 @@ def _samples(evidence: _Evidence) -> ConditionResult:
 
 
 def _generator(evidence: _Evidence) -> ConditionResult:
-    """A limit that its machine met; else the worse of its lateness (rates only) and its processor time."""
+    """A limit that its machine met; else the worse of its lateness and its processor time."""
     result = evidence.result
     if result.not_asked:
         share = result.not_asked / result.books.due
@@ -296,6 +337,9 @@ def _generator(evidence: _Evidence) -> ConditionResult:
     if evidence.open_loop and result.lag.p99_s is not None:
         allowed_s = max(LAG_FLOOR_S, LAG_SHARE * evidence.sla.strictest_latency_s)
         readings.append((result.lag.p99_s, allowed_s, "p99 of the generator's lateness in seconds"))
+    if not evidence.open_loop and result.wake.p99_s is not None:
+        allowed_s = max(WAKE_FLOOR_S, LAG_SHARE * evidence.sla.strictest_latency_s)
+        readings.append((result.wake.p99_s, allowed_s, "p99 of how late the generator's threads woke, in seconds"))
     measured, limit, note = max(readings, key=lambda reading: reading[0] / reading[1])
     met = measured <= limit
     outcome = Outcome.PASS if met else Outcome.FAIL

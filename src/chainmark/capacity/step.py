@@ -10,12 +10,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from chainmark.capacity.advice import give_up, lengthened_seconds, step_seconds
-from chainmark.capacity.engine import Engine, MakeEngine, ReadHistogram, native_engine, native_histogram
-from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, Step, StepOrder, StepResult, Target
+from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, step_seconds
+from chainmark.capacity.engine import (
+    UNANSWERED,
+    Engine,
+    MakeEngine,
+    ReadHistogram,
+    native_engine,
+    native_histogram,
+)
+from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Phase, Step, StepOrder, StepResult, Target, Waits
+from chainmark.capacity.plan import SearchPlan
+from chainmark.capacity.presence import Presence, takes_connections
 from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, Waiting, median_s
 from chainmark.capacity.search import Ask, Interrupted
 from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.witness import Watching
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import LiveFigures, Progress, Silent, live_figures
@@ -66,8 +76,11 @@ def run_step(
     progress: Progress | None = None,
     make_engine: MakeEngine = native_engine,
     pause: Callable[[float], None] = time.sleep,
+    presence: Presence | None = None,
 ) -> StepResult:
     """Run one step. Ctrl-C ends it early: what is under way is waited for, and the result has ended "stopped".
+
+    A server that is not there any more ends it, too: then it was given up.
 
     Raises:
         UsageError: the order cannot be.
@@ -77,11 +90,14 @@ def run_step(
     try:
         listener = progress or Silent()
         with live_figures(listener, lambda: _figures(engine)):
-            _watch(engine, listener, pause)
+            _watch(engine, listener, pause, presence)
         finished = engine.finish()
     except KeyboardInterrupt:
         engine.stop()
-        finished = {**engine.finish(), "ended": "stopped"}
+        return StepResult.of(order, {**engine.finish(), "ended": "stopped"})
+    if finished["ended"] == "stopped":
+        # Nobody but the watch has stopped it.
+        finished["ended"] = "gave up"
     return StepResult.of(order, finished)
 
 
@@ -103,13 +119,26 @@ def _figures(engine: Engine) -> LiveFigures:
     return LiveFigures(offered=offered, sent=started, accepted=told["ok"], failed=failed, in_flight=under_way)
 
 
-def _watch(engine: Engine, progress: Progress, pause: Callable[[float], None]) -> None:
+def _watch(
+    engine: Engine, progress: Progress, pause: Callable[[float], None], presence: Presence | None = None
+) -> None:
+    if presence:
+        presence.begin()
     while engine.running():
         told = json.loads(engine.progress())
+        if presence and presence.is_lost(told):
+            engine.stop()
+            presence = None
         said = f"{told['phase']}, {units.count(told['ok'])} answered"
         failed = f", {units.count(told['failed'])} failed" if told["failed"] else ""
         progress.update(min(1.0, told["elapsed_s"] / told["planned_s"]), said + failed)
         pause(_LOOK_EVERY_S)
+
+
+def _is_silent(result: StepResult) -> bool:
+    """Whether nothing that was asked had any answer."""
+    unanswered = sum(error.count for error in result.errors if error.kind in UNANSWERED)
+    return 0 < result.books.due == unanswered
 
 
 @dataclass
@@ -128,21 +157,25 @@ class StepRunner:
     done: list[Step] = field(default_factory=list)
     looks: Looks = field(default_factory=Looks)
     recovery: Recovery = field(default_factory=Recovery)
+    listens: Callable[[str], bool] = takes_connections
+    watching: Callable[[], Watching] | None = None
+
+    def __post_init__(self) -> None:
+        self._presence = Presence(self.target, self.pause, self.clock, self.listens)
 
     def measure(self, ask: Ask) -> Step:
         """Run and judge one step.
 
         Raises:
-            Interrupted: by Ctrl-C, with the part that was measured.
+            Interrupted: by Ctrl-C or by a server that went away, with the part that was measured.
         """
         try:
-            self.recovery.settle()
-            if self.settings.recovery_longest_s > 0.0 and not self.looks.count:
-                self.looks.reference_s = self._look(self.settings.drain_s)
+            self.refer()
             self.recovery.owe(partial(self._rest, ask.level))
             self.progress.stage(f"{self.endpoint.label}: {ask.level} ({ask.phase})")
-            result = run_step(self.order(ask), self.progress, self.make_engine, self.pause)
-            step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram)
+            result, waits = self._watched(self.order(ask))
+            step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram, waits=waits)
+            self._expect_presence(step)
         except KeyboardInterrupt:
             # Before the step began, or again while it ended: what was measured before it is still worth keeping.
             raise Interrupted from None
@@ -150,6 +183,53 @@ class StepRunner:
             raise Interrupted(step)
         self.done.append(step)
         return step
+
+    def _watched(self, order: StepOrder) -> tuple[StepResult, Waits | None]:
+        """A step, and what the machine was seen to do in the meantime."""
+        run = partial(run_step, order, self.progress, self.make_engine, self.pause, self._presence)
+        if self.watching is None:
+            return run(), None
+        with self.watching() as watch:
+            result = run()
+        return result, watch.waits(result)
+
+    def refer(self) -> None:
+        """See how quick the server is before its first step, unless that is known or not asked for.
+
+        Raises:
+            Interrupted: the server has gone.
+        """
+        self.recovery.settle()
+        if self.settings.recovery_longest_s > 0.0 and not self.looks.count:
+            self.looks.reference_s = self._look(self.settings.drain_s)
+
+    def fitted(self, plan: SearchPlan) -> SearchPlan:
+        """The plan, beginning where a step of the longest kind has enough answers by what one client was answered.
+
+        Raises:
+            Interrupted: the server has gone.
+        """
+        self.refer()
+        reference_s = self.looks.reference_s
+        if plan.kind is LevelKind.RATE or plan.ladder or reference_s is None:
+            return plan
+        fewest = clients_for_enough(reference_s, self.sla, max(self.settings.duration_s, self.settings.longest_s))
+        return replace(plan, first=min(plan.last, max(plan.first, float(fewest))))
+
+    def _expect_presence(self, step: Step) -> None:
+        """A step that ended in silence says nothing about a server that is gone, and is no fail of it."""
+        silent_s = step.result.silence()
+        if silent_s is None or step.partial:
+            return
+        self.progress.stage(f"{self.endpoint.label}: nothing is answered; looking whether the server is there")
+        gone = self._presence.gone(step.result.started_ns + round(silent_s * 1e9), self._is_answered)
+        if gone:
+            raise Interrupted(replace(step, partial=True), gone)
+
+    def _is_answered(self, longest_s: float) -> bool:
+        """Whether one client gets any answer within so many seconds."""
+        order = replace(self._order_of_look(), drain_s=longest_s, timeout_s=longest_s)
+        return not _is_silent(self._looked(order))
 
     def _rest(self, level: Level) -> None:
         """After a step at this level: the pause, and until the server is as quick as before."""
@@ -171,15 +251,23 @@ class StepRunner:
         Args:
             longest_s: how long the last answer is waited for.
         """
-        order = replace(
+        result = self._looked(replace(self._order_of_look(), drain_s=min(self.settings.drain_s, longest_s)))
+        if _is_silent(result) and self._presence.refuses():
+            raise Interrupted(gone=Gone(self.target.name, result.started_ns, "it takes no connections"))
+        return median_s(result, self.read_histogram)
+
+    def _order_of_look(self) -> StepOrder:
+        return replace(
             self.order(Ask(Level(LevelKind.CLIENTS, 1.0), Phase.PROBE)),
             warm_up_s=0.0,
             duration_s=LOOK_S,
-            drain_s=min(self.settings.drain_s, longest_s),
             give_up=None,
             threads=1,
             seed=self.settings.seed,
         )
+
+    def _looked(self, order: StepOrder) -> StepResult:
+        """A look, counted."""
         engine = _started(order, self.make_engine)
         try:
             self._count(engine)
@@ -191,7 +279,7 @@ class StepRunner:
             self.looks.add(StepResult.of(order, engine.finish()))
             raise
         self.looks.add(result)
-        return median_s(result, self.read_histogram)
+        return result
 
     def _count(self, engine: Engine) -> None:
         """Until a look has enough answers."""
@@ -245,6 +333,8 @@ class StepRunner:
         if level.kind is LevelKind.RATE:
             return level.value
         lower = [step.result.due_per_s for step in self.done if step.level <= level]
+        if not lower and self.looks.reference_s:
+            return level.value / self.looks.reference_s
         return max(lower, default=None)
 
     def _requests_at_most(self, order: StepOrder) -> int:

@@ -20,8 +20,9 @@ def non_2xx(step: StepEntry) -> int:
 
 def error_share(step: StepEntry) -> float | None:
     """Of what was sent, a fraction; None if nothing was."""
-    sent = step.ok + step.failed
-    return step.failed / sent if sent else None
+    failed = step.failed - step.closed_idle
+    sent = step.ok + failed
+    return failed / sent if sent else None
 
 
 def medians_by_level(steps: Sequence[StepEntry], centile: str) -> dict[float, float]:
@@ -98,6 +99,7 @@ class Bin:
     Attributes:
         latencies_s: the median of the seconds' p50, their worst p99 and max; those that none of them has are left out.
         failed: requests by kind of failure; what is of no known kind is "failed".
+        lost: the worst shares of the seconds, by whose time it was that others had.
     """
 
     step: StepEntry
@@ -105,6 +107,7 @@ class Bin:
     end: float
     latencies_s: dict[str, float]
     failed: dict[str, int]
+    lost: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,13 @@ def _bin(step: StepEntry, begin: float, end: float, seconds: Sequence[SecondEntr
         failed.update(known)
         failed["failed"] += max(0, one.failed - sum(known.values()))
     told = {name: value for name, value in together.items() if value is not None and value > 0.0}
-    return Bin(step, begin, end, told, dict(sorted((+failed).items())))
+    lost = {
+        "generator": _over([one.generator_lost_share for one in seconds], max),
+        "server": _over([one.server_lost_share for one in seconds], max),
+        "stolen": _over([one.stolen_share for one in seconds], max),
+    }
+    known_lost = {whose: share for whose, share in lost.items() if share is not None}
+    return Bin(step, begin, end, told, dict(sorted((+failed).items())), known_lost)
 
 
 def _over(values: Sequence[float | None], together: Callable[[list[float]], float]) -> float | None:

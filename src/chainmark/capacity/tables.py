@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
-from chainmark.capacity.engine import RECORD_CLASSES, RIGHT
+from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
 from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.measured import Series
@@ -147,7 +147,7 @@ def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:
     samples = {SEARCHES: pl.DataFrame(columns, schema=schema)}
     for one in found:
         for level in levels_of(one):
-            steps = [step for step in one.fixed if step.level == level and not step.partial]
+            steps = [step for step in one.fixed if step.level == level and not (step.partial or step.waited)]
             samples[population_id(one.endpoint.id, level)] = _request_samples(one.endpoint.id, level_name(level), steps)
     return samples
 
@@ -184,10 +184,12 @@ def _records(step: Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np
         raise EnvironmentFailure(f"the load engine kept no records of the step at {step.level}")
     due_s = np.frombuffer(records.due_ns, dtype="<i8") / NS - step.result.warm_up_s
     latency_s = np.frombuffer(records.latency_ns, dtype="<i8") / NS
-    failed = np.frombuffer(records.classes, dtype="u1") != RECORD_CLASSES.index(RIGHT)
+    classes = np.frombuffer(records.classes, dtype="u1")
+    right, no_error = (classes == RECORD_CLASSES.index(one) for one in (RIGHT, IDLE_CLOSE))
+    failed = ~right & ~no_error
     rows, due = len(due_s) + step.result.records_left_out, step.result.books.due
     if rows != due:
         raise EnvironmentFailure(f"the load engine kept {rows} records of the {due} requests at {step.level}")
-    latency_s = np.where(failed, np.nan, latency_s)
+    latency_s = np.where(right, latency_s, np.nan)
     order = np.argsort(due_s, kind="stable")
     return due_s[order], latency_s[order], failed[order].astype(np.float64)

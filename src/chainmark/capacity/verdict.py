@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.core import units
-from chainmark.core.load_report import CapacityEntry, EndpointEntry, Kind, LoadReport
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, Kind, LoadReport, StepEntry, TargetEntry
 from chainmark.core.verdict import Verdict, worst
 
 MOST_REASONS = 50
@@ -58,6 +59,14 @@ def bare_level(kind: str | None, value: float) -> str:
     return units.tidy(value, 4)
 
 
+def gone_text(target: TargetEntry) -> str:
+    """That a server went away, as a sentence."""
+    if target.gone is None:
+        return ""
+    at = units.utc_clock(target.gone.at)
+    return f"{target.name}: the server was gone at {at} ({target.gone.why}); what was measured until then stands here."
+
+
 def rulings(report: LoadReport) -> list[Ruling]:
     """One ruling for each capacity that was looked for or asked for, server by server."""
     ruled = [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
@@ -84,7 +93,10 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
         left = len(reasons) - MOST_REASONS
         reasons = [*reasons[:MOST_REASONS], f"{left} more are in the tables."]
     for target in report.targets:
-        if target.interrupted:
+        if target.gone:
+            found.add(Verdict.GONE)
+            reasons.insert(0, gone_text(target))
+        elif target.interrupted:
             found.add(Verdict.PARTIAL)
             reasons.insert(0, f"{target.name}: the test was interrupted; what was measured until then stands here.")
     if not found:
@@ -100,9 +112,8 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
             key = f"{endpoint.id}.{capacity.kind}"
             measured.add(key)
             wanted = report.required.get(key)
-            yield Ruling(
-                number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *_rule(capacity, wanted)
-            )
+            ruled = _rule(capacity, wanted, endpoint.steps)
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *ruled)
         if not endpoint.capacities:
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
     for key in report.required:
@@ -123,10 +134,10 @@ def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
     return Ruling(number, target.name, id_, label, kind, wanted, found, reason)
 
 
-def _rule(found: CapacityEntry, required: float | None) -> tuple[Verdict, str]:
+def _rule(found: CapacityEntry, required: float | None, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
     """Against what is required, or else against its lowest level."""
     if required is None:
-        return _lowest(found)
+        return _lowest(found, steps)
     wanted = f"{level_text(found.kind, required)} required"
     if found.low >= required:
         return Verdict.PASS, f"{wanted}, {level_text(found.kind, found.low)} passed clearly"
@@ -134,42 +145,70 @@ def _rule(found: CapacityEntry, required: float | None) -> tuple[Verdict, str]:
         missed = f", missing {found.condition}" if found.condition else ""
         return Verdict.FAIL, f"{wanted}, but {level_text(found.kind, found.high)} failed clearly{missed}"
     passed = f"{level_text(found.kind, found.low)} passed clearly" if found.low > 0 else "no level passed clearly"
-    return _undecided(found), f"{wanted}, but {passed} and {_why(found)}"
+    return _undecided(found), f"{wanted}, but {passed} and {_why(found, steps)}"
 
 
-def _lowest(found: CapacityEntry) -> tuple[Verdict, str]:
+def _lowest(found: CapacityEntry, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
     if found.low > 0.0:
         return Verdict.PASS, f"{level_text(found.kind, found.low)} passed clearly"
     if found.finding == "nothing passed" and found.high is not None:
         missed = f", missing {found.condition}" if found.condition else ""
         return Verdict.FAIL, f"the lowest level, {level_text(found.kind, found.high)}, failed clearly{missed}"
-    return _undecided(found), f"no level passed clearly: {_why(found)}"
+    return _undecided(found), f"no level passed clearly: {_why(found, steps)}"
 
 
 def _undecided(found: CapacityEntry) -> Verdict:
-    if found.stopped_by == "interrupted":
+    if found.stopped_by in ("interrupted", "server gone"):
         return Verdict.PARTIAL
+    if found.stopped_by == "waited":
+        return Verdict.INVALID
     return Verdict.GENERATOR_LIMITED if found.stopped_by == "generator-limited" else Verdict.INCONCLUSIVE
 
 
-def _why(found: CapacityEntry) -> str:
+def _why(found: CapacityEntry, steps: Sequence[StepEntry]) -> str:
     """What kept the search from an answer."""
     ends = {
         "interrupted": "the search was interrupted",
+        "server gone": "the server went away",
         "generator-limited": "the generator, not the server, was the limit",
+        "waited": "the generator or the server waited for a processor that others had",
         "ladder end": "that is the ladder's end",
         "budget": "the search ran out of steps",
     }
     if found.stopped_by in ends:
         return ends[found.stopped_by]
-    if found.high is None:
-        return "no level failed clearly"
-    return f"{level_text(found.kind, found.high)} failed clearly: too few requests, or a server that varies"
+    failed = f"{level_text(found.kind, found.high)} failed clearly" if found.high is not None else ""
+    between = [
+        step for step in steps
+        if step.kind == found.kind and not step.partial and step.level > found.low
+        and (found.high is None or step.level < found.high)
+    ]  # fmt: skip
+    return "; ".join(part for part in (failed, *_what_happened(between)) if part) or "no level failed clearly"
+
+
+def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
+    """Of levels that were measured and neither passed nor failed clearly: the lowest, in words."""
+    if not steps:
+        return
+    lowest = min(step.level for step in steps)
+    here = [step for step in steps if step.level == lowest]
+    level = level_text(here[0].kind, lowest)
+    longest = max(here, key=lambda step: step.due)
+    wanted = next((one.limit for one in longest.conditions if one.name == "samples" and one.outcome != "pass"), None)
+    if wanted is not None:
+        answers, took = units.plural(longest.due, "answer"), units.duration(longest.window_s)
+        yield f"{level} gave {answers} in {took}, and {units.count(round(wanted))} are needed"
+        return
+    counts = Counter(step.outcome for step in here)
+    yield f"{level} was measured: " + ", ".join(f"{count} × {outcome}" for outcome, count in counts.items())
 
 
 def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
     """Of an endpoint without a search: every whole step must pass."""
     whole = [step for step in endpoint.steps if not step.partial]
+    if whole and all(step.reason == "waited" for step in whole):
+        return Verdict.INVALID, "the generator or the server waited for a processor that others had, in every step"
+    whole = [step for step in whole if step.reason != "waited"]
     if not whole:
         found = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
         return found, "no step was measured to its end"

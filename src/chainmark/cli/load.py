@@ -56,7 +56,8 @@ def load(
 
     Every endpoint is searched for the most clients and the highest rate that keep to the agreement (`--set
     sla.p99_s=0.5`), and then measured at fixed levels. Exit codes: 0 the agreement is met, 1 it is missed or the
-    server is worse than the one it is compared with, 3 undecided, or limited by the generator.
+    server is worse than the one it is compared with, 3 undecided, 4 the machine had no time for the generator, 5 a
+    server went away.
     """
     with progress(expose) as listener:
         made = cm.load(
@@ -79,6 +80,10 @@ def load(
         say(f"run     {run.id}")
         for warning in run.manifest.warnings:
             say(f"warning {warning}")
+    if made.gone:
+        say(f"error: {made.gone}")
+        say("hint: the run is kept as a partial one, which is never compared; what does the server's log say?")
+        raise typer.Exit(ExitCode.ENVIRONMENT)
     if made.is_interrupted:
         say("interrupted: what was measured is kept as a partial run, which is never compared")
         raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.manifest import Fact, Subject
 
-LOAD_REPORT_SCHEMA = 2
+LOAD_REPORT_SCHEMA = 3
 StepOutcome = Literal["pass", "fail", "inconclusive", "generator-limited"]
 Kind = Literal["clients", "rate"]
 
@@ -65,6 +65,11 @@ class StepFigures(_Part):
 
     Attributes:
         warm_up_s: what of ``seconds`` comes before the window.
+        closed_idle: of the failed, those whose connection the server had ended while it rested: no errors of its.
+        repeated: requests that were sent once more because of that.
+        wake_p99_s: how late the generator's threads woke.
+        generator_lost_share, server_lost_share: of the time in which their threads wanted to run, what others had;
+            None: not known, or the server runs elsewhere. stolen_share: of all processors' time, by the hypervisor.
     """
 
     kind: Kind
@@ -81,6 +86,12 @@ class StepFigures(_Part):
     due: int
     ok: int
     failed: int
+    closed_idle: int = 0
+    repeated: int = 0
+    wake_p99_s: float | None = None
+    generator_lost_share: float | None = None
+    server_lost_share: float | None = None
+    stolen_share: float | None = None
     unsent: int
     ok_per_s: float
     p50_s: float | None
@@ -147,16 +158,29 @@ class SecondEntry(_Part):
     p99_s: float | None
     max_s: float | None
     errors: dict[str, int] = {}
+    wake_p99_s: float | None = None
+    generator_lost_share: float | None = None
+    server_lost_share: float | None = None
+    stolen_share: float | None = None
+
+
+class ContestedLevel(_Part):
+    """A level that most of its measurements passed, but not all."""
+
+    level: float
+    passed: int
+    measured: int
 
 
 class CapacityEntry(_Part):
     """The answer of one search.
 
     Attributes:
-        capacity: clients or requests per second; 0 if the lowest level failed, None if nothing was decided.
+        capacity: clients or requests per second; 0 if the lowest level failed, None if nothing was decided. Of a
+            level that is contested, the next lower one that passed every time.
         low, high: up to ``low`` every measurement passed clearly, from ``high`` on every one failed clearly.
-        stopped_by: "p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "first step", "budget",
-            "interrupted".
+        stopped_by: "p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "waited", "first step",
+            "budget", "interrupted", "server gone".
         condition: what the first fail missed.
         best_step, fail_step: numbers of the steps that stand for the answer.
     """
@@ -167,8 +191,9 @@ class CapacityEntry(_Part):
     high: float | None
     stopped_by: str
     condition: str | None
-    finding: Literal["found", "lower bound", "nothing passed", "unsettled"]
+    finding: Literal["found", "lower bound", "nothing passed", "not confirmed", "unsettled"]
     confirmed: bool
+    contested: ContestedLevel | None = None
     best_step: int | None
     fail_step: int | None
 
@@ -218,8 +243,21 @@ class EndpointEntry(_Part):
         return all(value > 0 for value in decided)
 
 
+class Departure(_Part):
+    """When a server went away (ISO time), and how that showed, as a clause."""
+
+    at: str
+    why: str
+
+
 class TargetEntry(_Part):
-    """One server."""
+    """One server.
+
+    Attributes:
+        skipped: what was not measured, by its id, and why.
+        interrupted: the test ended before its end.
+        gone: set where the server's going was why.
+    """
 
     name: str
     url: str
@@ -229,6 +267,7 @@ class TargetEntry(_Part):
     endpoints: list[EndpointEntry]
     skipped: dict[str, str] = {}
     interrupted: bool = False
+    gone: Departure | None = None
     warnings: list[str] = []
 
 

@@ -238,6 +238,12 @@ def utc(text: str) -> str:
         return text
 
 
+def utc_clock(text: str) -> str:
+    """The time of day of an ISO 8601 time: "12:51:07 UTC"."""
+    time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return time.astimezone(datetime.UTC).strftime("%H:%M:%S UTC")
+
+
 def utc_of_nanoseconds(time_ns: int) -> str:
     """Nanoseconds since 1970 as a UTC time to the second."""
     try:

@@ -15,6 +15,7 @@ class Verdict(StrEnum):
     A found regression outweighs what could not be measured, and that outweighs what was measured without deciding.
     """
 
+    GONE = "server gone"  # what was tested went away, and nobody knows why: what was measured until then counts
     FAIL = "fail"
     INVALID = "invalid"
     PARTIAL = "partial"  # interrupted: what was measured until then counts
@@ -33,6 +34,7 @@ class Verdict(StrEnum):
 _EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.INFORMATIONAL: ExitCode.DONE,
+    Verdict.GONE: ExitCode.ENVIRONMENT,
     Verdict.FAIL: ExitCode.FAIL,
     Verdict.INVALID: ExitCode.INVALID,
 }

@@ -17,6 +17,8 @@ from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.report import endpoint_entry, notes_of
+from chainmark.capacity.search import StoppedBy
+from chainmark.capacity.sla import WAITED_SHARE
 from chainmark.capacity.tables import (
     ERROR_SCHEMA,
     SECOND_SCHEMA,
@@ -26,13 +28,15 @@ from chainmark.capacity.tables import (
     seconds_frame,
     steps_frame,
 )
+from chainmark.capacity.verdict import gone_text
+from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.core.load_report import LoadReport, TargetEntry
+from chainmark.core.load_report import Departure, LoadReport, TargetEntry
 from chainmark.core.manifest import Configuration, ExperimentPlace, Fact, Gate, GateStatus
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
-from chainmark.core.times import utc_now
+from chainmark.core.times import utc_now, utc_text
 from chainmark.core.tool import tool_version
 from chainmark.lab.hardware import machine_facts, server_hardware
 from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
@@ -56,6 +60,11 @@ class LoadTest:
     report: LoadReport
     runs: list[SealedRun]
     interrupted: bool
+
+    @property
+    def gone(self) -> str:
+        """That a server went away, as a sentence; "" if none did."""
+        return next((gone_text(target) for target in self.report.targets if target.gone), "")
 
 
 @dataclass(frozen=True)
@@ -81,12 +90,12 @@ class Tester:
         with ExitStack() as stack:
             sessions = [stack.enter_context(self._session(load, service, started_at)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
-            result = run_load_test(servers, _plan(load, seed), progress)
+            result = run_load_test(servers, _plan(load, seed), progress, watching=MachineWitness)
             progress.stage("summarising")
             report = self._report(load, started_at, services, sessions, result)
             for session in sessions:
                 _keep_corpus(pinned, session.run)
-            test = _Test(profile, load, seed, report, result.interrupted)
+            test = _Test(profile, load, seed, report, _broken_off(result))
             experiment_id = new_experiment_id(self.system.name, load.name)
             runs = []
             for position, (service, session, one) in enumerate(zip(services, sessions, result.servers, strict=True)):
@@ -117,7 +126,7 @@ class Tester:
         result: LoadResult,
     ) -> LoadReport:
         targets = [
-            _target_entry(load, service, session.run.run_id, one, result.interrupted)
+            _target_entry(load, service, session.run.run_id, one, result)
             for service, session, one in zip(services, sessions, result.servers, strict=True)
         ]
         names = " and ".join(dict.fromkeys(f"{one.subject.name} {one.subject.version}" for one in services))
@@ -167,7 +176,7 @@ class _Test:
     load: LoadProfile
     seed: int
     report: LoadReport
-    interrupted: bool
+    broken_off: str
 
 
 def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
@@ -183,13 +192,19 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
         },
         counts=_counts(result),
         facts=_server_facts(load, service),
-        gates=load_gates(result, interrupted=test.interrupted),
+        gates=load_gates(result, broken_off=test.broken_off),
         warnings=[
             *service.warnings,
             *(f"{name} is not measured: {why}" for name, why in service.skipped.items()),
             *(f"{one.endpoint.label}: {note}" for one in result.found for note in notes_of(one)),
         ],
     )
+
+
+def _broken_off(result: LoadResult) -> str:
+    if result.gone:
+        return f"{result.gone.server} was gone ({result.gone.why})"
+    return "interrupted" if result.interrupted else ""
 
 
 def _plan(load: LoadProfile, seed: int) -> LoadPlan:
@@ -202,8 +217,9 @@ def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
 
 
 def _target_entry(
-    load: LoadProfile, service: Service, run_id: str, result: ServerResult, interrupted: bool
+    load: LoadProfile, service: Service, run_id: str, result: ServerResult, whole: LoadResult
 ) -> TargetEntry:
+    gone = whole.gone if whole.gone and whole.gone.server == service.target.name else None
     return TargetEntry(
         name=service.target.name,
         url=service.target.url,
@@ -215,11 +231,31 @@ def _target_entry(
                 update={"sizes": dict(service.sizes.get(found.endpoint.id, {}))}
             )
             for found in result.found
+            if found.steps() or not whole.interrupted
         ],
-        skipped=dict(service.skipped),
-        interrupted=interrupted,
+        skipped={**service.skipped, **_not_reached(load, service, result, whole)},
+        interrupted=whole.interrupted,
+        gone=Departure(at=utc_text(gone.at_ns), why=gone.why) if gone else None,
         warnings=list(service.warnings),
     )
+
+
+def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whole: LoadResult) -> dict[str, str]:
+    """What the end of the test left unmeasured: whole endpoints, or one kind of load, and why."""
+    if not whole.interrupted:
+        return {}
+    why = "the test was interrupted"
+    if whole.gone:
+        why = f"{whole.gone.server} was gone at {units.utc_clock(utc_text(whole.gone.at_ns))}"
+    searched = {found.endpoint.id: found.answers for found in result.found if found.steps()}
+    missing = {}
+    for endpoint in service.endpoints:
+        if endpoint.id not in searched:
+            missing[endpoint.id] = why
+            continue
+        kinds = [plan.kind for plan in load.search.plans() if plan.kind not in searched[endpoint.id]]
+        missing |= {f"{endpoint.id} ({kind})": why for kind in kinds}
+    return missing
 
 
 def _looks_fact(result: ServerResult) -> list[Fact]:
@@ -231,19 +267,25 @@ def _looks_fact(result: ServerResult) -> list[Fact]:
     return [Fact(label="Between the steps", value=value)]
 
 
-def load_gates(result: ServerResult, *, interrupted: bool) -> list[Gate]:
-    """Whether the run may be compared: it was not broken off, and the generator kept its schedule at fixed levels."""
+def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
+    """Whether the run may be compared: it was not broken off, and the generator kept its schedule at fixed levels.
+
+    Args:
+        result: what one server gave.
+        broken_off: what ended the test before its end; "" if nothing did.
+    """
     done = sum(len(found.steps()) for found in result.found)
     gates = [
         Gate(
             id="complete",
             label="the whole test was run",
-            status=GateStatus.FAIL if interrupted else GateStatus.PASS,
-            measured=f"{done} steps{', then interrupted' if interrupted else ''}",
+            status=GateStatus.FAIL if broken_off else GateStatus.PASS,
+            measured=f"{done} steps{f', then {broken_off}' if broken_off else ''}",
             limit="not interrupted",
         )
     ]
-    fixed = [step for found in result.found for step in found.fixed]
+    gates.append(_waited_gate(result))
+    fixed = [step for found in result.found for step in found.fixed if not step.waited]
     lags = [step.result.lag.p99_s for step in fixed if step.result.lag.p99_s is not None]
     limited = sum(step.outcome.value == "generator-limited" for step in fixed)
     gates.append(
@@ -257,6 +299,31 @@ def load_gates(result: ServerResult, *, interrupted: bool) -> list[Gate]:
         )
     )
     return gates
+
+
+def _waited_gate(result: ServerResult) -> Gate:
+    """Whether what decides was measured while others left the processors to the generator and the server."""
+    answers = [answer for found in result.found for answer in found.answers.values()]
+    hindered = sum(answer.stopped_by is StoppedBy.WAITED and answer.capacity is None for answer in answers)
+    levels = {(found.endpoint.id, step.level) for found in result.found for step in found.fixed}
+    clean = {(found.endpoint.id, step.level) for found in result.found for step in found.fixed if not step.waited}
+    hindered += len(levels - clean)
+    steps = [step for found in result.found for step in found.steps()]
+    shares = [worst[0] for step in steps if step.waits and (worst := step.waits.worst())]
+    waited = sum(step.waited for step in steps)
+    measured = f"{waited} of {units.plural(len(steps), 'step')} waited"
+    if shares:
+        measured += f", the worst for {units.plain_percent(max(shares), decimals=1)} of its time"
+    status = GateStatus.FAIL if hindered else GateStatus.PASS
+    if steps and not shares:
+        status, measured = GateStatus.WARN, "this kernel does not tell"
+    return Gate(
+        id="waited",
+        label="the generator and the server did not wait for a processor",
+        status=status,
+        measured=measured,
+        limit=f"≤ {units.plain_percent(WAITED_SHARE)} in the steps that decide",
+    )
 
 
 def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:

@@ -21,6 +21,7 @@ Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
 _TONES: dict[Verdict, Tone] = {
     Verdict.PASS: "pass",
     Verdict.FAIL: "fail",
+    Verdict.GONE: "invalid",
     Verdict.INVALID: "invalid",
     Verdict.GENERATOR_LIMITED: "invalid",
     Verdict.INFORMATIONAL: "neutral",

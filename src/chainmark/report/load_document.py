@@ -187,6 +187,15 @@ def _notes(report: LoadReport) -> list[str]:
         notes.append("“≥” at the ladder's end is a limit of the test: no level failed, and the server may take more.")
     if "generator-limited" in stops:
         notes.append("Generator-limited: the machine that made the load was late itself; the server may take more.")
+    if "waited" in stops:
+        notes.append(
+            "Waited: others had the processors while the generator or the server wanted to run, in every repetition."
+        )
+    if "not confirmed" in found:
+        notes.append(
+            "Not confirmed: the level above passed most of its measurements, but not all; shown is the next lower one "
+            "that passed every time."
+        )
     if "unsettled" in found:
         notes.append("What is set apart as unsettled rests on too few requests, or on a search that did not end.")
     if len(text.agreements(report)) > 1:

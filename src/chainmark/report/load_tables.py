@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chainmark.capacity.summaries import CapacityChange, change_of, error_share, failures_of, non_2xx
 from chainmark.capacity.verdict import Ruling, bare_level, level_text, said
@@ -27,7 +28,11 @@ from chainmark.report.phrases import Emphasis
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: what is longer is told below the table
 _MOST_STEPS_ON_TERMINAL = 40
-_GENERATOR = "CPU: of the generator's threads. Lag: p99 of how late the generator took up what was due."
+_GENERATOR = (
+    "CPU: of the generator's threads. Lag: p99 of how late the generator took up what was due; woke late: p99 of how "
+    "late its timer was. Waited: of the time in which generator or server wanted to run, what others had of the "
+    "processors."
+)
 _EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "worse"}
 
 
@@ -238,12 +243,12 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
     """Steps of one endpoint in their order."""
     counted = ["requests", "p50, ms", "p95, ms", "p99, ms", "failed", "unsent", "reqs/sec"]
     columns = [*words("step", "phase"), *map(Column, counted), *words("outcome")]
-    columns += [*map(Column, ("achieved, %", "lag, ms", "CPU, %")), *words("remarks")]
+    columns += [*map(Column, ("achieved, %", "lag, ms", "woke late, ms", "CPU, %", "waited, %")), *words("remarks")]
     rows = [TableRow(_step_cells(step)) for step in steps]
     kept = [
         place
         for place, column in enumerate(columns)
-        if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms")
+        if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms", "woke late, ms", "waited, %")
         or any(row.cells[place].text not in ("", "0", units.UNSET) for row in rows)
     ]
     return Table(
@@ -265,6 +270,7 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
         "longer" if step.lengthened else "",
         "interrupted" if step.partial else "",
         step.ended if step.ended not in ("time", "stopped") else "",
+        f"{units.count(step.repeated)} repeated" if step.repeated else "",
     ]
     return [
         TableCell(f"{step.number}: {text.short_level(step)}"),
@@ -279,9 +285,21 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
         TableCell(f"{outcome}{because}", emphasis=text.OUTCOMES[step.outcome]),
         _QUIET if achieved is None else text.percent_figure(achieved),
         _QUIET if step.lag_p99_s is None else text.milliseconds(step.lag_p99_s),
+        _QUIET if step.wake_p99_s is None else text.milliseconds(step.wake_p99_s),
         text.percent_figure(step.generator_cpu_share if math.isfinite(step.generator_cpu_share) else None, 0),
+        _waited_cell(step),
         TableCell(", ".join(one for one in remarks if one)),
     ]
+
+
+def _waited_cell(step: StepEntry) -> TableCell:
+    """The worst of what was lost to others."""
+    shares = [step.generator_lost_share, step.server_lost_share, step.stolen_share]
+    known = [share for share in shares if share is not None]
+    if not known:
+        return _QUIET
+    cell = text.percent_figure(max(known), 1)
+    return replace(cell, emphasis="caution") if step.reason == "waited" else cell
 
 
 def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:

@@ -30,7 +30,9 @@ KIND_WORDS: dict[Kind, str] = {"clients": "clients", "rate": "arrivals at a rate
 KIND_AXES: dict[Kind, str] = {"clients": "clients", "rate": "requests due per second"}
 WORDS = {
     Verdict.PASS: "SLA MET",
+    Verdict.GONE: "SERVER GONE",
     Verdict.FAIL: "SLA MISSED",
+    Verdict.INVALID: "INVALID",
     Verdict.PARTIAL: "PARTIAL",
     Verdict.GENERATOR_LIMITED: "GENERATOR-LIMITED",
     Verdict.INCONCLUSIVE: "INCONCLUSIVE",
@@ -102,13 +104,15 @@ def capacity_text(found: CapacityEntry) -> str:
     """The capacity as it may honestly be said: "825", "≥ 500" at a ladder's end, "not decided"."""
     if found.capacity is None:
         return NOT_DECIDED
+    if found.contested:
+        return f"{bare_level(found.kind, found.capacity)} (not confirmed)"
     if found.finding == "lower bound":
         return f"≥ {bare_level(found.kind, found.capacity)}" if found.capacity > 0.0 else NOT_DECIDED
     return bare_level(found.kind, found.capacity)
 
 
 def capacity_emphasis(found: CapacityEntry) -> Emphasis:
-    """Nothing passed is bad; what is not known surely asks for caution."""
+    """Nothing passed is bad; what is not known surely, or not confirmed, asks for caution."""
     if found.finding == "nothing passed":
         return "worse"
     return "plain" if found.finding == "found" else "caution"
@@ -130,8 +134,10 @@ def stopped_text(found: CapacityEntry, agreement: Agreement) -> str:
     ends = {
         "ladder end": "the ladder's end, nothing failed",
         "generator-limited": "the generator, not the server",
+        "waited": "waited for a processor that others had",
         "budget": "the search ran out of steps",
         "interrupted": "interrupted",
+        "server gone": "the server went away",
     }
     return ends.get(found.stopped_by) or condition_text(found.stopped_by, agreement)
 
@@ -145,6 +151,7 @@ def condition_text(name: str, agreement: Agreement) -> str:
         "achieved": f"below {units.plain_percent(agreement.achieved_share)} of the rate",
         "samples": "too few requests",
         "generator": "the generator's limit",
+        "waited": "waited for a processor",
     }.get(name, name)
 
 
@@ -175,10 +182,29 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
         names = [f"{one.target} {one.name}" if several else one.name for one in gating if one.verdict is verdict]
         if verdict is not Verdict.PASS and names:
             told.append(f"{said(verdict)}: {some_of(names, _NAMED)}")
+    told += contested_texts(report)
+    gone = [f"{target.name} gone at {units.utc_clock(target.gone.at)}" for target in report.targets if target.gone]
+    if gone:
+        return "; ".join([*gone, *told]) + "."
     interrupted = [target.name for target in report.targets if target.interrupted]
     if interrupted:
         told.append(f"interrupted: {some_of(interrupted, _NAMED)}")
     return "; ".join(told) + "."
+
+
+def contested_texts(report: LoadReport) -> list[str]:
+    """Of each capacity that was confirmed and also contradicted: at which level, and how often."""
+    several = len(report.targets) > 1
+    told = []
+    for target in report.targets:
+        for endpoint in target.endpoints:
+            for one in endpoint.capacities:
+                if one.contested:
+                    name = f"{f'{target.name} ' if several else ''}{endpoint.label} ({one.kind})"
+                    level = level_text(one.kind, one.contested.level)
+                    times = f"{one.contested.passed} of {one.contested.measured} times"
+                    told.append(f"not confirmed: {name}, {level} passed {times}")
+    return [*told[:_NAMED], f"{len(told) - _NAMED} more not confirmed"] if len(told) > _NAMED else told
 
 
 def capacity_of(endpoint: EndpointEntry, kind: Kind) -> CapacityEntry | None:

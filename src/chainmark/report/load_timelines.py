@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chainmark.capacity.sla import WAITED_SHARE
 from chainmark.capacity.summaries import Seconds, seconds_of
 from chainmark.core import units
 from chainmark.core.load_report import Kind, LoadReport
@@ -59,7 +60,7 @@ def _timelines(side: Side, kind: Kind, id_: str, name: str) -> list[Chart]:
         joined = f"{seconds.size} seconds: their median p50, their worst p99 and max, all their errors."
         note += f" Each point stands for {joined}"
     track = _Track(side, seconds, id_, name, note)
-    return [drawn for drawn in (_latency_timeline(track), _error_timeline(track)) if drawn]
+    return [drawn for drawn in (_latency_timeline(track), _error_timeline(track), _waiting_strip(track)) if drawn]
 
 
 def _latency_timeline(track: _Track) -> Chart | None:
@@ -129,4 +130,28 @@ def _error_timeline(track: _Track) -> Chart | None:
         layers=[Layer("box", x="second", x2="until", y="low", y2="high", colour="kind", opacity=1, tips=tips)],
         rows=rows,
         series={"kind": Series(list(dict.fromkeys(row["kind"] for row in rows)), PART_COLOURS)},
+    )
+
+
+def _waiting_strip(track: _Track) -> Chart | None:
+    """What others had of the processors, in a low chart under the others."""
+    rows: list[dict[str, Any]] = [
+        {"second": one.begin, "until": one.end, "label": whose, "low": 0.0, "share": 100.0 * share,
+         "text": f"{one.step.number}: {text.level_of(one.step)}"}
+        for one in track.seconds.bins for whose, share in one.lost.items()
+    ]  # fmt: skip
+    if not rows:
+        return None
+    tips = [Tip("step", "text"), Tip("second", "second", ",g"), Tip("whose", "label"), Tip("lost, %", "share", ",.1f")]
+    return _over_seconds(
+        track,
+        f"waiting-{track.id}",
+        f"{track.side.endpoint.label}{track.name}: time lost to others",
+        y=Axis("lost, %", domain=(0.0, 100.0), ticks=(0, 50, 100)),
+        layers=[Layer("box", x="second", x2="until", y="low", y2="share", colour="label", opacity=0.7, tips=tips)],
+        rows=rows,
+        series={"label": Series(list(dict.fromkeys(row["label"] for row in rows)))},
+        limits=[Limit(100.0 * WAITED_SHARE, "limit")],
+        height=70,
+        paper=(560, 45),
     )

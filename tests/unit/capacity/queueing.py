@@ -59,7 +59,7 @@ def histogram(values: npt.ArrayLike) -> dict[str, Any]:
 def _series(ok: list[int]) -> dict[str, Any]:
     nothing, unknown = [0] * len(ok), [None] * len(ok)
     counts = dict.fromkeys(("failed", "in_flight", "queued", "bytes_in", "cpu_s"), nothing)
-    times = dict.fromkeys(("p50_s", "p99_s", "max_s", "lag_p99_s"), unknown)
+    times = dict.fromkeys(("p50_s", "p99_s", "max_s", "lag_p99_s", "waited_s", "wake_p99_s"), unknown)
     return {"second": list(range(len(ok))), "started": ok, "ok": ok, **counts, **times, "errors": {}}
 
 
@@ -104,10 +104,11 @@ def finished(
         "latency_all": histogram(values),
         "service": histogram(values),
         "lag": histogram(lag_s),
+        "wake": histogram(()),
         "classes": [refused] if failed else [],
         "warm_up_classes": [],
         "series": _series(per_second),
-        "connections": {"opened": 1, "failed": 0},
+        "connections": {"opened": 1, "failed": 0, "idle_closed": 0, "repeated": 0},
         "bytes_in": 300 * ok,
         "bytes_out": 200 * ok,
         "cpu_s": cpu_s,

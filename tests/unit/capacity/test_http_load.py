@@ -166,4 +166,9 @@ def test_ctrl_c_ends_the_waiting_and_the_result_is_still_to_be_had(url: str) -> 
 
 def test_the_classes_of_records_have_names() -> None:
     names = http_record_classes()
-    assert (names[0], names[6], names[9], names[10:]) == ("ok", "timeout", "wrong answer", ["generator", "unsent"])
+    assert (names[0], names[6], names[9], names[10:]) == (
+        "ok",
+        "timeout",
+        "wrong answer",
+        ["generator", "idle close", "unsent"],
+    )

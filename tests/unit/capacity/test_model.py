@@ -33,7 +33,7 @@ def test_the_order_has_exactly_the_engine_s_members() -> None:
         "give_up max_records tls threads seed"
     )
     assert " ".join(sorted(told)) == " ".join(sorted(members.split()))
-    assert set(told["requests"][0]) == {"method", "path", "headers", "body", "expect"}
+    assert set(told["requests"][0]) == {"method", "path", "headers", "body", "repeatable", "expect"}
     assert told["mode"] == {"closed": {"clients": 64}}
     assert isinstance(told["mode"]["closed"]["clients"], int)
     assert told["give_up"] == {"slow_s": 1.0, "slow": 30, "failed": 20}

@@ -91,7 +91,9 @@ class Load:
         """Answers so far."""
         if self.world.interrupt_at == len(self.world.asked):
             raise KeyboardInterrupt
-        return json.dumps({"phase": "window", "elapsed_s": 0, "planned_s": 1, "ok": self.answers(), "failed": 0})
+        return json.dumps(
+            {"phase": "window", "elapsed_s": 0, "planned_s": 1, "ok": self.answers(), "failed": 0, "unanswered": 0}
+        )
 
     def answers(self) -> int:
         """One after the other."""

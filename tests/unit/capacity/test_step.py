@@ -40,7 +40,7 @@ class SimulatedEngine:
     def progress(self) -> str:
         """As JSON."""
         told: dict[str, Any] = {"phase": "window", "elapsed_s": 5.5, "planned_s": 11.0, "ok": 1200, "failed": 3}
-        return json.dumps(told | {"started": 1210, "in_flight": 7, "queued": 40})
+        return json.dumps(told | {"started": 1210, "in_flight": 7, "queued": 40, "unanswered": 0})
 
     def stop(self) -> None:
         """Noted."""

@@ -62,7 +62,7 @@ def step(number: int, kind: Kind, level: float, top: float, **changes: Any) -> S
         "errors": [], "curve": [(one, quantile_s(median_s, one)) for one in FRACTIONS],
     }  # fmt: skip
     values |= changes
-    figures = StepFigures(**{name: values[name] for name in StepFigures.model_fields})
+    figures = StepFigures(**{name: values[name] for name in StepFigures.model_fields if name in values})
     return StepEntry(**values, of_due=centiles_of_due(figures, values["conditions"]))
 
 

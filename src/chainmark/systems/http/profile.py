@@ -64,6 +64,8 @@ class RequestEntry(BaseModel):
         status: what a right answer has.
         checks: what else must be right.
         contains: text that the answer holds.
+        repeatable: whether the server may be asked twice, where it ended a resting connection while the request was on
+            its way; left out: as HTTP says of the method (a POST may not).
         rows: the data, as tables; or `csv`, the path of a file with a heading.
     """
 
@@ -78,6 +80,7 @@ class RequestEntry(BaseModel):
     status: list[Annotated[int, Field(ge=200, le=599)]] = [200]
     checks: list[Check] = []
     contains: str | None = None
+    repeatable: bool | None = None
     rows: list[dict[str, Cell]] = []
     csv: str | None = None
 

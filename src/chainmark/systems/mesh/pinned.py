@@ -326,7 +326,7 @@ def _stratum_id(endpoint_id: str, name: str) -> str:
 
 
 def _request(read: ReadEndpoint, item: Item) -> Request:
-    return Request("POST", read.path, HEADERS, canonical(item.body), item.expect)
+    return Request("POST", read.path, HEADERS, canonical(item.body), item.expect, repeatable=True)
 
 
 def server_facts(server: Server) -> Mapping[str, Any]:

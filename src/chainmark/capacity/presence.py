@@ -1,0 +1,98 @@
+"""Whether a server that is silent is still there."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from chainmark.capacity.model import SILENCE_S, Gone, Target
+from chainmark.core import units
+
+# So often in turn, and so long apart: a server that somebody restarts at once is back by then.
+REFUSALS = 3
+BETWEEN_S = 1.0
+_CONNECT_S = 1.0
+# A server that takes connections may be working off what it was asked before: nobody waits longer for one answer.
+SILENT_LONGEST_S = 60.0
+_PORTS = {"http": 80, "https": 443}
+
+
+def takes_connections(url: str) -> bool:
+    """Whether anybody listens there; a host that does not react within a second does not."""
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or _PORTS[parts.scheme]), _CONNECT_S):
+            return True
+    except OSError:
+        return False
+
+
+@dataclass
+class Presence:
+    """Watches for the moment at which a server stops answering.
+
+    Attributes:
+        server: its name, and where it is.
+        listens: whether it takes a connection now.
+        clock: seconds, from any begin.
+    """
+
+    server: Target
+    pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    listens: Callable[[str], bool] = takes_connections
+    _answered: int = field(default=-1, init=False)
+    _since_s: float = field(default=0.0, init=False)
+    _refusals: int = field(default=0, init=False)
+
+    def begin(self) -> None:
+        """A step begins."""
+        self._answered, self._refusals = -1, 0
+
+    def is_lost(self, told: Mapping[str, Any]) -> bool:
+        """Whether nothing is answered any more, and connections are refused every time.
+
+        Args:
+            told: the engine's progress.
+        """
+        answered = told["ok"] + told["failed"] - told["unanswered"]
+        if answered != self._answered:
+            self._answered, self._since_s, self._refusals = answered, self.clock(), 0
+            return False
+        due_s = SILENCE_S + self._refusals * BETWEEN_S
+        if not told["unanswered"] or self.clock() - self._since_s < due_s:
+            return False
+        self._refusals = 0 if self.listens(self.server.url) else self._refusals + 1
+        if not self._refusals:
+            self._since_s = self.clock()
+        return self._refusals >= REFUSALS
+
+    def refuses(self) -> bool:
+        """Whether it takes no connection, asked several times; at once False where it does."""
+        for turn in range(REFUSALS):
+            if turn:
+                self.pause(BETWEEN_S)
+            if self.listens(self.server.url):
+                return False
+        return True
+
+    def gone(self, at_ns: int, look: Callable[[float], bool]) -> Gone | None:
+        """What became of a silent server: None where it is there.
+
+        Args:
+            at_ns: wall time since which it has been silent.
+            look: asks it with one client; whether it answered anything within so many seconds.
+        """
+        begun_s = self.clock()
+        while (waited_s := self.clock() - begun_s) < SILENT_LONGEST_S:
+            if look(SILENT_LONGEST_S - waited_s):
+                return None
+            if self.refuses():
+                return Gone(self.server.name, at_ns, "it takes no connections")
+        return Gone(
+            self.server.name, at_ns, f"it answers nothing to one client within {units.duration(SILENT_LONGEST_S)}"
+        )

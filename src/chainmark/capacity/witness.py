@@ -1,0 +1,83 @@
+"""Whether the generator or the server waited for a processor during a step, second by second."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from chainmark.capacity.measured import Series
+from chainmark.capacity.model import StepResult, Waits
+from chainmark.network.witness import Witness, listening_processes, lost_share
+
+_NS = 1e9
+
+
+class Watching(Protocol):
+    """What is done while a step runs."""
+
+    def __enter__(self) -> Self:
+        """The step begins."""
+
+    def __exit__(self, *ended: object) -> None:
+        """It has ended."""
+
+    def waits(self, result: StepResult) -> Waits:
+        """What was seen of it."""
+
+
+class MachineWitness:
+    """The machine that makes the load, and the server's processes if they run on it."""
+
+    def __init__(self, url: str) -> None:
+        pids = listening_processes(url)
+        self._server = Witness(lambda: pids)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self._server)
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._stack.close()
+
+    def waits(self, result: StepResult) -> Waits:
+        """Shares of each second, and of the window."""
+        series = result.series
+        second = np.array([*series.second, len(series.second)], dtype=float)
+        seen = self._server.between(result.started_ns + second * _NS)
+        begin, end = result.warm_up_s, result.warm_up_s + result.window_s
+        window = [at for at in series.second if at >= begin - 0.5 and at + 1 <= end + 0.5]
+        generator = _Account(*_generator_times(series), seen.contended)
+        server = _Account(seen.ran, seen.waited, seen.contended)
+        return Waits(
+            generator=generator.share(window),
+            server=server.share(window),
+            stolen=float(np.mean(seen.stolen[window])) if window else None,
+            generator_by_second=tuple(generator.share([at]) for at in series.second),
+            server_by_second=tuple(server.share([at]) for at in series.second),
+            stolen_by_second=tuple(map(float, seen.stolen)),
+        )
+
+
+def _generator_times(series: Series) -> tuple[np.ndarray, np.ndarray]:
+    """The engine reads its own threads' accounts: these are exact."""
+    return np.array(series.cpu_s), np.array([np.nan if one is None else one for one in series.waited_s], dtype=float)
+
+
+@dataclass(frozen=True)
+class _Account:
+    """Seconds of processor time by the second."""
+
+    ran: np.ndarray
+    waited: np.ndarray
+    contended: np.ndarray
+
+    def share(self, seconds: list[int]) -> float | None:
+        """Lost in these seconds together."""
+        if not seconds:
+            return None
+        ran_s, waited_s, contended_s = (float(one[seconds].sum()) for one in (self.ran, self.waited, self.contended))
+        return lost_share(ran_s, waited_s, contended_s, float(len(seconds)))
