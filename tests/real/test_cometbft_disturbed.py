@@ -14,7 +14,7 @@ from chainmark.store.runs import SealedRun
 
 from tests.support import Lab, wait_until
 
-NOT_SPEED = ("gates.cpu_pressure_max=1", "gates.schedule_lag_p99_max_s=5", "gates.blocks_min=1", "load.warm_up_s=1")
+NOT_SPEED = ("gates.waited_share_max=1", "gates.schedule_lag_p99_max_s=5", "gates.blocks_min=1", "load.warm_up_s=1")
 needs_links = pytest.mark.skipif(available().lacks is not None, reason=str(available().lacks))
 
 

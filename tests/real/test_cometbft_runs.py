@@ -12,7 +12,7 @@ from tests.support import Lab
 
 # The machine may be busy with other tests: what is looked at here are books and shapes.
 ANYHOW = (
-    "--set", "gates.cpu_pressure_max=1", "--set", "gates.schedule_lag_p99_max_s=5", "--set", "gates.blocks_min=1",
+    "--set", "gates.waited_share_max=1", "--set", "gates.schedule_lag_p99_max_s=5", "--set", "gates.blocks_min=1",
 )  # fmt: skip
 SHORT = ("--set", "load.warm_up_s=2", "--set", "load.duration_s=15", *ANYHOW)
 

@@ -17,7 +17,7 @@ SMALL = (
     "--set", "saturation.connections=[1, 2]", "--set", "saturation.rates=[100]",
     "--set", "load.warm_up_s=1", "--set", "load.duration_s=4",
     # The machine may be busy with other tests: what is looked at here are loads and books.
-    "--set", "gates.cpu_pressure_max=1", "--set", "gates.schedule_lag_p99_max_s=5",
+    "--set", "gates.waited_share_max=1", "--set", "gates.schedule_lag_p99_max_s=5",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ SHORT = tuple(
     for setting in (
         "load.warm_up_s=1",
         "load.duration_s=8",
-        "gates.cpu_pressure_max=1",
+        "gates.waited_share_max=1",
         "gates.schedule_lag_p99_max_s=5",
         "gates.blocks_min=1",
     )

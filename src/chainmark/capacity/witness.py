@@ -10,7 +10,8 @@ import numpy as np
 
 from chainmark.capacity.measured import Series
 from chainmark.capacity.model import StepResult, Waits
-from chainmark.network.witness import Witness, listening_processes, lost_share
+from chainmark.network.run_queue import lost_share
+from chainmark.network.witness import Witness, listening_processes
 
 _NS = 1e9
 

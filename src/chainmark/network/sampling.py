@@ -22,9 +22,12 @@ from chainmark.core.compressed import DamagedFileError, open_zstd
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
 from chainmark.network.host import pressure_total_us
+from chainmark.network.run_queue import Contention, RunQueue
 
 INTERVAL_S = 1.0
 SCRAPE_TIMEOUT_S = 0.9
+# Threads of this process that make the load or see what becomes of it.
+MEASURING_THREADS = "chainmark-"
 SCRAPE_MARK = b"# scraped at ns: "
 
 PROCESS_SCHEMA: dict[str, type[pl.DataType]] = {
@@ -36,6 +39,9 @@ PROCESS_SCHEMA: dict[str, type[pl.DataType]] = {
     "threads": pl.Int64,
     "disk_read_bytes": pl.Int64,
     "disk_written_bytes": pl.Int64,
+    "ran_s": pl.Float64,
+    "waited_s": pl.Float64,
+    "contended_s": pl.Float64,
 }
 PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
     "time_ns": pl.Int64,
@@ -45,8 +51,14 @@ PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
     "load1": pl.Float64,
     "cpu_busy_s": pl.Float64,
     "cpu_steal_s": pl.Float64,
+    "cpu_total_s": pl.Float64,
     "harness_cpu_s": pl.Float64,
     "memory_available_bytes": pl.Int64,
+    "nodes_ran_s": pl.Float64,
+    "nodes_waited_s": pl.Float64,
+    "generator_ran_s": pl.Float64,
+    "generator_waited_s": pl.Float64,
+    "contended_s": pl.Float64,
 }
 
 
@@ -97,18 +109,27 @@ class ResourceSampler:
     def __post_init__(self) -> None:
         self._processes = {name: psutil.Process(pid) for name, pid in self.pids.items()}
         self._harness = psutil.Process()
+        self._queues = {name: RunQueue() for name in self.pids}
+        self._generator = RunQueue(MEASURING_THREADS)
+        self._contention = Contention()
 
     def follow(self, name: str, pid: int) -> None:
         """Sample that process from now on, in place of an earlier one of that name."""
         self._processes[name] = psutil.Process(pid)
+        self._queues.setdefault(name, RunQueue())
 
     def sample(self) -> None:
         """Take one sample of everything, each with its own time: reading fifty processes takes a tenth of a second."""
-        for name, process in list(self._processes.items()):
+        processes = dict(self._processes)
+        self._contention.read({process.pid for process in processes.values()} | {self._harness.pid})
+        for name, process in processes.items():
             now_ns = time.time_ns()
             row = _process_row(process)
+            self._queues[name].read([process.pid])
             if row is not None:
-                self._process_rows.append((now_ns, name, *row))
+                times_s = _ran_and_waited(self._queues[name])
+                self._process_rows.append((now_ns, name, *row, *times_s, self._contention.seconds))
+        self._generator.read([self._harness.pid])
         now_ns = time.time_ns()
         times = psutil.cpu_times()
         busy_s = sum(times[:3]) + times.irq + times.softirq
@@ -120,8 +141,13 @@ class ResourceSampler:
                 psutil.getloadavg()[0],
                 busy_s,
                 times.steal,
+                # A guest's time is in the user's already.
+                sum(times) - times.guest - times.guest_nice,
                 own.user + own.system,
                 psutil.virtual_memory().available,
+                *_ran_and_waited(*self._queues.values()),
+                *_ran_and_waited(self._generator),
+                self._contention.seconds,
             )
         )
 
@@ -132,6 +158,13 @@ class ResourceSampler:
     def pressure(self) -> pl.DataFrame:
         """All samples of the host, in order of time."""
         return pl.DataFrame(self._pressure_rows, schema=PRESSURE_SCHEMA, orient="row")
+
+
+def _ran_and_waited(*queues: RunQueue) -> tuple[float | None, float | None]:
+    """Of all threads together; None where the kernel does not tell."""
+    if not all(queue.known for queue in queues):
+        return None, None
+    return sum(queue.ran_s for queue in queues), sum(queue.waited_s for queue in queues)
 
 
 def _process_row(process: psutil.Process) -> tuple[object, ...] | None:

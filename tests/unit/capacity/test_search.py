@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult
+from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.search import Answer, Ask, Finding, Interrupted, StoppedBy, search
 from chainmark.capacity.sla import Sla, judge
@@ -340,3 +340,63 @@ def test_a_plan_reaches_its_end_exactly() -> None:
     plan = SearchPlan.of_clients(last=100)
     assert plan.above(Level(LevelKind.CLIENTS, 64.0)) == Level(LevelKind.CLIENTS, 100.0)
     assert plan.above(Level(LevelKind.CLIENTS, 100.0)) is None
+
+
+def few(ask: Ask) -> Step:
+    """A slow endpoint: one client is answered 100 times, each further one as often."""
+    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    slow_s = 0.7 if ask.level.value <= 24 else 1.5
+    result = finished([slow_s] * int(100 * ask.level.value), answered=[100] * 11)
+    return judge(StepResult.of(order, result), Sla(), ask.phase, ask.lengthened, Latencies)
+
+
+def test_a_level_with_too_few_answers_is_no_gap_below_those_that_passed() -> None:
+    """2, 4, 8, 16 and 24 clients passed clearly, and the capacity was "no level passed clearly" for the first one."""
+    found = search(few, CLIENTS)
+    assert (found.capacity, found.low, found.high) == (24.0, 24.0, 25.0)
+    assert found.finding is Finding.FOUND
+
+
+def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_told() -> None:
+    seen: list[float] = []
+
+    def measure(ask: Ask) -> Step:
+        seen.append(ask.level.value)
+        unlucky = ask.level.value == 10 and seen.count(10.0) == 2
+        return measured(ask, Outcome.FAIL if ask.level.value > 10 or unlucky else Outcome.PASS)
+
+    found = search(measure, CLIENTS)
+    assert (found.capacity, found.confirmed, found.finding) == (10.0, False, Finding.NOT_CONFIRMED)
+    assert found.contested is not None
+    assert (found.contested.at.passed, len(found.contested.at.outcomes)) == (2, 3)
+    assert found.contested.capacity == 8.0
+
+
+def waiting(ask: Ask, share: float) -> Step:
+    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    result = StepResult.of(order, told(Outcome.PASS if ask.level.value <= 10 else Outcome.FAIL))
+    waits = Waits(generator=share, server=None, stolen=0.0)
+    return judge(result, Sla(), ask.phase, ask.lengthened, Latencies, waits=waits)
+
+
+def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
+    """Somebody else's busy minute must not move the capacity."""
+    busy = iter([0.5, 0.5] + [0.01] * 100)
+    found = search(lambda ask: waiting(ask, next(busy)), CLIENTS)
+    assert levels(found)[:4] == [1.0, 1.0, 1.0, 2.0]
+    assert [step.outcome for step in found.steps[:3]] == [Outcome.GENERATOR_LIMITED] * 2 + [Outcome.PASS]
+    assert not any(step.lengthened for step in found.steps), "a longer step waits as well"
+    assert (found.capacity, found.low, found.confirmed) == (10.0, 10.0, True)
+
+
+def test_a_machine_that_stays_busy_ends_the_search_without_an_answer() -> None:
+    found = search(lambda ask: waiting(ask, 0.5), CLIENTS)
+    assert levels(found) == [1.0] * 3
+    assert (found.stopped_by, found.capacity, found.low, found.high) == (StoppedBy.WAITED, None, 0.0, None)
+
+
+def test_a_kernel_that_does_not_tell_who_waited_judges_as_before() -> None:
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
+    result = StepResult.of(order, told(Outcome.PASS))
+    step = judge(result, Sla(), Phase.PROBE, False, Latencies, waits=Waits(None, None, None))
+    assert (step.outcome, step.waited) == (Outcome.PASS, False)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from chainmark.network.run_queue import LEAST_BUSY_SHARE
 from chainmark.network.sampling import PRESSURE_SCHEMA, PROCESS_SCHEMA
 from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA
@@ -199,6 +200,15 @@ def _waiting_share(column: str) -> pl.Expr:
     return (_rate(column, []) / 1e6).clip(upper_bound=1.0)
 
 
+def _lost_share(ran: str, waited: str, over: list[str]) -> pl.Expr:
+    """As :func:`.run_queue.lost_share`, of the time since the sample before; null where a counter fell."""
+    ran_s, waited_s, contended_s = (_rate(column, over) for column in (ran, waited, "contended_s"))
+    wanted_s = pl.max_horizontal(ran_s + waited_s, LEAST_BUSY_SHARE)
+    return pl.when(ran_s.is_not_null() & waited_s.is_not_null()).then(
+        pl.min_horizontal(waited_s, contended_s) / wanted_s
+    )
+
+
 def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
     rates = pressure.sort("time_ns").select(
         "time_ns",
@@ -209,6 +219,9 @@ def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
         machine_cpu_steal_cores=_rate("cpu_steal_s", []),
         machine_load1=pl.col("load1"),
         harness_cpu_cores=_rate("harness_cpu_s", []),
+        nodes_run_queue_share=_lost_share("nodes_ran_s", "nodes_waited_s", []),
+        generator_run_queue_share=_lost_share("generator_ran_s", "generator_waited_s", []),
+        machine_steal_share=_rate("cpu_steal_s", []) / _rate("cpu_total_s", []),
     )
     return _by_second(rates, window, []).drop("time_ns")
 
@@ -219,6 +232,7 @@ def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: 
         "time_ns",
         "host",
         node_cpu_cores=_rate("cpu_s", ["host"]),
+        node_run_queue_share=_lost_share("ran_s", "waited_s", ["host"]),
         node_rss_bytes=pl.col("rss_bytes").cast(pl.Float64),
         node_open_files=pl.col("open_files").cast(pl.Float64),
         node_threads=pl.col("threads").cast(pl.Float64),

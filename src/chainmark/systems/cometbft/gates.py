@@ -73,7 +73,7 @@ def run_gates(
             limits.generator_cpu_max_cores,
             lambda value: f"{units.number(value, 2)} cores",
         ),
-        _pressure_gate(_mean(seconds["machine_cpu_pressure"]), limits.cpu_pressure_max),
+        _waited_gate(seconds, limits.waited_share_max),
         *rounds_gate(blocks, limits.extra_rounds_max),
         *unsent_gate(events.transactions, limits.unsent_by_generator_max),
         *_companions_gates(measurement),
@@ -118,13 +118,26 @@ def _companions_gates(measurement: Measurement) -> list[Gate]:
     return gates
 
 
-def _pressure_gate(pressure: float | None, limit: float) -> Gate:
-    """A kernel without pressure figures cannot say that the machine was overloaded, which a reader must know."""
-    label = "the machine had time to spare (CPU pressure)"
-    gate = _at_most("pressure", label, pressure, limit, _percent)
-    if pressure is not None:
-        return gate
-    return gate.model_copy(update={"status": GateStatus.WARN, "measured": "this kernel does not tell"})
+# Whose time it is, by the column of the seconds.
+_WAITERS = {
+    "nodes_run_queue_share": "nodes",
+    "generator_run_queue_share": "generator and observer",
+    "machine_steal_share": "stolen",
+}
+
+
+def _waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
+    """Of the time in which our processes wanted to run, what others had: what else the machine does is its own affair.
+
+    A kernel without such accounts cannot say that the machine was overloaded, which a reader must know.
+    """
+    label = "our processes did not wait for a processor"
+    shares = {whose: share for name, whose in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
+    gate = _at_most("pressure", label, max(shares.values(), default=None), limit, _percent)
+    if "nodes" in shares:
+        told = ", ".join(f"{whose} {_percent(share)}" for whose, share in shares.items())
+        return gate.model_copy(update={"measured": f"{told} of the time"})
+    return gate.model_copy(update={"status": GateStatus.WARN, "measured": "? (this kernel does not tell)"})
 
 
 def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:

@@ -241,9 +241,10 @@ class Gates(BaseModel):
     committed_share_min: Annotated[float, Field(ge=0, le=1)] = 0.98
     schedule_lag_p99_max_s: Annotated[float, Field(gt=0)] = 0.05
     generator_cpu_max_cores: Annotated[float, Field(gt=0)] = 0.5
-    # Share of the time in which some task waited for a processor. Of many nodes some task always waits; what that must
-    # not lead to can be asked for: rounds that were needed because proposals or votes came late.
-    cpu_pressure_max: Annotated[float, Field(gt=0, le=1)] = 0.6
+    # Of the time in which nodes, generator or observer wanted to run, what others had of the processors. That the nodes
+    # of one machine wait for each other is no part of it; what that must not lead to can be asked for: rounds that were
+    # needed because proposals or votes came late.
+    waited_share_max: Annotated[float, Field(gt=0, le=1)] = 0.1
     extra_rounds_max: Annotated[int, Field(ge=0)] | None = None
     blocks_min: Annotated[int, Field(ge=1)] = 10
     # Of what is offered, what was not sent although no node refused anything or answered late. 1 asks for nothing.

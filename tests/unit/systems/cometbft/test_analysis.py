@@ -115,6 +115,9 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
             "threads": [1] * 4,
             "disk_read_bytes": [0] * 4,
             "disk_written_bytes": [0] * 4,
+            "ran_s": [5.0, 5.5, 0.1, 0.3],
+            "waited_s": [0.0, 0.5, 0.0, 0.0],
+            "contended_s": [0.0, 2.0, 4.0, 6.0],
         }
     )
     scrapes = pl.DataFrame(
@@ -122,6 +125,7 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
     )
     found = host_second_samples(scrapes, processes, Window(NS, 5 * NS))
     assert found["node_cpu_cores"].to_list() == [0.5, None, pytest.approx(0.2), None]
+    assert found["node_run_queue_share"].to_list() == [0.5, None, 0.0, None]
     assert found["node_peers"].to_list() == [2.0, None, None, None]
     assert found["node_goroutines"].to_list() == [None] * 4
 
@@ -142,6 +146,9 @@ PROCESSES = pl.DataFrame(
         "threads": [17, 18, 11, 12, 13],
         "disk_read_bytes": [700, 700, 100, 300, 300],
         "disk_written_bytes": [0, 0, 0, 50, 150],
+        "ran_s": [7.0, 7.0, 1.0, 1.5, 4.5],
+        "waited_s": [0.0, 0.0, 0.0, 0.0, 0.0],
+        "contended_s": [0.0, 1.0, 0.0, 1.0, 3.0],
     }
 )
 
@@ -199,6 +206,14 @@ PRESSURE = pl.DataFrame(
         "cpu_busy_s": [10.0, 11.5, 11.5],
         "cpu_steal_s": [0.0, 0.1, 0.1],
         "harness_cpu_s": [1.0, 1.25, 1.25],
+        "cpu_total_s": [100.0, 102.0, 104.0],
+        # In the first second others had a fifth of what the nodes wanted; in the second nodes waited for each other.
+        "nodes_ran_s": [5.0, 5.6, 6.2],
+        "nodes_waited_s": [1.0, 1.4, 1.8],
+        "contended_s": [0.0, 0.2, 0.2],
+        # It hardly ran: its wait of a millisecond is no share of anything.
+        "generator_ran_s": [0.0, 0.001, 0.002],
+        "generator_waited_s": [0.0, 0.001, 0.002],
     }
 )
 
@@ -226,6 +241,9 @@ def test_the_seconds_of_the_window_by_hand() -> None:
     assert found["machine_cpu_steal_cores"].to_list() == [pytest.approx(0.1), 0.0, None]
     assert found["harness_cpu_cores"].to_list() == [0.25, 0.0, None]
     assert found["machine_load1"].to_list() == [2.0, 3.0, None]
+    assert found["nodes_run_queue_share"].to_list() == [pytest.approx(0.2), 0.0, None]
+    assert found["generator_run_queue_share"].to_list() == [pytest.approx(0.002), 0.0, None]
+    assert found["machine_steal_share"].to_list() == [pytest.approx(0.05), 0.0, None]
 
 
 def test_a_run_has_the_populations_that_it_sampled() -> None:

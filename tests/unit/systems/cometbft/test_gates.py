@@ -112,12 +112,17 @@ def test_no_transaction_at_all_owes_nothing() -> None:
     assert gate.status is GateStatus.PASS
 
 
+SHARES = ("nodes_run_queue_share", "generator_run_queue_share", "machine_steal_share")
+
+
 def _gates(
     *,
     lags: list[float | None] | None = None,
     committed: list[float] | None = None,
     intervals: list[float | None] | None = None,
-    pressure: list[float | None] | None = None,
+    waited: list[float | None] | None = None,
+    generator_waited: list[float | None] | None = None,
+    stolen: float | None = None,
     starts: dict[str, list[float]] | None = None,
     problems: list[str] | None = None,
     limits: dict[str, Any] | None = None,
@@ -127,7 +132,7 @@ def _gates(
 ) -> dict[str, Gate]:
     """The gates, by id, of a run in which all is well but what is said.
 
-    Defaults: 100 transactions sent 1 ms late and committed, 20 blocks, no pressure, 0.1 cores of the generator.
+    Defaults: 100 transactions sent 1 ms late and committed, 20 blocks, nobody waited, 0.1 cores of the generator.
     """
     lags = [0.001] * 100 if lags is None else lags
     intervals = [None] + [1.0] * 19 if intervals is None else intervals
@@ -141,8 +146,12 @@ def _gates(
             schema={"tx_schedule_lag_s": pl.Float64, "tx_committed_share": pl.Float64},
         ),
         "second": pl.DataFrame(
-            {"machine_cpu_pressure": [0.0] if pressure is None else pressure},
-            schema={"machine_cpu_pressure": pl.Float64},
+            {
+                "nodes_run_queue_share": [0.0] if waited is None else waited,
+                "generator_run_queue_share": [0.0] if generator_waited is None else generator_waited,
+                "machine_steal_share": [0.0 if stolen is None else stolen] * (1 if waited is None else len(waited)),
+            },
+            schema=dict.fromkeys(SHARES, pl.Float64),
         ),
         "block": pl.DataFrame(
             {"block_interval_observed_s": intervals, "block_extra_rounds": [0.0] * len(intervals)},
@@ -190,7 +199,15 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
         ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 unseen"}),
         ({"load": {"cpu_s": 5.1}}, {"generator": "0.51 cores"}),
         ({"load": {"cpu_s": 0.3, "wall_s": 0.5}}, {"generator": "0.60 cores"}),
-        ({"pressure": [0.5, 0.8]}, {"pressure": "65.0 %"}),
+        (
+            {"waited": [0.1, 0.2], "generator_waited": [0.0, 0.0]},
+            {"pressure": "nodes 15.0 %, generator and observer 0.0 %, stolen 0.0 % of the time"},
+        ),
+        (
+            {"generator_waited": [0.2]},
+            {"pressure": "nodes 0.0 %, generator and observer 20.0 %, stolen 0.0 % of the time"},
+        ),
+        ({"stolen": 0.3}, {"pressure": "nodes 0.0 %, generator and observer 0.0 %, stolen 30.0 % of the time"}),
         ({"lags": [], "committed": []}, {"achieved": "no data", "committed": "no data", "lag": "no data"}),
     ],
     ids=str,
@@ -211,8 +228,8 @@ def test_each_gate_fails_for_its_own_reason_alone(broken: dict[str, Any], failed
         {"intervals": [None] + [1.0] * 9},
         {"load": {"cpu_s": 5.0}},
         {"load": {"cpu_s": 0.0, "wall_s": 0.0}},
-        {"pressure": [0.5, 0.7]},
-        {"pressure": [None, 0.6]},
+        {"waited": [0.05, 0.15], "generator_waited": [0.0, 0.0]},
+        {"waited": [None, 0.1], "generator_waited": [0.0, 0.0]},
     ],
     ids=str,
 )
@@ -228,7 +245,7 @@ def test_what_just_meets_a_limit_passes(kept: dict[str, Any]) -> None:
         ({"schedule_lag_p99_max_s": 2.0}, {"lags": [2.1] * 100}, "lag"),
         ({"blocks_min": 25}, {"intervals": [1.0] * 24}, "blocks"),
         ({"generator_cpu_max_cores": 2.0}, {"load": {"cpu_s": 20.1}}, "generator"),
-        ({"cpu_pressure_max": 0.9}, {"pressure": [0.91]}, "pressure"),
+        ({"waited_share_max": 0.9}, {"waited": [0.91]}, "pressure"),
     ],
 )
 def test_the_profile_sets_the_limits(limits: dict[str, Any], broken: dict[str, Any], gate: str) -> None:
@@ -248,7 +265,7 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
         "blocks": "≥ 10 blocks",
         "observed": "0 unseen",
         "generator": "≤ 0.50 cores",
-        "pressure": "≤ 60.0 %",
+        "pressure": "≤ 10.0 %",
     }
 
 
@@ -267,7 +284,10 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
         "blocks": ("enough blocks", "20 blocks"),
         "observed": ("every commit was seen", "0 of 20 unseen"),
         "generator": ("the generator had time to spare", "0.10 cores"),
-        "pressure": ("the machine had time to spare (CPU pressure)", "0.0 %"),
+        "pressure": (
+            "our processes did not wait for a processor",
+            "nodes 0.0 %, generator and observer 0.0 %, stolen 0.0 % of the time",
+        ),
         "rounds": ("consensus needed no more rounds", "0 in 20 blocks"),
         "unsent": ("the generator sent all that no node held up", "0.0 %"),
         "recovered": ("every perturbed node recovered", "all 1 perturbations"),
@@ -276,9 +296,9 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
     assert (gates["recovered"].limit, gates["joined"].limit) == ("all", "all")
 
 
-def test_a_kernel_without_pressure_figures_warns_and_does_not_fail() -> None:
-    gate = _gates(pressure=[None, None])["pressure"]
-    assert (gate.status, gate.measured) == (GateStatus.WARN, "this kernel does not tell")
+def test_a_kernel_that_does_not_tell_who_waited_warns_and_does_not_fail() -> None:
+    gate = _gates(waited=[None], generator_waited=[None])["pressure"]
+    assert (gate.status, gate.measured) == (GateStatus.WARN, "? (this kernel does not tell)")
 
 
 def test_a_planned_start_is_no_restart() -> None:
