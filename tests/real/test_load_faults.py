@@ -100,7 +100,7 @@ def test_other_failures_by_their_kind(reply: Reply, kind: str, tmp_path: Path) -
 
 
 def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
-    """It costs errors, not the test: what was measured before it is kept."""
+    """It is gone, and not slow: no level fails for it, what was measured before is kept, the rest is not measured."""
     servers: list[LoadServer] = []
 
     def behaviour(asked: Asked) -> Reply:
@@ -110,11 +110,16 @@ def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
 
     with serving(behaviour) as server:
         servers.append(server)
-        test = known_test(Store(tmp_path), server, search={"clients_last": 64, "times": 3})
+        test = known_test(Store(tmp_path), server, search={"clients_last": 64, "times": 3, "kinds": ["clients", "rate"]})
     steps = _steps(test)
-    assert steps[0].outcome == "pass"
-    assert "connect" in {error.kind for step in steps for error in step.errors}
-    assert _exit_code(test) is ExitCode.FAIL
+    assert not steps[0].partial
+    assert steps[-1].partial
+    assert not [step for step in steps[:-1] if step.outcome == "fail"]
+    (target,) = test.report.targets
+    assert target.gone is not None
+    assert [name for name in target.skipped if "rate" in name]
+    assert (_exit_code(test), test.runs[0].manifest.status.value) == (ExitCode.ENVIRONMENT, "invalid")
+    assert "was gone at" in test.gone
 
 
 def test_a_stall_is_seen_from_the_due_time_on(tmp_path: Path) -> None:
