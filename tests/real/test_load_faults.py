@@ -110,7 +110,8 @@ def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
 
     with serving(behaviour) as server:
         servers.append(server)
-        test = known_test(Store(tmp_path), server, search={"clients_last": 64, "times": 3, "kinds": ["clients", "rate"]})
+        search = {"clients_last": 64, "times": 3, "kinds": ["clients", "rate"]}
+        test = known_test(Store(tmp_path), server, search=search)
     steps = _steps(test)
     assert not steps[0].partial
     assert steps[-1].partial

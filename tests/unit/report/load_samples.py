@@ -79,7 +79,8 @@ def seconds(one: StepEntry) -> list[SecondEntry]:
             SecondEntry(
                 step=one.number, second=second, started=each, ok=max(0, each - sum(counts.values())),
                 failed=sum(counts.values()), in_flight=round(one.level), queued=0, p50_s=p50, p99_s=p99, max_s=longest,
-                errors=counts,
+                errors=counts, generator_lost_share=0.01, server_lost_share=0.22 if second == 4 else 0.02,
+                stolen_share=0.0,
             )
         )  # fmt: skip
     return rows

@@ -193,7 +193,7 @@ def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
         id_ = label.strip("/").replace("/", "_")
         for kind in ("clients", "rate"):
             wanted |= {f"load-{kind}-{id_}", f"distribution-{kind}-{id_}-0", f"distribution-{kind}-{id_}-1"}
-            wanted |= {f"{what}-{kind}-{id_}-{place}" for what in ("time", "errors") for place in (0, 1)}
+            wanted |= {f"{what}-{kind}-{id_}-{place}" for what in ("time", "errors", "waiting") for place in (0, 1)}
     assert ids == wanted
 
 
