@@ -36,8 +36,8 @@ LAG_FLOOR_S = 0.001
 LAG_SHARE = 0.05
 # A closed loop has no due times; what can be told of its lateness is that of the timer.
 WAKE_FLOOR_S = 0.005
-# Of the time in which generator or server wanted to run: an idle machine loses less than one per cent, beside a busy
-# process on every processor it is from a fifth on.
+# Of the time in which generator or server wanted to run: on an idle machine they lose about one per cent, beside a busy
+# process on every processor from a seventh on (docs/concepts/validity.md).
 WAITED_SHARE = 0.1
 # Above it a thread's own queue begins to show in the latencies.
 CPU_SHARE = 0.85
