@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from chainmark.capacity.verdict import rulings, verdict
+from chainmark.core.errors import ExitCode
 from chainmark.core.load_report import (
     CapacityEntry,
+    ContestedLevel,
+    Departure,
     EndpointEntry,
     ErrorEntry,
     LoadReport,
@@ -374,3 +377,32 @@ def test_bursts_add_up() -> None:
         assert one.due == one.ok + one.failed + one.unsent
         assert one.failed == sum(error.count for error in one.errors)
     assert sum(error.count for error in burst()) == 153
+
+
+def _told(**changes: Any) -> tuple[str, str]:
+    """Word and all text of the document of one capacity that is changed."""
+    one = endpoint("/block", 64, rate=False)
+    (found,) = one.capacities
+    changed = one.model_copy(update={"capacities": [found.model_copy(update=changes)]})
+    made = load_document(report(target(endpoints=[changed])))
+    return made.word, made.sentence
+
+
+def test_a_capacity_that_was_contradicted_is_said_so_on_the_first_screen() -> None:
+    contested = ContestedLevel(level=64.0, passed=2, measured=3)
+    word, sentence = _told(capacity=48.0, finding="not confirmed", confirmed=False, contested=contested)
+    assert word == "SLA MET"
+    assert "not confirmed: /block (clients), 64 clients passed 2 of 3 times" in sentence
+
+
+def test_a_search_that_had_to_wait_for_a_processor_is_invalid_and_no_miss() -> None:
+    word, _ = _told(capacity=None, low=0.0, high=None, stopped_by="waited", condition="waited", finding="lower bound")
+    assert word == "INVALID"
+
+
+def test_a_server_that_went_away_is_the_first_thing_that_is_said() -> None:
+    gone = Departure(at="2026-11-22T12:51:07Z", why="it takes no connections")
+    left = target(endpoints=[endpoint("/block", 64, rate=False)])
+    made = load_document(report(left.model_copy(update={"gone": gone, "interrupted": True})))
+    assert (made.word, made.verdict.exit_code) == ("SERVER GONE", ExitCode.ENVIRONMENT)
+    assert "gone at 12:51:07 UTC" in made.sentence

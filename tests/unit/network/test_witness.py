@@ -1,0 +1,42 @@
+"""Which processes a witness watches, and what it says of a time between its readings."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import numpy as np
+import pytest
+
+from chainmark.network.witness import Witness, listening_processes
+
+
+def test_a_server_of_this_machine_is_found_by_its_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found = listening_processes(f"http://127.0.0.1:{server.getsockname()[1]}")
+    assert os.getpid() in found
+
+
+@pytest.mark.parametrize("url", ["http://192.0.2.1:80", "http://no-such-host.invalid:80"])
+def test_a_server_elsewhere_has_no_processes_here(url: str) -> None:
+    """Whoever listens at the same port of this machine is not the server that is loaded."""
+    assert listening_processes(url) == set()
+
+
+def test_seconds_lie_between_readings() -> None:
+    witness = Witness(lambda: {os.getpid()})
+    with witness:
+        work = sum(range(2_000_000))
+    assert work
+    first, last = witness._rows[0][0], witness._rows[-1][0]
+    seen = witness.between(np.linspace(first, last, 3))
+    assert seen.ran.shape == (2,)
+    assert 0.0 < float(seen.ran.sum()) < 10.0
+    assert float(seen.stolen.max()) <= 1.0
+
+
+def test_nobody_to_watch_is_not_nobody_waited() -> None:
+    witness = Witness(set)
+    with witness:
+        pass
+    assert np.isnan(witness.between(np.array([witness._rows[0][0], witness._rows[-1][0]])).waited).all()
