@@ -252,7 +252,9 @@ class _Votes:
     def __init__(self, steps: Iterable[Step]) -> None:
         self.by_level: dict[Level, list[Step]] = defaultdict(list)
         for step in _deciding(steps):
-            self.by_level[step.level].append(step)
+            # A measurement that had to wait takes nothing from one that had not.
+            if not (step.waited and self.by_level[step.level]):
+                self.by_level[step.level].append(step)
 
     def count(self, level: Level) -> int:
         """Measurements that decided about it."""

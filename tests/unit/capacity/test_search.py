@@ -400,3 +400,10 @@ def test_a_kernel_that_does_not_tell_who_waited_judges_as_before() -> None:
     result = StepResult.of(order, told(Outcome.PASS))
     step = judge(result, Sla(), Phase.PROBE, False, Latencies, waits=Waits(None, None, None))
     assert (step.outcome, step.waited) == (Outcome.PASS, False)
+
+
+def test_a_busy_minute_while_confirming_contradicts_nothing() -> None:
+    """The best pass had to wait when it was measured again: it is confirmed no further, and not contested."""
+    shares = iter([0.0] * 8 + [0.5] * 100)
+    found = search(lambda ask: waiting(ask, next(shares)), CLIENTS)
+    assert (found.capacity, found.confirmed, found.contested) == (10.0, False, None)
