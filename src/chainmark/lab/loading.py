@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
-from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, run_load_test
+from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, Watch, run_load_test
 from chainmark.capacity.measured import NO_REQUESTS, Books
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import LevelKind, Phase
@@ -69,10 +69,15 @@ class LoadTest:
 
 @dataclass(frozen=True)
 class Tester:
-    """Makes load tests of one system into one store."""
+    """Makes load tests of one system into one store.
+
+    Attributes:
+        watching: what sees whether the generator and the server waited for a processor; None: nobody looks.
+    """
 
     store: Store
     system: ServedSystem
+    watching: Watch | None = MachineWitness
 
     def make(
         self, profile: BaseModel, orders: Sequence[ServiceOrder], seed: int, progress: Progress, repetition: int = 1
@@ -90,7 +95,7 @@ class Tester:
         with ExitStack() as stack:
             sessions = [stack.enter_context(self._session(load, service, started_at)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
-            result = run_load_test(servers, _plan(load, seed), progress, watching=MachineWitness)
+            result = run_load_test(servers, _plan(load, seed), progress, watching=self.watching)
             progress.stage("summarising")
             report = self._report(load, started_at, services, sessions, result)
             for session in sessions:
