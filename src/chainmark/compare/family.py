@@ -15,9 +15,10 @@ from chainmark.compare.noise import scaled
 from chainmark.core.comparison import Judgement
 from chainmark.core.metric import Better, Metric
 from chainmark.stats.centiles import FloatArray
-from chainmark.stats.intervals import Spread, Working, is_wider, own_spread, t_quantile
+from chainmark.stats.intervals import Spread, Working, is_wider, own_spread
 from chainmark.stats.multiple import holm
 from chainmark.stats.sequential import FamilyTest, Forecast, Looks, family_test, forecast, spent
+from chainmark.stats.special import t_quantile
 
 CHANCE = 0.80
 MOST_RUNS = 50

@@ -22,7 +22,8 @@ from typing import Self
 import numpy as np
 
 from chainmark.stats.centiles import FloatArray, IntArray
-from chainmark.stats.intervals import LEVEL, t_quantile
+from chainmark.stats.intervals import LEVEL
+from chainmark.stats.special import t_quantile
 
 # The share of the error that is kept for looks after the last planned one: half of it for the first such look,
 # a quarter for the second, and so on, so that runs may be added for ever.
