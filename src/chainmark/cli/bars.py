@@ -41,8 +41,9 @@ class TerminalProgress:
 
     def end(self, run: SealedRun) -> None:
         """Say how a run ended."""
-        failed = run.manifest.failed_gates
-        told = "valid" if not failed else f"invalid: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
+        failed = run.manifest.deciding_gates
+        how = run.manifest.status.value
+        told = how if not failed else f"{how}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
         line = Text.assemble((" ✓ " if not failed else " ✗ ", "green" if not failed else "red"), self._heading, "  ")
         (self._bars.console if self._bars else err).print(line + Text(f"{run.run_id}  {told}", "dim"))
 

@@ -150,13 +150,21 @@ def shows_result(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def exit_if_invalid(runs: Sequence[cm.Run], hint: str) -> None:
-    """Say which gates invalid runs failed, and exit accordingly."""
-    invalid = [run for run in runs if not run.is_valid]
-    for run in invalid:
+def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:
+    """Say which gates runs failed, and exit accordingly: what its subject failed outweighs what was not measured."""
+    told = [run for run in runs if not run.is_valid]
+    for run in told:
         for gate in run.manifest.failed_gates:
-            told = f": {gate.detail}" if gate.detail else ""
-            say(f"{run.id} is invalid: {gate.label}: {gate.measured}, but {gate.limit} is required{told}")
-    if invalid:
+            detail = f": {gate.detail}" if gate.detail else ""
+            missed = f"{gate.label}: {gate.measured}, but {gate.limit} is required{detail}"
+            say(f"{run.id} {_HOW_ENDED[run.manifest.status.value]}: {missed}")
+    statuses = {run.manifest.status.value for run in told}
+    if "invalid" in statuses:
         say(f"hint: an invalid run is never compared; {hint}")
-        raise typer.Exit(ExitCode.INVALID)
+    elif told:
+        say(f"hint: a failed run counts against its side in a comparison; {hint}")
+    if told:
+        raise typer.Exit(ExitCode.FAIL if "failed" in statuses else ExitCode.INVALID)
+
+
+_HOW_ENDED = {"failed": "failed", "invalid": "is invalid"}

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, exit_if_invalid
+from chainmark.cli.common import AsJson, exit_if_not_valid
 from chainmark.cli.console import print_json
 from chainmark.cli.following import progress
 from chainmark.cli.imported import print_imported
@@ -97,4 +97,4 @@ def ingest(
         print_json(entries[0] if len(entries) == 1 else entries)
     else:
         print_imported(made)
-    exit_if_invalid(made, "other filters may leave something to analyse")
+    exit_if_not_valid(made, "other filters may leave something to analyse")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, Expose, KeepHomes, Profile, Seed, Settings, exit_if_invalid
+from chainmark.cli.common import AsJson, Expose, KeepHomes, Profile, Seed, Settings, exit_if_not_valid
 from chainmark.cli.console import out, print_json
 from chainmark.cli.following import progress
 
@@ -41,4 +41,4 @@ def run(
     else:
         for one in made:
             out.print(one.id, markup=False)
-    exit_if_invalid(made, "`chainmark runs show RUN` shows what was measured")
+    exit_if_not_valid(made, "`chainmark runs show RUN` shows what was measured")

@@ -180,6 +180,7 @@ def compare(
         sentence=finding.sentence,
         reasons=[*finding.reasons, *located(judgements, described.breakdowns, catalogue).values()],
         advice=finding.advice,
+        failed_runs_verdict=decided.failures.verdict,
         baseline=describe(left, names[0]),
         candidate=describe(right, names[1]),
         profile_name=right.first.profile_name,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chainmark.compare.estimates import SideEstimates, collect
+from chainmark.compare.failures import RunFailures, judge_failures
 from chainmark.compare.family import Family, Gated, family_of
 from chainmark.compare.gates import condition_differences, incomparable, pair_gates, workload_differences
 from chainmark.compare.inputs import RunData
@@ -13,7 +14,7 @@ from chainmark.compare.judge import Bench, judge, unjudged
 from chainmark.compare.looks import looks_of
 from chainmark.compare.noise import Archive
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
-from chainmark.compare.verdict import Finding, adjust, find, problem
+from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.manifest import Gate, Scalar, failed_gates
@@ -62,6 +63,7 @@ class Decided:
     gates: list[Gate]
     judgements: list[Judgement]
     family: Family
+    failures: RunFailures
     finding: Finding
 
     @property
@@ -105,8 +107,9 @@ def decide(baseline: Sequence[RunData], candidate: Sequence[RunData], history: S
     family = family_of(gated, bench)
     judgements = adjust(found, family, catalogue)
     names = labels(left, right)
-    finding = find((judgements, family), gates, (left, right), names, catalogue)
-    return Decided(left, right, catalogue, names, workload, conditions, gates, judgements, family, finding)
+    failures = judge_failures((left, right), names)
+    finding = with_failures(find((judgements, family), gates, (left, right), names, catalogue), failures)
+    return Decided(left, right, catalogue, names, workload, conditions, gates, judgements, family, failures, finding)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class _Pair:
 
     def gated(self) -> tuple[list[Judgement], list[Gated]]:
         """All judgements in the report's order, and those that gate with the values that they rest on."""
-        failed = [problem(gate) for gate in failed_gates(self.gates)]
+        failed = [problem(gate) for gate in failed_gates(self.gates)] or _without_figures(self.baseline, self.candidate)
         judgements, gating = [], []
         for metric in self.catalogue.ordered():
             for statistic in metric.judged_by:
@@ -143,3 +146,8 @@ class _Pair:
             note = f"not comparable: {self.incomparable_because[metric.id]}"
             return unjudged(metric, statistic, left, right, outcome=Outcome.NOT_COMPARABLE, note=note)
         return judge(metric, statistic, left, right, self.bench)
+
+
+def _without_figures(*sides: SelectedRuns) -> list[str]:
+    """Sides that failed every run: the figures of such runs are shown and never judged."""
+    return [f"the {side.name} passed no run" for side in sides if not side.included]

@@ -120,16 +120,19 @@ def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
 
 
 def _remaining(side: SelectedRuns) -> Gate:
-    kept, total = len(side.included), len(side.runs)
+    """Whether enough runs say something of the subject; one that it failed does."""
+    telling, total = side.telling, len(side.runs)
     # A side has at least one run, so half of them are at least one.
-    status = GateStatus.PASS if kept == total else GateStatus.WARN if 2 * kept >= total else GateStatus.FAIL
+    status = GateStatus.PASS if telling == total else GateStatus.WARN if 2 * telling >= total else GateStatus.FAIL
+    failed = {run.run_id for run in side.failed}
+    lost = {run_id: reason for run_id, reason in side.excluded.items() if run_id not in failed}
     return Gate(
         id=f"{side.name}_runs_valid",
         label=f"valid runs of the {side.name}",
         status=status,
-        measured=f"{kept} of {total} runs",
+        measured=f"{telling} of {total} runs" + (f", {len(failed)} of them failed" if failed else ""),
         limit="at least half of the runs, and one",
-        detail="; ".join(f"{run_id}: {reason}" for run_id, reason in side.excluded.items()),
+        detail="; ".join(f"{run_id}: {reason}" for run_id, reason in lost.items()),
     )
 
 

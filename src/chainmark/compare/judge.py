@@ -103,6 +103,11 @@ def _shown(own: Spread, known: ArchiveSpread | None, runs: str) -> tuple[Spread 
     return both, f"{noise} and {known.runs} of the archive"
 
 
+def _assumed_unit(metric: Metric, value: float) -> float:
+    """What the assumed noise is a share of: the value; of a proportion the rarer outcome, failures mostly."""
+    return min(abs(value), abs(1.0 - value)) if metric.kind is Kind.PROPORTION else abs(value)
+
+
 def _single_run(
     metric: Metric, statistic: str, working: Working, sides: tuple[SideEstimates, SideEstimates], bench: Bench
 ) -> Noted:
@@ -113,7 +118,7 @@ def _single_run(
     base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
     logarithmic = working is Working.LOG
     assumed = max(metric.default_noise, ASSUMED_NOISE)
-    unit = 1.0 if logarithmic else max(abs(base), abs(other))
+    unit = 1.0 if logarithmic else max(_assumed_unit(metric, value) for value in (base, other))
     deviation = math.sqrt(known.variance) if known else assumed * unit
     noise = noise if known else f"assumed noise, {units.plain_percent(assumed)} between runs"
     within_a = _within_squared(baseline, logarithmic=logarithmic)

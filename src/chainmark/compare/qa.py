@@ -408,7 +408,7 @@ def _repeated(lines: Sequence[RunLine]) -> list[str]:
         if first is None:
             continue
         gates = "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in first.failed_gates)
-        ended = "valid" if line.valid else "invalid again"
+        ended = "failed" if line.failed else "valid" if line.valid else "invalid again"
         told.append(
             f"{first.side}, repetition {first.repetition}, was invalid ({gates}) and was run once more: {ended}"
         )
@@ -481,11 +481,13 @@ def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
 
 def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
     runs = sum(len(one.runs) for one in scenarios)
-    invalid = sum(not line.valid for one in scenarios for line in one.runs)
+    lines = [line for one in scenarios for line in one.runs]
+    failed = sum(line.failed for line in lines)
+    invalid = sum(not line.valid for line in lines) - failed
     return [
         f"Plan “{made.plan.name}”: {made.plan.description}",
         f"{units.plural(runs, 'run')} on one machine, each on a fresh network and each sealed with everything that was "
-        f"collected; {_invalid_told(invalid)}.",
+        f"collected; {_invalid_told(invalid)}{_failed_told(failed)}.",
         "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
         "both alike.",
         "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
@@ -499,6 +501,13 @@ def _invalid_told(invalid: int) -> str:
         return "none of them was invalid by a gate"
     were, are = ("was", "is") if invalid == 1 else ("were", "are")
     return f"{invalid} of them {were} invalid by a gate and {are} not counted"
+
+
+def _failed_told(failed: int) -> str:
+    if not failed:
+        return ""
+    was = "was" if failed == 1 else "were"
+    return f"; {failed} {was} failed by the version under test, which counts against it"
 
 
 def _verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:

@@ -14,14 +14,14 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 
 
 def exclusion(manifest: Manifest) -> str | None:
-    """Why a run may not be compared: its failed gates; None when it may.
+    """Why a run's figures are not judged: the gates that made it failed or invalid; None when they are.
 
     Args:
         manifest: of the run.
     """
-    if manifest.failed_gates:
-        return "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in manifest.failed_gates)
-    return None if manifest.status is Status.VALID else "the run is marked invalid"
+    if gates := manifest.deciding_gates or manifest.failed_gates:
+        return "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in gates)
+    return None if manifest.status is Status.VALID else f"the run is marked {manifest.status.value}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SelectedRuns:
     Attributes:
         name: "baseline" or "candidate".
         runs: all runs of the side.
-        excluded: per run id, the reason why it is not judged.
+        excluded: per run id, the reason why its figures are not judged: its subject or the measurement failed.
     """
 
     name: str
@@ -42,6 +42,16 @@ class SelectedRuns:
     def included(self) -> list[LoadedRun]:
         """The runs that are judged."""
         return [run for run in self.runs if run.run_id not in self.excluded]
+
+    @property
+    def failed(self) -> list[LoadedRun]:
+        """The runs that the subject failed: evidence against the side, whatever their figures are."""
+        return [run for run in self.runs if run.manifest.status is Status.FAILED]
+
+    @property
+    def telling(self) -> int:
+        """Runs that say something of the subject: that it passed, or that it failed."""
+        return len(self.included) + len(self.failed)
 
     @property
     def first(self) -> Manifest:
@@ -60,7 +70,7 @@ def _order(run: LoadedRun) -> tuple[str, int, str]:
 
 
 def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
-    """Order a side's runs and set aside those with a failed gate.
+    """Order a side's runs and set aside those that failed or are invalid.
 
     Args:
         name: "baseline" or "candidate".
@@ -136,6 +146,7 @@ def _entry(run: LoadedRun, reason: str | None) -> RunEntry:
         counts=manifest.counts,
         incidents=manifest.incidents,
         warnings=manifest.warnings,
+        status=manifest.status,
         excluded_because=reason,
     )
 

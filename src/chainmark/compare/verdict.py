@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from chainmark.compare.failures import RunFailures
 from chainmark.compare.family import MOST_RUNS, Family
 from chainmark.compare.sides import SelectedRuns
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.manifest import Gate, GateStatus, failed_gates
-from chainmark.core.verdict import Verdict
+from chainmark.core.verdict import Verdict, worst
 from chainmark.core.wording import (
     change_with_interval,
     enumerated,
@@ -23,6 +24,7 @@ from chainmark.stats.multiple import benjamini_hochberg
 
 _LOOK = "look at the charts of the worse metrics and at the configuration differences before any repeat"
 FALSE_DISCOVERIES = 0.05  # the rate that is accepted among diagnostics
+_LOOK_AT_LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
 LEAST_MOVE = 0.02  # a diagnostic that moves by less is not worth a reader's time
 
 
@@ -93,10 +95,12 @@ def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]
 
 
 def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
+    """The runs that say nothing; those that were failed have sentences of their own."""
     return [
-        f"the {side.name}'s run {run_id} is not judged: {reason}"
+        f"the {side.name}'s run {run.run_id} is not judged: {side.excluded[run.run_id]}"
         for side in sides
-        for run_id, reason in side.excluded.items()
+        for run in side.runs
+        if run.run_id in side.excluded and run not in side.failed
     ]
 
 
@@ -262,6 +266,31 @@ def find(
     sentence = _inconclusive_sentence(gating, catalogue, labels)
     decide = _decision_advice(gating, family, min(len(side.included) for side in sides), catalogue)
     return Finding(Verdict.INCONCLUSIVE, sentence, common, [*decide, *advice])
+
+
+def with_failures(finding: Finding, failures: RunFailures) -> Finding:
+    """The verdict of the metrics, joined with that of the runs that the subject failed.
+
+    Sides that must not be compared at all stay invalid. Else the worse of the two verdicts counts, and the failed runs
+    are told first.
+
+    Args:
+        finding: from `find`.
+        failures: from `judge_failures`.
+    """
+    if not failures.sentence:
+        return finding
+    if finding.verdict is Verdict.INVALID:
+        return replace(finding, reasons=[*finding.reasons, failures.sentence, *failures.reasons])
+    verdict = worst([finding.verdict, *([failures.verdict] if failures.verdict else [])])
+    advice = [_LOOK_AT_LOGS, *finding.advice]
+    if failures.verdict is not verdict:  # the metrics decide; whoever reads no further must know it all the same
+        sentence = f"{finding.sentence}; however, {failures.sentence}"
+        return Finding(verdict, sentence, [*failures.reasons, *finding.reasons], advice)
+    sentence = failures.sentence
+    if finding.verdict is Verdict.FAIL:
+        sentence = f"{sentence}; and {finding.sentence}"
+    return Finding(verdict, sentence, [*failures.reasons, finding.sentence, *finding.reasons], advice)
 
 
 def _failed(

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validat
 
 from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Subject
+from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.verdict import Verdict
 
 SCHEMA_VERSION = 2
@@ -37,7 +37,10 @@ class Scale(StrEnum):
 
 
 class RunEntry(BaseModel):
-    """One run of a side. All repetitions are listed; ``excluded_because`` names the failed gate of one left out."""
+    """One run of a side. All repetitions are listed; ``excluded_because`` names the failed gate of one left out.
+
+    A run with the status FAILED is left out of the metrics, and counts against its side.
+    """
 
     run_id: str
     started_at: str
@@ -47,6 +50,7 @@ class RunEntry(BaseModel):
     counts: dict[str, dict[str, int]]
     incidents: list[Incident]
     warnings: list[str]
+    status: Status = Status.VALID
     excluded_because: str | None = None
 
 
@@ -247,7 +251,12 @@ class Breakdown(BaseModel):
 
 
 class Comparison(BaseModel):
-    """``comparison.json``."""
+    """``comparison.json``.
+
+    Attributes:
+        failed_runs_verdict: what the runs that a subject failed make of the verdict by themselves; None where nobody
+            failed one, or the metrics alone decide.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -260,6 +269,7 @@ class Comparison(BaseModel):
     sentence: str  # the verdict as one sentence
     reasons: list[str]  # what made it so, most important first
     advice: list[str]  # what to do next
+    failed_runs_verdict: Verdict | None = None
     baseline: Side
     candidate: Side
     profile_name: str

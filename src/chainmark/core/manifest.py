@@ -1,4 +1,4 @@
-"""The manifest: who was measured, how, where, and whether the run may be compared."""
+"""The manifest: who was measured, how, where, and what the run is worth in a comparison."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ Scalar = str | int | float | bool | None
 
 
 class Status(StrEnum):
-    """Whether a run may be compared."""
+    """What a run is worth in a comparison."""
 
     VALID = "valid"
-    INVALID = "invalid"
+    FAILED = "failed"  # the subject failed it: evidence against its side
+    INVALID = "invalid"  # the measurement failed: the run says nothing
 
 
 class GateStatus(StrEnum):
@@ -26,8 +27,21 @@ class GateStatus(StrEnum):
     FAIL = "fail"
 
 
+class GateKind(StrEnum):
+    """Whose failure it is when a gate is not met."""
+
+    INSTRUMENT = "instrument"  # ours or the machine's: the run says nothing of its subject
+    SUBJECT = "subject"  # that of what is tested: the run is evidence against it
+
+
 class Gate(BaseModel):
-    """A condition that a run, or a pair of sides, must meet before it may be compared."""
+    """A condition that a run, or a pair of sides, must meet before it may be compared.
+
+    Attributes:
+        kind: manifests that were written before gates had one are read as if all were of instruments.
+        conclusive: of a subject's gate: no failure of the measurement explains it, so that it counts whatever the
+            instruments did. A node that died makes the generator late, and not the other way round.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,6 +51,8 @@ class Gate(BaseModel):
     measured: str  # what was found, with unit
     limit: str  # what was required, with unit
     detail: str = ""
+    kind: GateKind = GateKind.INSTRUMENT
+    conclusive: bool = False
 
 
 def failed_gates(gates: Iterable[Gate]) -> list[Gate]:
@@ -45,8 +61,17 @@ def failed_gates(gates: Iterable[Gate]) -> list[Gate]:
 
 
 def status_of(gates: Iterable[Gate]) -> Status:
-    """Whether a run with these gates may be compared: if it met all of them."""
-    return Status.INVALID if failed_gates(gates) else Status.VALID
+    """What a run with these gates is worth.
+
+    A conclusive failure of the subject makes it FAILED; else a failed instrument makes it INVALID, because what an
+    overloaded machine did not commit says nothing of the subject; else any failure of the subject makes it FAILED.
+    """
+    failed = failed_gates(gates)
+    if any(gate.conclusive for gate in failed):
+        return Status.FAILED
+    if any(gate.kind is GateKind.INSTRUMENT for gate in failed):
+        return Status.INVALID
+    return Status.FAILED if failed else Status.VALID
 
 
 class Subject(BaseModel):
@@ -197,3 +222,9 @@ class Manifest(BaseModel):
     def failed_gates(self) -> list[Gate]:
         """The gates that the run did not meet."""
         return failed_gates(self.gates)
+
+    @property
+    def deciding_gates(self) -> list[Gate]:
+        """Of the gates that were not met, those that made the status what it is."""
+        kind = GateKind.SUBJECT if self.status is Status.FAILED else GateKind.INSTRUMENT
+        return [gate for gate in self.failed_gates if gate.kind is kind]

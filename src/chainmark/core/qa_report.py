@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SerializeAsAny
 from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, Comparison, ConfigurationDifference, Judgement
-from chainmark.core.manifest import Fact, Gate, Subject, failed_gates
+from chainmark.core.manifest import Fact, Gate, Status, Subject, failed_gates, status_of
 from chainmark.core.qa_plan import ScenarioKind
 from chainmark.core.verdict import Verdict
 
@@ -52,6 +52,11 @@ class RunLine(_Part):
     def failed_gates(self) -> list[Gate]:
         """The gates that it did not meet."""
         return failed_gates(self.gates)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the version under test failed it, which counts against it; else it is valid or says nothing."""
+        return status_of(self.gates) is Status.FAILED
 
 
 class SideLine(_Part):

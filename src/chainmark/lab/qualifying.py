@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Subject
+from chainmark.core.manifest import Status, Subject
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
 from chainmark.core.times import utc_now
 from chainmark.lab.profiles import read_profile
@@ -315,7 +315,7 @@ class _Work:
                 continue
             try:
                 run = self._tried(one, step)
-                if run.manifest.failed_gates:
+                if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
                     self._again(one, step, run)
             except EnvironmentFailure as error:
                 one.failures[step.side] = error.message
@@ -334,7 +334,7 @@ class _Work:
         """Repeat an invalid run once; that it was is told in the report."""
         repeated = replace(step, position=len(one.steps) + step.position)
         if repeated.position not in one.done:
-            gate = run.manifest.failed_gates[0]
+            gate = run.manifest.deciding_gates[0]
             self.listener.again(step, f"{gate.label}: {gate.measured}, but {gate.limit} is required")
         self._made(one, repeated)
 

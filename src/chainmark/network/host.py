@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -31,6 +34,31 @@ def pressure_total_us(resource: str) -> int | None:
         return int(first.rsplit("total=", 1)[1])
     except (OSError, IndexError, ValueError):
         return None
+
+
+@dataclass(frozen=True)
+class PressureMark:
+    """A moment from which the pressure on the processors is taken.
+
+    Attributes:
+        total_us: of what :func:`pressure_total_us` told then.
+        began_s: by the monotonic clock.
+    """
+
+    total_us: int | None
+    began_s: float
+
+    @classmethod
+    def now(cls) -> Self:
+        """This moment."""
+        return cls(pressure_total_us("cpu"), time.monotonic())
+
+    def share(self) -> float | None:
+        """Of the time since, that in which some task waited for a processor, at most 1; None if it is not told."""
+        total_us = pressure_total_us("cpu")
+        if self.total_us is None or total_us is None:
+            return None
+        return min(1.0, (total_us - self.total_us) / 1e6 / max(1e-9, time.monotonic() - self.began_s))
 
 
 def _cpu_model() -> str:

@@ -25,6 +25,7 @@ from chainmark.core.storage import storage_errors
 STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
 LAST_WORDS = 200
+PANICS = ("panic: ", "fatal error: ")
 
 
 @contextmanager
@@ -78,7 +79,9 @@ class NodeProcess:
             return None
         if code < 0:
             return f"{self.name} was killed by {signal.Signals(-code).name}"
-        last = [line.strip() for line in self._end_of_log() or () if line.strip()][-1:]
+        lines = [line.strip() for line in self._end_of_log() or () if line.strip()]
+        # Of a panic the trace comes last, which tells nobody anything.
+        last = [line for line in lines if line.startswith(PANICS)][:1] or lines[-1:]
         return f"{self.name} exited with code {code}" + "".join(f", saying `{line[:LAST_WORDS]}`" for line in last)
 
     def last_log_lines(self, count: int = 5) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Judgement, Outcome
-from chainmark.core.manifest import GateStatus
+from chainmark.core.manifest import GateStatus, Status
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.judged_rows import Row, RowMaker
 
@@ -28,6 +28,7 @@ def comparison_suite(comparison: Comparison, label: str | None = None) -> Suite:
         )
         for gate in comparison.gates
     ]
+    cases += _failed_runs(comparison)
     properties = [
         ("title", comparison.title),
         ("verdict", comparison.verdict.value),
@@ -43,6 +44,21 @@ def comparison_suite(comparison: Comparison, label: str | None = None) -> Suite:
         started_at=comparison.date,
         output=[comparison.sentence, *comparison.reasons, *comparison.advice],
     )
+
+
+def _failed_runs(comparison: Comparison) -> list[Case]:
+    """The case of the runs that a subject failed, where there are any."""
+    told = []
+    for side in (comparison.candidate, comparison.baseline):
+        failed = [run for run in side.runs if run.status is Status.FAILED]
+        if failed:
+            reasons = "; ".join(f"{run.run_id}: {run.excluded_because}" for run in failed)
+            told.append(f"{side.label} failed {len(failed)} of {units.plural(len(side.runs), 'run')} ({reasons})")
+    if not told:
+        return []
+    verdict = comparison.failed_runs_verdict
+    label = "runs that the subject failed"
+    return [Case("runs.failed", label, verdict or Verdict.INFORMATIONAL, "; ".join(told), gates=verdict is not None)]
 
 
 def _case(comparison: Comparison, judgement: Judgement, row: Row) -> Case:

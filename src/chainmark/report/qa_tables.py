@@ -241,7 +241,7 @@ def runs_table(scenario: QaScenario) -> Table:
     rows = []
     for run in scenario.runs:
         failed = [f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in run.failed_gates]
-        state = "valid" if run.valid else f"✗ {'; '.join(failed)}"
+        state = "valid" if run.valid else f"✗ {'failed: ' if run.failed else ''}{'; '.join(failed)}"
         again = " (run again)" if run.repeats else ""
         rows.append(
             row_of(

@@ -9,14 +9,16 @@ from pydantic import BaseModel, Field
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate, MetricSummary
-from chainmark.core.manifest import Gate, GateStatus, Manifest, Status
+from chainmark.core.manifest import Gate, GateKind, GateStatus, Manifest, Status
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.blocks import Column, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.phrases import Emphasis
 
-_OF_GATE = {GateStatus.PASS: Verdict.PASS, GateStatus.WARN: Verdict.INFORMATIONAL, GateStatus.FAIL: Verdict.INVALID}
+_OF_GATE = {GateStatus.PASS: Verdict.PASS, GateStatus.WARN: Verdict.INFORMATIONAL}
+_OF_KIND = {GateKind.INSTRUMENT: Verdict.INVALID, GateKind.SUBJECT: Verdict.FAIL}
+_OF_STATUS = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
 _LOOKS: dict[GateStatus, Emphasis] = {GateStatus.PASS: "better", GateStatus.WARN: "caution", GateStatus.FAIL: "worse"}
 
 
@@ -31,8 +33,6 @@ class RunRecord(BaseModel):
 def run_document(record: RunRecord) -> Document:
     """Lay out a run."""
     manifest = record.manifest
-    valid = manifest.status is Status.VALID
-    failed = [gate for gate in manifest.gates if gate.status is GateStatus.FAIL]
     notes = [*(incident.what for incident in manifest.incidents), *manifest.warnings]
     sections = [
         Section("gates", "Gates", [_gates(manifest)] if manifest.gates else []),
@@ -44,9 +44,9 @@ def run_document(record: RunRecord) -> Document:
         kind="run",
         title=f"{manifest.subject.name} {manifest.subject.version}",
         subtitle=one_line([manifest.run_id, f"profile {manifest.profile_name}", units.utc(manifest.started_at)]),
-        verdict=Verdict.PASS if valid else Verdict.INVALID,
+        verdict=_OF_STATUS[manifest.status],
         word=manifest.status.value.upper(),
-        sentence=_sentence(manifest, failed),
+        sentence=_sentence(manifest),
         suites=[Suite(manifest.run_id, [_case(gate) for gate in manifest.gates], started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
         notes=notes,
@@ -56,10 +56,15 @@ def run_document(record: RunRecord) -> Document:
     )
 
 
-def _sentence(manifest: Manifest, failed: list[Gate]) -> str:
-    if failed:
-        told = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in failed)
-        return f"The run is invalid and is never compared: {told}."
+def _sentence(manifest: Manifest) -> str:
+    if manifest.status is not Status.VALID:
+        deciding = manifest.deciding_gates
+        told = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in deciding)
+        meaning = {
+            Status.FAILED: "The subject failed the run, which counts against it in a comparison",
+            Status.INVALID: "The run is invalid and is never compared",
+        }[manifest.status]
+        return f"{meaning}: {told}."
     warned = sum(gate.status is GateStatus.WARN for gate in manifest.gates)
     warnings = f", {units.plural(warned, 'gate')} warned" if warned else ""
     return f"The run may be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{warnings}."
@@ -68,18 +73,19 @@ def _sentence(manifest: Manifest, failed: list[Gate]) -> str:
 def _case(gate: Gate) -> Case:
     told = f"{gate.measured}; required: {gate.limit}"
     reason = f"{told} ({gate.detail})" if gate.detail else told
-    return Case(gate.id, gate.label, _OF_GATE[gate.status], reason, gates=gate.status is not GateStatus.WARN)
+    verdict = _OF_GATE.get(gate.status, _OF_KIND[gate.kind])
+    return Case(gate.id, gate.label, verdict, reason, gates=gate.status is not GateStatus.WARN)
 
 
 def _gates(manifest: Manifest) -> Table:
-    headings = ["gate", "status", "measured", "limit", "detail"]
+    headings = ["gate", "of", "status", "measured", "limit", "detail"]
     if not any(gate.detail for gate in manifest.gates):
         headings.remove("detail")
     rows = []
     for gate in manifest.gates:
-        told = [TableCell(getattr(gate, name)) for name in headings[2:]]
+        told = [TableCell(getattr(gate, name)) for name in headings[3:]]
         status = TableCell(gate.status.value, emphasis=_LOOKS[gate.status])
-        rows.append(row_of(gate.label, status, *told))
+        rows.append(row_of(gate.label, gate.kind.value, status, *told))
     return Table("gates", "What the run must meet", words(*headings), rows)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, RunEntry, Side
-from chainmark.core.manifest import Gate, GateStatus, Incident
+from chainmark.core.manifest import Gate, GateStatus, Incident, Status
 from chainmark.report.blocks import (
     IN_FULL,
     Block,
@@ -82,7 +82,8 @@ def summary(comparison: Comparison) -> list[str]:
     gates = [gate for run in runs for gate in run.gates] + comparison.gates
     failed = sum(gate.status is GateStatus.FAIL for gate in gates)
     warned = sum(gate.status is GateStatus.WARN for gate in gates)
-    excluded = sum(run.excluded_because is not None for run in runs)
+    subject_failed = sum(run.status is Status.FAILED for run in runs)
+    excluded = sum(run.excluded_because is not None for run in runs) - subject_failed
     lines = []
     if failed or warned:
         found = " and ".join(f"{many} {what}" for many, what in ((failed, "failed"), (warned, "warned")) if many)
@@ -91,6 +92,11 @@ def summary(comparison: Comparison) -> list[str]:
         lines.append(f"All {len(gates)} gates were met, by every run and by the pair.")
     else:
         lines.append("No gate was checked.")
+    if subject_failed:
+        lines.append(
+            f"{subject_failed} of {units.plural(len(runs), 'run')} failed by the subject: they count against their "
+            "side, and are in no metric."
+        )
     if excluded:
         lines.append(f"{excluded} of {units.plural(len(runs), 'run')} excluded, by a gate; the reasons are below.")
     elif runs:
@@ -140,7 +146,8 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
     ]
     for _, run in runs_of(comparison):
         if run.excluded_because:
-            items.append(Remark(f"run {run.run_id} is excluded: {run.excluded_because}", "✗", "worse"))
+            how = "was failed by its subject" if run.status is Status.FAILED else "is excluded"
+            items.append(Remark(f"run {run.run_id} {how}: {run.excluded_because}", "✗", "worse"))
         told = [*incidents(run), *(run.warnings if warnings else [])]
         items += [Remark(f"{run.run_id}: {text}", "!", "caution") for text in told]
     for item in comparison.condition_differences:
@@ -254,7 +261,7 @@ def _runs_table(comparison: Comparison) -> Table:
                 TableCell(run.run_id, notes=notes),
                 units.utc(run.started_at),
                 _place(run),
-                f"no: {run.excluded_because}" if run.excluded_because else "yes",
+                f"{_included(run)}: {run.excluded_because}" if run.excluded_because else "yes",
                 emphasis="worse" if run.excluded_because else "plain",
             )
         )
@@ -262,10 +269,17 @@ def _runs_table(comparison: Comparison) -> Table:
     return Table("runs", "Runs", columns, rows, media=IN_FULL)
 
 
+def _included(run: RunEntry) -> str:
+    """Whether a run's figures are judged, or what it counts as."""
+    if run.status is Status.FAILED:
+        return "failed"
+    return "no" if run.excluded_because else "yes"
+
+
 def brief_runs_table(comparison: Comparison, media: frozenset[Medium]) -> Table:
     """The runs with how many gates each met, and which it did not."""
     rows = [
-        row_of(run.run_id, side.label, units.utc(run.started_at), _met(run), "no" if run.excluded_because else "yes")
+        row_of(run.run_id, side.label, units.utc(run.started_at), _met(run), _included(run))
         for side, run in runs_of(comparison)
     ]
     columns = [Column("run", kind="code"), *words("side", "started", "gates", "included")]

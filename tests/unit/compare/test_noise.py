@@ -51,19 +51,19 @@ def test_rates_of_a_side_are_those_of_all_its_samples(kind: Kind) -> None:
     assert combined(metric(kind), side([0.5], total=0.0, exposure=0)) is None
 
 
-def noise(runs: Sequence[LoadedRun], working: Working, statistic: str = "mean") -> tuple[float, float, int] | None:
-    found = Archive(runs, manifest("v1", 1)).noise("x_s", statistic, working)
-    return None if found is None else (found.deviation, found.degrees_of_freedom, found.runs)
+def noise(runs: Sequence[SyntheticRun], working: Working, statistic: str = "mean") -> tuple[float, float, int] | None:
+    found = Archive((), manifest("v1", 1), runs).spread("x_s", statistic, working)
+    return None if found is None else (math.sqrt(found.variance), found.degrees_of_freedom, found.runs)
 
 
-def group(version: str, *values: float | None) -> list[LoadedRun]:
+def group(version: str, *values: float | None) -> list[SyntheticRun]:
     """Runs of one build; None stands for a run that cannot estimate the statistic."""
     runs = []
     for number, value in enumerate(values):
         estimate = Estimate(value=value, standard_error=None, method="stub")
         summary = MetricSummary(metric_id="x_s", distribution=None, estimates={"mean": estimate})
         described = manifest(version, 1, run_id=f"{version}-{number}")
-        runs.append(LoadedRun(SyntheticRun(described, EMPTY, {}, {"x_s": summary})))
+        runs.append(SyntheticRun(described, EMPTY, {}, {"x_s": summary}))
     return runs
 
 
@@ -86,7 +86,7 @@ def test_a_build_with_one_value_says_nothing_and_the_others_do(first: str) -> No
 
 def test_a_statistic_or_metric_that_no_run_has_shows_no_noise() -> None:
     assert noise(group("v1", 1.0, 3.0), DIFFERENCE, "p99") is None
-    assert Archive(group("v1", 1.0, 3.0), manifest("v1", 1)).noise("y_s", "mean", DIFFERENCE) is None
+    assert Archive((), manifest("v1", 1), group("v1", 1.0, 3.0)).spread("y_s", "mean", DIFFERENCE) is None
 
 
 def test_runs_under_another_configuration_are_no_repetitions() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from chainmark.core import units
-from chainmark.core.manifest import Gate, GateStatus, Incident
+from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident
 from chainmark.systems.cardano.analyse import Analysis
 from chainmark.systems.cardano.books import HostSummary
 from chainmark.systems.cardano.clocks import suspects
@@ -37,11 +37,28 @@ class Findings:
     incidents: list[Incident] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def gate(self, gate_id: str, label: str, measured: str, limit: str, *, fine: bool, detail: str = "") -> None:
+    def gate(
+        self,
+        gate_id: str,
+        label: str,
+        measured: str,
+        limit: str,
+        *,
+        fine: bool,
+        detail: str = "",
+        kind: GateKind = GateKind.INSTRUMENT,
+    ) -> None:
         """Add a gate that can only warn: what the rest of the logs supports is measured all the same."""
-        status = GateStatus.PASS if fine else GateStatus.WARN
         self.gates.append(
-            Gate(id=gate_id, label=label, status=status, measured=measured, limit=limit, detail="" if fine else detail)
+            Gate(
+                id=gate_id,
+                label=label,
+                status=GateStatus.PASS if fine else GateStatus.WARN,
+                measured=measured,
+                limit=limit,
+                detail="" if fine else detail,
+                kind=kind,
+            )
         )
 
 
@@ -127,6 +144,7 @@ def _restarts(judged: Judged, findings: Findings) -> None:
         "none",
         fine=not restarted,
         detail=listed(sorted(set(restarted))),
+        kind=GateKind.SUBJECT,
     )
 
 

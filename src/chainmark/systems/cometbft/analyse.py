@@ -67,8 +67,17 @@ SAMPLED_SCHEMAS: Mapping[str, Schema] = {
 }
 
 
+_ABOUT_BLOCKS = {
+    "transaction": ["tx_latency_s", "tx_latency_next_header_s", "tx_latency_header_s", "tx_committed_share"],
+    "second": ["committed_per_s"],
+}
+
+
 def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[str, float]) -> dict[str, pl.DataFrame]:
-    """The samples of every population of this system that the run has."""
+    """The samples of every population of this system that the run has.
+
+    Without blocks, because no node was left to tell them, nothing is said of what was committed and when.
+    """
     joining = [] if sampled.joiners is None else sampled.joiners["host"].to_list()
     steady = sampled.processes.filter(~pl.col("host").is_in(joining))
     found = {
@@ -78,6 +87,10 @@ def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[s
         "host_second": host_second_samples(events.scrapes, steady, window),
         "host": pl.DataFrame({"host": list(start_up_s), "start_up_s": list(start_up_s.values())}).sort("host"),
     }
+    if events.blocks.is_empty():
+        del found["block"]
+        for population, about_blocks in _ABOUT_BLOCKS.items():
+            found[population] = found[population].drop(about_blocks)
     if sampled.perturbations is not None:
         found["perturbation"] = perturbation_samples(sampled.perturbations, window)
     if sampled.joiners is not None and sampled.heights is not None:
@@ -174,6 +187,8 @@ def committed_per_second(blocks: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarr
     block came just before or just after its end: with 1.3 s blocks and 30 s that alone is ±4 %.
     """
     ordered = blocks.sort("height").with_columns(seen_ns=pl.coalesce("observed_ns", "time_ns"))
+    if ordered.is_empty():
+        return np.zeros(len(edges_ns) - 1)
     times, counts = ordered["seen_ns"].to_numpy(), ordered["transactions"].to_numpy()
     total = np.cumsum(counts) - counts[0]
     rates: np.ndarray = np.diff(np.interp(edges_ns, times, total.astype(float)))

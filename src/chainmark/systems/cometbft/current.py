@@ -44,6 +44,12 @@ def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str
     )
 
 
+def heights(pages: Mapping[str, bytes]) -> dict[str, int]:
+    """Of every node whose last page tells it, the height of its newest block."""
+    told = {node: _values(page) for node, page in pages.items()}
+    return {node: values[_HEIGHT] for node, values in told.items() if _HEIGHT in values}
+
+
 def _values(page: bytes) -> dict[str, int]:
     """The families of a page that are asked for, which have one series each."""
     # Most of a page's lines are histogram buckets, and parsing them would cost the processors that are measured.

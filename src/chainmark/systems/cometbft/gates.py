@@ -1,105 +1,187 @@
-"""The gates of a CometBFT run: what must hold before its figures mean anything."""
+"""The gates of a CometBFT run: what must hold before its figures mean anything, and what the network must not fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
 from chainmark.core import units
-from chainmark.core.manifest import Gate, GateStatus
+from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident
 from chainmark.stats.estimable import has_rank
 from chainmark.systems.cometbft.answers import MEMPOOL_FULL
 from chainmark.systems.cometbft.disturb import planned_starts
 from chainmark.systems.cometbft.ingest import Books, Events
+from chainmark.systems.cometbft.launch import NetworkFailure
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.workload import Measurement
 
 # Sent so late, a transaction was held up; answered so long after it was sent, by a node that reads slowly. An idle
 # node answers within a millisecond, one that is held up takes seconds.
 LATE_NS, HELD_UP_NS = 500_000_000, 100_000_000
+START_PRESSURE_MAX = 0.8
 
 
 def run_gates(
     profile: Profile, measurement: Measurement, events: Events, books: Books, samples: dict[str, pl.DataFrame]
 ) -> list[Gate]:
-    """All gates of a run, in the order in which a reader asks for them."""
-    limits = profile.gates
-    transactions, seconds = samples["transaction"], samples["second"]
-    deaths = measurement.deaths
-    restarts = restarted_nodes(events.scrapes, planned_starts(profile.perturbation))
-    sent_share = _share(transactions["tx_schedule_lag_s"].is_not_null())
-    lag_s = _p99(transactions["tx_schedule_lag_s"])
-    generator_cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
-    blocks = samples["block"]
+    """All gates of a run, in the order in which a reader asks for them.
+
+    Those that ask for the chain are left out where no node was left to read it from.
+    """
+    held_up = is_held_up(events.transactions)
+    gates = [*_node_gates(profile, measurement, events), *_books_gates(profile, books)]
+    gates += _load_gates(profile, measurement, samples["transaction"], held_up=held_up)
+    if "block" in samples:
+        gates += _chain_gates(profile, measurement, samples)
     return [
-        _gate("nodes_alive", "no node was lost", not deaths, "; ".join(deaths) or "all alive", "all alive"),
-        _gate("nodes_steady", "no node started anew", not restarts, ", ".join(restarts) or "none", "none"),
-        _gate("books", "the books balance", not books.problems, "; ".join(books.problems) or "balanced", "balanced"),
-        _at_least("achieved", "the offered load was sent", sent_share, limits.achieved_rate_min, _percent),
-        _at_least(
-            "committed",
-            "the network was not saturated",
-            _mean(transactions["tx_committed_share"]),
-            limits.committed_share_min,
-            _percent,
-        ),
-        _at_most("lag", "the schedule was kept (p99)", lag_s, limits.schedule_lag_p99_max_s, _milliseconds),
-        _gate(
-            "drained",
-            "the mempools ran empty",
-            measurement.drained,
-            f"{units.count(measurement.pending)} left",
-            "0 left",
-        ),
-        _at_least(
-            "blocks",
-            "enough blocks",
-            float(blocks.height),
-            float(limits.blocks_min),
-            lambda value: units.plural(round(value), "block"),
-        ),
-        _gate(
-            "observed",
-            "every commit was seen",
-            unseen_commits(blocks) == 0,
-            f"{unseen_commits(blocks)} of {blocks.height} unseen",
-            "0 unseen",
-        ),
-        _at_most(
-            "generator",
-            "the generator had time to spare",
-            generator_cores,
-            limits.generator_cpu_max_cores,
-            lambda value: f"{units.number(value, 2)} cores",
-        ),
-        _waited_gate(seconds, limits.waited_share_max),
-        *rounds_gate(blocks, limits.extra_rounds_max),
-        *unsent_gate(events.transactions, limits.unsent_by_generator_max),
+        *gates,
+        *_machine_gates(profile, measurement, samples),
+        *unsent_gate(events.transactions, profile.gates.unsent_by_generator_max),
         *_companions_gates(measurement),
     ]
 
 
-def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
-    """Where saturation is the point: what was not sent must have been held up by the nodes, not by the generator.
+def start_gate(failures: Sequence[Incident]) -> Gate:
+    """Whether every node started at once; one that needed several tries is told, and fails nothing by it."""
+    gate = _subjects("started", "every node started at the first try", not failures, _named(failures), "no failed try")
+    return gate.model_copy(update={"status": GateStatus.WARN}) if failures else gate
+
+
+def failed_gate(failure: NetworkFailure) -> Gate:
+    """The gate of a network with which nothing could be measured."""
+    gate = _subjects("network", "the network could be measured", False, failure.message, "healthy nodes")
+    return gate.model_copy(update={"conclusive": failure.died})
+
+
+def start_pressure_gate(pressure: float | None, profile: Profile) -> Gate:
+    """Of a network that did not start: whether the machine was so full that this says nothing of its nodes.
+
+    Args:
+        pressure: the share of the time in which something on the machine waited for a processor; None: not known.
+        profile: where waiting is no reason against a run, neither is this.
+    """
+    limit = 1.0 if profile.gates.waited_share_max >= 1.0 else START_PRESSURE_MAX
+    gate = _at_most("pressure", "the machine had time to start the network (CPU pressure)", pressure, limit, _percent)
+    if pressure is not None:
+        return gate
+    return gate.model_copy(update={"status": GateStatus.WARN, "measured": "? (this kernel does not tell)"})
+
+
+def _named(failures: Sequence[Incident]) -> str:
+    return "; ".join(dict.fromkeys(failure.what for failure in failures)) or "all at the first try"
+
+
+def _node_gates(profile: Profile, measurement: Measurement, events: Events) -> list[Gate]:
+    """Whether the nodes lived and made blocks."""
+    deaths, halt = measurement.deaths, measurement.broken_off
+    restarts = restarted_nodes(events.scrapes, planned_starts(profile.perturbation))
+    limit = f"a block within {units.duration(profile.gates.no_block_max_s)}"
+    return [
+        _conclusive("nodes_alive", "no node was lost", not deaths, "; ".join(deaths) or "all alive", "all alive"),
+        _conclusive("nodes_steady", "no node started anew", not restarts, _anew(restarts), "none"),
+        _subjects("going_on", "the network went on making blocks", not halt, halt or "to the end", limit),
+    ]
+
+
+def _anew(restarts: Sequence[str]) -> str:
+    return f"{', '.join(restarts)} started anew" if restarts else "none"
+
+
+def _books_gates(profile: Profile, books: Books) -> list[Gate]:
+    """Whether all was counted, and whether the nodes kept what they had answered."""
+    wrong = books.contradictions
+    label = "no answer was wrong"
+    gates = [
+        _gate("books", "the books balance", not books.problems, "; ".join(books.problems) or "balanced", "balanced"),
+        _conclusive("answers", label, not wrong, "; ".join(wrong) or "none", "none"),
+    ]
+    # Sent without waiting for a check, a transaction was received and not accepted: nothing was promised.
+    if books.lost is not None and profile.load.method == "sync":
+        label = "no accepted transaction was lost"
+        lost = units.plural(books.lost, "accepted transaction")
+        gates.append(_conclusive("lost", label, books.lost == 0, f"{lost} lost", "0 lost"))
+    return gates
+
+
+def _load_gates(profile: Profile, measurement: Measurement, transactions: pl.DataFrame, *, held_up: bool) -> list[Gate]:
+    """Whether the load was offered as it was planned; what the nodes held up is theirs, and else the generator's."""
+    limits = profile.gates
+    whose = GateKind.SUBJECT if held_up else GateKind.INSTRUMENT
+    sent_share = _share(transactions["tx_schedule_lag_s"].is_not_null())
+    lag_s = _p99(transactions["tx_schedule_lag_s"])
+    cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
+    gates = [
+        _at_least("achieved", "the offered load was sent", sent_share, limits.achieved_rate_min, _percent),
+        _at_most("lag", "the schedule was kept (p99)", lag_s, limits.schedule_lag_p99_max_s, units.duration),
+    ]
+    label = "the generator had time to spare"
+    generator = _at_most(
+        "generator", label, cores, limits.generator_cpu_max_cores, lambda value: f"{units.number(value, 2)} cores"
+    )
+    return [*(gate.model_copy(update={"kind": whose}) for gate in gates), generator]
+
+
+def _chain_gates(profile: Profile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
+    """Whether what was offered was committed, and how much was seen of it."""
+    limits, blocks = profile.gates, samples["block"]
+    share = _mean(samples["transaction"]["tx_committed_share"])
+    least = limits.committed_share_min
+    committed = _at_least("committed", "what was offered was committed", share, least, _percent)
+    left = f"{units.count(measurement.waiting.fullest)} left"
+    drained = _gate("drained", "the mempools ran empty", measurement.drained, left, "0 left")
+    # Where saturation is the point, what still waits means that the draining ended too early.
+    whose = GateKind.SUBJECT if least > 0.0 else GateKind.INSTRUMENT
+    unseen = unseen_commits(blocks)
+    return [
+        committed.model_copy(update={"kind": GateKind.SUBJECT}),
+        drained.model_copy(update={"kind": whose}),
+        _blocks_gate(blocks.height, limits.blocks_min),
+        _gate("observed", "every commit was seen", unseen == 0, f"{unseen} of {blocks.height} unseen", "0 unseen"),
+        *rounds_gate(blocks, limits.extra_rounds_max),
+    ]
+
+
+def _blocks_gate(blocks: int, least: int) -> Gate:
+    """Few blocks are what a slow network makes, so that their interval is judged; none at all is a failure."""
+    gate = _subjects("blocks", "enough blocks", blocks >= least, units.plural(blocks, "block"), f"≥ {least} blocks")
+    if not 0 < blocks < least:
+        return gate
+    detail = "few blocks make wide intervals: a longer load decides more"
+    return gate.model_copy(update={"status": GateStatus.WARN, "detail": detail})
+
+
+def _machine_gates(profile: Profile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
+    return [waited_gate(samples["second"], profile.gates.waited_share_max)]
+
+
+def is_held_up(transactions: pl.DataFrame) -> bool:
+    """Whether the nodes kept transactions from being sent, and not the generator.
 
     A node that does not keep up refuses transactions, or reads its connections slowly: then what waits in them is
     answered late. A generator that is late itself finds its transactions answered at once.
 
     Args:
         transactions: one row each, with due_ns, sent_ns, answered_ns and answer.
+    """
+    late = transactions.filter(pl.col("sent_ns") - pl.col("due_ns") > LATE_NS)
+    answered_s = (late["answered_ns"] - late["sent_ns"]).median()
+    refused = transactions.filter(pl.col("answer") == MEMPOOL_FULL).height
+    return refused > 0 or (isinstance(answered_s, int | float) and answered_s >= HELD_UP_NS)
+
+
+def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
+    """Where saturation is the point: what was not sent must have been held up by the nodes, not by the generator.
+
+    Args:
+        transactions: as of :func:`is_held_up`.
         limit: of the share that the generator may owe; 1 asks for nothing.
     """
     if limit >= 1.0:
         return []
-    late = transactions.filter(pl.col("sent_ns") - pl.col("due_ns") > LATE_NS)
-    answered_s = (late["answered_ns"] - late["sent_ns"]).median()
-    refused = transactions.filter(pl.col("answer") == MEMPOOL_FULL).height
-    held_up = refused > 0 or (isinstance(answered_s, int | float) and answered_s >= HELD_UP_NS)
     unsent = transactions.filter(pl.col("sent_ns").is_null()).height / max(1, transactions.height)
-    return [
-        _at_most("unsent", "the generator sent all that no node held up", 0.0 if held_up else unsent, limit, _percent)
-    ]
+    owed = 0.0 if is_held_up(transactions) else unsent
+    return [_at_most("unsent", "the generator sent all that no node held up", owed, limit, _percent)]
 
 
 def _companions_gates(measurement: Measurement) -> list[Gate]:
@@ -109,12 +191,13 @@ def _companions_gates(measurement: Measurement) -> list[Gate]:
         problems = disturber.problems()
         all_back = f"all {len(disturber.disturbances)} perturbations"
         label = "every perturbed node recovered"
-        gates.append(_gate("recovered", label, not problems, "; ".join(problems) or all_back, "all"))
+        gates.append(_conclusive("recovered", label, not problems, "; ".join(problems) or all_back, "all"))
     if (rotation := measurement.rotation) is not None:
         problems = rotation.problems()
         all_joined = f"all {len(rotation.joiners)} nodes"
         label = "every joining node caught up under load"
-        gates.append(_gate("joined", label, not problems, "; ".join(problems) or all_joined, "all"))
+        make = _conclusive if rotation.failed() else _gate
+        gates.append(make("joined", label, not problems, "; ".join(problems) or all_joined, "all"))
     return gates
 
 
@@ -126,7 +209,7 @@ _WAITERS = {
 }
 
 
-def _waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
+def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
     """Of the time in which our processes wanted to run, what others had: what else the machine does is its own affair.
 
     A kernel without such accounts cannot say that the machine was overloaded, which a reader must know.
@@ -168,6 +251,14 @@ def _gate(gate_id: str, label: str, passed: bool, measured: str, limit: str) -> 
     return Gate(id=gate_id, label=label, status=status, measured=measured, limit=limit)
 
 
+def _subjects(gate_id: str, label: str, passed: bool, measured: str, limit: str) -> Gate:
+    return _gate(gate_id, label, passed, measured, limit).model_copy(update={"kind": GateKind.SUBJECT})
+
+
+def _conclusive(gate_id: str, label: str, passed: bool, measured: str, limit: str) -> Gate:
+    return _subjects(gate_id, label, passed, measured, limit).model_copy(update={"conclusive": True})
+
+
 Wording = Callable[[float], str]
 
 
@@ -183,10 +274,6 @@ def _at_most(gate_id: str, label: str, value: float | None, limit: float, wordin
 
 def _percent(value: float) -> str:
     return units.plain_percent(value, decimals=1)
-
-
-def _milliseconds(value: float) -> str:
-    return units.duration(value)
 
 
 def _mean(column: pl.Series) -> float | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from chainmark.network.sampling import read_pages
 from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.answers import ACCEPTED, ANSWERS, MISSING, REJECTED, UNSENT, answer_names
 from chainmark.systems.cometbft.rpc import Block, RpcClient
-from chainmark.systems.cometbft.workload import Measurement
+from chainmark.systems.cometbft.workload import Measurement, Waiting
 
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
@@ -56,7 +56,7 @@ SCRAPED_FAMILIES = (
 
 @dataclass(frozen=True)
 class Events:
-    """The typed events of one run."""
+    """The typed events of one run; without blocks where no node was left to read the chain from."""
 
     transactions: pl.DataFrame
     blocks: pl.DataFrame
@@ -87,6 +87,8 @@ def collect(measurement: Measurement, experiment_id: bytes, progress: Progress) 
 
 
 def _read_blocks(measurement: Measurement, progress: Progress) -> tuple[list[Block], dict[int, tuple[int, int]]]:
+    if measurement.reader is None:
+        return [], {}
     first, last = max(1, measurement.first_height), measurement.last_height
     with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
         blocks = []
@@ -162,18 +164,15 @@ def _blocks(blocks: list[Block], sizes: Mapping[int, tuple[int, int]], observed:
         {
             "height": [block.height for block in blocks],
             "time_ns": [block.time_ns for block in blocks],
-            "observed_ns": pl.Series([observed.get(block.height) for block in blocks], dtype=pl.Int64),
+            "observed_ns": [observed.get(block.height) for block in blocks],
             "proposer": [block.proposer for block in blocks],
-            "round": pl.Series([commit(block.height, "last_round") for block in blocks], dtype=pl.Int64),
-            "missing_votes": pl.Series(
-                [commit(block.height, "last_missing_votes") for block in blocks], dtype=pl.Int64
-            ),
+            "round": [commit(block.height, "last_round") for block in blocks],
+            "missing_votes": [commit(block.height, "last_missing_votes") for block in blocks],
             "transactions": [len(block.transactions) for block in blocks],
-            "header_transactions": pl.Series(
-                [sizes.get(block.height, (None, None))[1] for block in blocks], dtype=pl.Int64
-            ),
-            "size_bytes": pl.Series([sizes.get(block.height, (None, None))[0] for block in blocks], dtype=pl.Int64),
-        }
+            "header_transactions": [sizes.get(block.height, (None, None))[1] for block in blocks],
+            "size_bytes": [sizes.get(block.height, (None, None))[0] for block in blocks],
+        },
+        schema=BLOCK_SCHEMA,
     ).sort("height")
 
 
@@ -210,47 +209,104 @@ def read_page(page: str) -> tuple[dict[str, float], int, int]:
 
 @dataclass(frozen=True)
 class Books:
-    """Where every transaction ended, and the sums that do not add up (none, if all is well)."""
+    """Where every transaction ended, and what cannot be.
+
+    Attributes:
+        counts: by account, its classes.
+        problems: sums that do not add up (none, if all is well): a mistake in what was collected.
+        contradictions: what the nodes did against their own answers: transactions refused, and committed all the same.
+        lost: transactions that were accepted and are in no block and in no mempool; None where that is not known.
+    """
 
     counts: dict[str, dict[str, int]]
     problems: list[str]
+    contradictions: list[str] = field(default_factory=list)
+    lost: int | None = None
 
 
 def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> Books:
     """Account for every transaction: offered = unsent + rejected + accepted; accepted = committed + pending + lost.
 
-    A transaction that was sent but never answered counts as accepted when it was committed, else as rejected. Pending
-    is what the fullest mempool still held when draining ended.
+    Every class is counted by itself, so that the sums can fail: answers by the load generator, committed from the
+    blocks, pending from the mempools, and lost by hash: accepted, in no block and in no living node's mempool when
+    draining ended. A transaction that was sent but never answered counts as accepted when it is in a block or in a
+    mempool, else as rejected. Of mempools that hold more than a node lists, pending is what is neither committed nor
+    lost, and lost is what no mempool has room for.
     """
-    table = events.transactions
-    committed_mask = pl.col("height").is_not_null()
+    table = _with_ends(events.transactions, measurement.waiting.hashes)
     answers = {name: table.filter(pl.col("answer") == name).height for name in ANSWERS}
-    unanswered_committed = table.filter(pl.col("answer").is_in(MISSING) & committed_mask).height
-    rejected_committed = table.filter(pl.col("answer").is_in(REJECTED) & committed_mask).height
-    accepted = _sum(answers, ACCEPTED) + unanswered_committed
-    rejected = _sum(answers, REJECTED) + _sum(answers, MISSING) - unanswered_committed
-    committed = table.filter(committed_mask).height - rejected_committed
+    found = _Found.of(table)
     account = {
         "offered": table.height,
         "unsent": _sum(answers, UNSENT),
-        "rejected": rejected,
-        "accepted": accepted,
-        "committed": committed,
-        "pending": measurement.pending,
-        "lost": accepted - committed - measurement.pending,
-        "rejected but committed": rejected_committed,
+        "rejected": _sum(answers, REJECTED) + _sum(answers, MISSING) - found.unanswered,
+        "accepted": _sum(answers, ACCEPTED) + found.unanswered,
     }
-    in_blocks = int(events.blocks["transactions"].sum())
-    chain = {
+    counts = {"transactions": account, "answers": answers, "metric lines": events.scrape_counts}
+    if measurement.reader is None:
+        return Books(counts, _problems(counts, events, offered_by_profile))
+    missing = account["accepted"] - found.accepted_committed
+    lost = found.lost if measurement.waiting.listed else _unlisted_lost(missing, measurement.waiting)
+    pending = found.waiting if measurement.waiting.listed else missing - lost
+    account |= {
+        "committed": found.committed - found.refused_committed,
+        "pending": pending,
+        "lost": lost,
+        "rejected but committed": found.refused_committed,
+    }
+    counts["chain"] = {
         "blocks": events.blocks.height,
-        "transactions in blocks": in_blocks,
-        "ours": table.filter(committed_mask).height,
+        "transactions in blocks": int(events.blocks["transactions"].sum()),
+        "ours": found.committed,
         "duplicates": events.duplicates,
         "of other experiments": events.foreign_transactions,
         "not a payload": events.undecodable,
     }
-    counts = {"transactions": account, "answers": answers, "chain": chain, "metric lines": events.scrape_counts}
-    return Books(counts, _problems(counts, events, offered_by_profile))
+    contradictions = []
+    if found.refused_committed:
+        contradictions.append(f"{units.count(found.refused_committed)} rejected transactions were committed")
+    return Books(counts, _problems(counts, events, offered_by_profile), contradictions, lost)
+
+
+def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes]) -> pl.DataFrame:
+    """The transactions with where each is: ``committed`` or, in a mempool and in no block, ``waiting``."""
+    committed = pl.col("height").is_not_null()
+    held = pl.Series([digest in waiting for digest in transactions["hash"]], dtype=pl.Boolean)
+    return transactions.with_columns(committed=committed, waiting=held & ~transactions["height"].is_not_null())
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Transactions counted one way each: by where they are, and by what was answered."""
+
+    committed: int
+    waiting: int
+    lost: int
+    accepted_committed: int
+    refused_committed: int
+    unanswered: int  # and in a block or in a mempool, so that they were accepted
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> Self:
+        """Of the frame with ``committed`` and ``waiting``."""
+        is_there = pl.col("committed") | pl.col("waiting")
+        unanswered = pl.col("answer").is_in(MISSING)
+        accepted = pl.col("answer").is_in(ACCEPTED)
+        refused = pl.col("answer").is_in(REJECTED)
+        conditions = {
+            "committed": pl.col("committed"),
+            "waiting": pl.col("waiting"),
+            "lost": accepted & ~is_there,
+            "accepted_committed": (accepted | unanswered) & pl.col("committed"),
+            "refused_committed": refused & pl.col("committed"),
+            "unanswered": unanswered & is_there,
+        }
+        return cls(**{name: table.filter(condition).height for name, condition in conditions.items()})
+
+
+def _unlisted_lost(missing: int, waiting: Waiting) -> int:
+    """Of accepted transactions that are in no block, those for which no mempool has room; a lower bound."""
+    return 0 if waiting.total is None else max(0, missing - waiting.total)
 
 
 def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
@@ -258,31 +314,27 @@ def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
 
 
 def _problems(counts: Mapping[str, Mapping[str, int]], events: Events, offered_by_profile: int | None) -> list[str]:
-    account, chain = counts["transactions"], counts["chain"]
-    header_sum = int(events.blocks["header_transactions"].sum())
-    equations = [
-        (
-            "offered",
-            account["offered"],
-            "unsent + rejected + accepted",
-            account["unsent"] + account["rejected"] + account["accepted"],
-        ),
-        (
-            "transactions in blocks",
-            chain["transactions in blocks"],
-            "ours + duplicates + others",
-            chain["ours"] + chain["duplicates"] + chain["of other experiments"] + chain["not a payload"],
-        ),
-        ("transactions in blocks", chain["transactions in blocks"], "the headers' counts", header_sum),
-    ]
+    account = counts["transactions"]
+    equations = [("offered", account["offered"], "unsent + rejected + accepted", ("unsent", "rejected", "accepted"))]
+    if "committed" in account:
+        ends = ("committed", "pending", "lost")
+        equations.append(("accepted", account["accepted"], "committed + pending + lost", ends))
+    sums = [(left, a, right, _sum(account, names)) for left, a, right, names in equations]
+    if "chain" in counts:
+        sums += _chain_sums(counts["chain"], events.blocks)
     if offered_by_profile is not None:
-        equations.append(("offered", account["offered"], "the schedule", offered_by_profile))
-    problems = [f"{left} {units.count(a)} ≠ {right} {units.count(b)}" for left, a, right, b in equations if a != b]
-    if account["lost"] < 0:
-        problems.append(f"committed and pending exceed accepted by {units.count(-account['lost'])}")
-    if account["rejected but committed"]:
-        problems.append(f"{units.count(account['rejected but committed'])} rejected transactions were committed")
+        sums.append(("offered", account["offered"], "the schedule", offered_by_profile))
+    problems = [f"{left} {units.count(a)} ≠ {right} {units.count(b)}" for left, a, right, b in sums if a != b]
     unmatched = events.blocks.filter(pl.col("header_transactions").is_null()).height
     if unmatched:
         problems.append(f"{unmatched} blocks have no header count")
     return problems
+
+
+def _chain_sums(chain: Mapping[str, int], blocks: pl.DataFrame) -> list[tuple[str, int, str, int]]:
+    ours = _sum(chain, ("ours", "duplicates", "of other experiments", "not a payload"))
+    header_sum = int(blocks["header_transactions"].sum())
+    return [
+        ("transactions in blocks", chain["transactions in blocks"], "ours + duplicates + others", ours),
+        ("transactions in blocks", chain["transactions in blocks"], "the headers' counts", header_sum),
+    ]

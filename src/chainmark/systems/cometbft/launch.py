@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.core.manifest import Configuration, Scalar
+from chainmark.core.manifest import Configuration, Incident, Scalar
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.network.addresses import loopback_addresses, require_free_ports
@@ -31,6 +31,8 @@ from chainmark.systems.cometbft.configuration import (
     validator_address,
 )
 from chainmark.systems.cometbft.extensions import ExtendingApplication
+from chainmark.systems.cometbft.external import PORT as APPLICATION_PORT
+from chainmark.systems.cometbft.external import ExternalApplication
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Member, Role, members_of
@@ -39,6 +41,8 @@ P2P_PORT, RPC_PORT, METRICS_PORT = 26656, 26657, 26660
 TOOL_TIMEOUT_S = 120
 HEALTHY_HEIGHT = 2
 POLL_S = 0.05
+# A node that ends before it was healthy is started so often in all, which is told.
+STARTS = 3
 _ZONE_ORDER = (Role.SEED, Role.FULL, Role.VALIDATOR, Role.JOINER)
 
 
@@ -56,6 +60,21 @@ class NetworkPlan:
     links_folder: Path
     seed: int
     application: ExtendingApplication | None = None
+    external: ExternalApplication | None = None
+
+
+class NetworkFailure(EnvironmentFailure):
+    """The network itself did not do what it must, so that nothing could be measured.
+
+    Attributes:
+        network: as far as it came, with its nodes' logs.
+        died: whether a node ended; else it was only late, as it may be on a busy machine.
+    """
+
+    def __init__(self, network: CometNetwork, message: str, hint: str | None = None, *, died: bool = True) -> None:
+        super().__init__(message, hint)
+        self.network = network
+        self.died = died
 
 
 @dataclass
@@ -68,6 +87,8 @@ class CometNode:
     home: Path
     binary: Path
     current: NodeProcess | None = None
+    beside: NodeProcess | None = None  # its application's, where that is a process of its own
+    failed_starts: int = 0
     healthy_ns: int | None = None
 
     @property
@@ -99,9 +120,11 @@ class CometNetwork:
     binaries: Mapping[str, Path]
     databases: list[str] = field(default_factory=list)
     application: ExtendingApplication | None = None
+    external: ExternalApplication | None = None
     links: Links | None = None
     round_trips: list[RoundTrip] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
+    start_failures: list[Incident] = field(default_factory=list)
 
     @property
     def started(self) -> list[CometNode]:
@@ -122,15 +145,23 @@ class CometNetwork:
         return [node for node in self.nodes if node.process.popen.poll() is None]
 
     def start(self, node: CometNode) -> NodeProcess:
-        """Start a node, or start it anew on the same home."""
+        """Start a node, or start it anew on the same home; its application too, where that does not run."""
         command, environment = [str(node.binary), "start", "--home", str(node.home)], self.environment
         if self.application is not None:
             command = self.application.command(node.home)
             environment = {**environment, **self.application.environment(node.home)}
+        if self.external is not None and (node.beside is None or node.beside.ended()):
+            beside = self.external.command(node.name, node.address, node.home)
+            node.beside = self._start(node, f"the application of {node.name}", beside, "application.log", environment)
+        node.current = self._start(node, node.name, command, "node.log", environment)
+        return node.current
+
+    def _start(
+        self, node: CometNode, name: str, command: list[str], log: str, environment: Mapping[str, str]
+    ) -> NodeProcess:
         if self.links is not None:
             command = self.links.command(node.name, command)
-        node.current = self.processes.start(node.name, command, node.home / "node.log", environment)
-        return node.current
+        return self.processes.start(name, command, node.home / log, environment)
 
 
 @contextmanager
@@ -140,8 +171,8 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
     ``plan.folder`` gets one home per node (``node0`` …), each with its ``node.log``.
 
     Raises:
-        EnvironmentFailure: a port is taken, a node died or did not become healthy in time (with its last log lines),
-            or this machine cannot have the links that are asked for.
+        NetworkFailure: a node died again and again, or did not become healthy in time.
+        EnvironmentFailure: a port is taken, or this machine cannot have the links that are asked for.
         UsageError: the profile changes a configuration key that this version does not have.
     """
     members = members_of(plan.profile, plan.version, plan.seed)
@@ -168,6 +199,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
                 binaries=plan.binaries,
                 databases=sorted({str(read_config(home).get("db_backend")) for home in homes.values()}),
                 application=plan.application,
+                external=plan.external,
                 links=links,
                 round_trips=round_trips,
             )
@@ -209,7 +241,8 @@ def _addresses(plan: NetworkPlan, members: list[Member], links: Links | None) ->
     if links is not None:
         return [links.addresses[member.name] for member in members]
     addresses = loopback_addresses(plan.profile.network.first_address, len(members))
-    require_free_ports(addresses, (P2P_PORT, RPC_PORT, METRICS_PORT))
+    ports = (P2P_PORT, RPC_PORT, METRICS_PORT)
+    require_free_ports(addresses, ports if plan.external is None else (*ports, APPLICATION_PORT))
     return addresses
 
 
@@ -240,7 +273,8 @@ def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> 
     powers = _powers(plan, homes)
     for member, address in zip(members, addresses, strict=True):
         changes = _addresses_of(address) | _topology_of(member, places) | flatten(node.config)
-        change_config(homes[member.name], {"proxy_app": node.app, **changes}, member.version)
+        app = node.app if plan.external is None else plan.external.address(address)
+        change_config(homes[member.name], {"proxy_app": app, **changes}, member.version)
         change_genesis(homes[member.name], flatten(node.genesis), plan.version)
         if powers:
             change_voting_powers(homes[member.name], powers)
@@ -318,12 +352,13 @@ def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progr
     began = time.monotonic()
     clients = {node.name: RpcClient(node.address, timeout_s=2.0) for node in network.started}
     while waiting := [node for node in network.started if node.healthy_ns is None]:
-        if deaths := network.processes.deaths():
-            raise EnvironmentFailure(f"{deaths[0]} while the network started", _last_lines(network, deaths[0]))
+        _start_the_dead_anew(network)
         if time.monotonic() - began > timeout_s:
-            raise EnvironmentFailure(
+            raise NetworkFailure(
+                network,
                 f"{waiting[0].name} was not healthy within {units.duration(timeout_s)} of its start",
                 "its last log lines:\n" + waiting[0].process.last_log_lines(),
+                died=False,
             )
         for node in waiting:
             if _height(clients[node.name]) >= (0 if node.role is Role.SEED else HEALTHY_HEIGHT):
@@ -332,9 +367,37 @@ def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progr
         time.sleep(POLL_S)
 
 
-def _last_lines(network: CometNetwork, death: str) -> str:
-    node = next(node for node in network.started if death.startswith(f"{node.name} "))
-    return "its last log lines:\n" + node.process.last_log_lines()
+def _start_the_dead_anew(network: CometNetwork) -> None:
+    """Whoever ended although nobody asked it to gets another try, and is noted.
+
+    Raises:
+        NetworkFailure: it had its last one.
+    """
+    for node in network.started:
+        processes = [process for process in (node.beside, node.current) if process is not None]
+        deaths = [death for process in processes if (death := process.death())]
+        if not deaths:
+            continue
+        told = f"{deaths[0]} while the network started"
+        network.start_failures.append(Incident(time_ns=time.time_ns(), what=told))
+        node.failed_starts += 1
+        if node.failed_starts == STARTS:
+            raise NetworkFailure(network, f"{told}, {STARTS} times", "its last log lines:\n" + _last_lines(processes))
+        _end(processes)
+        network.start(node)
+
+
+def _end(processes: list[NodeProcess]) -> None:
+    """A node without its application, or the other way round, is of no use; what it ends with is noted already."""
+    for process in processes:
+        process.stopping = True
+        if not process.ended():
+            process.popen.kill()
+            process.popen.wait()
+
+
+def _last_lines(processes: list[NodeProcess]) -> str:
+    return next(process.last_log_lines() for process in processes if process.death())
 
 
 def _height(client: RpcClient) -> int:

@@ -229,10 +229,19 @@ class Application(BaseModel):
     # Every validator extends each of its votes by so many bytes; 0: by a number of up to 8 bytes. Left out, the node
     # runs its own application, which extends none.
     vote_extension_size_bytes: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
+    # A program that speaks ABCI over a socket, one process for each node, in place of `node.app`. In its parts
+    # {address} stands for where it must listen, {node} for the node's name, {home} for the node's folder.
+    command: list[str] = []
+
+    @model_validator(mode="after")
+    def _one_application_at_a_time(self) -> Application:
+        if self.command and self.vote_extension_size_bytes is not None:
+            raise ValueError("`application.command` and `application.vote_extension_size_bytes` exclude each other")
+        return self
 
 
 class Gates(BaseModel):
-    """What a run must meet before it may be compared."""
+    """What a run must meet: an instrument's gate before it may be compared, a subject's to pass it."""
 
     model_config = _SECTION
 
@@ -246,7 +255,10 @@ class Gates(BaseModel):
     # needed because proposals or votes came late.
     waited_share_max: Annotated[float, Field(gt=0, le=1)] = 0.1
     extra_rounds_max: Annotated[int, Field(ge=0)] | None = None
+    # Fewer are told, and judged by their interval; a network that makes none in the window has failed.
     blocks_min: Annotated[int, Field(ge=1)] = 10
+    # A network that makes no block for so long has stopped, which ends the run. Perturbations are waited for.
+    no_block_max_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
     # Of what is offered, what was not sent although no node refused anything or answered late. 1 asks for nothing.
     unsent_by_generator_max: Annotated[float, Field(ge=0, le=1)] = 1.0
 

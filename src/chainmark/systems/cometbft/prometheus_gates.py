@@ -110,6 +110,7 @@ def find_gates(judged: Judged) -> list[Gate]:
             f"≥ {units.plain_percent(limits.complete_min, decimals=1)} of every node",
             passed=least >= limits.complete_min,
         ),
+        # Whether somebody asked for it is not known here, so that the run says nothing rather than too much.
         _gate("nodes_steady", "no node started anew", named or "none", "none", passed=not restarted),
         _gate(
             "blocks",

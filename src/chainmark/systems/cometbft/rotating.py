@@ -126,6 +126,10 @@ class Rotation:
         """Every look: the joining node's height and that of the network just before."""
         return pl.DataFrame(self._heights, schema=HEIGHT_SCHEMA, orient="row")
 
+    def failed(self) -> bool:
+        """Whether a node that was started did not catch up; that none was started may be the load's doing."""
+        return any(one.started_ns is not None and one.caught_up_ns is None for one in self.joiners)
+
     def problems(self) -> list[str]:
         """A sentence for every node that did not join under load."""
         return [_problem(one) for one in self.joiners if not one.under_load]

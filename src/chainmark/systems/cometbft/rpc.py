@@ -18,6 +18,7 @@ from chainmark.core.errors import EnvironmentFailure
 _TIME = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z$")
 COMMIT_FLAG = 2
 METAS_PER_CALL = 20
+MEMPOOL_LISTED = 100  # a node lists no more, whatever it is asked for
 
 
 class RpcError(EnvironmentFailure):
@@ -106,6 +107,12 @@ class RpcClient:
     def mempool_size(self) -> int:
         """Transactions waiting in the node's mempool."""
         return int(self.call("num_unconfirmed_txs")["n_txs"])
+
+    def mempool(self) -> tuple[list[bytes], int]:
+        """The hashes of the transactions waiting in the node's mempool, of which it lists so many, and their number."""
+        found = self.call("unconfirmed_txs", limit=MEMPOOL_LISTED)
+        listed = [base64.b64decode(text) for text in found["txs"] or []]
+        return [hashlib.sha256(transaction).digest() for transaction in listed], int(found["total"])
 
     def block(self, height: int) -> Block:
         """The block of that height with its transactions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +19,14 @@ from chainmark._native import check_transaction_size
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Scalar, Subject
+from chainmark.core.manifest import Incident, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Execution, Imported, ImportOrder, Order
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
+from chainmark.network.host import PressureMark
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file
@@ -32,10 +34,11 @@ from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.cometbft import extensions, nodes, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, samples
 from chainmark.systems.cometbft.connections import told
-from chainmark.systems.cometbft.gates import run_gates
+from chainmark.systems.cometbft.external import application_of
+from chainmark.systems.cometbft.gates import failed_gate, run_gates, start_gate, start_pressure_gate
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
 from chainmark.systems.cometbft.ingest import BLOCK_SCHEMA, SCRAPE_SCHEMA, TRANSACTION_SCHEMA, balance, collect
-from chainmark.systems.cometbft.launch import CometNetwork, NetworkPlan, running_network
+from chainmark.systems.cometbft.launch import CometNetwork, NetworkFailure, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
@@ -115,23 +118,24 @@ class CometBft:
         return nodes.installed()
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
+        """Start a network, load it, drain it, stop it, and turn what was collected into samples.
+
+        A network that failed so that nothing could be measured is told by its gates, and has no samples.
+        """
         comet = cast(Profile, profile)
         require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = nodes.install(order.version)
-        others = [nodes.install(version) for version in comet.other_versions]
-        size_bytes = comet.application.vote_extension_size_bytes
-        application = None if size_bytes is None else extensions.install(order.version, size_bytes)
-        _require_space(run.path, comet)
-        homes = run.path / "homes"
-        binaries = {one.version: nodes.binary_path(one.version) for one in (subject, *others)}
-        links_folder = run.raw / "links"
-        plan = NetworkPlan(order.version, binaries, comet, homes, links_folder, order.seed, application)
+        plan = _plan(comet, order, run)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
-        with running_network(plan, progress) as network:
-            load_order = LoadOrder(comet, order.seed, experiment_id, network.links)
-            measurement = measure(network, load_order, run.raw, progress)
-            events = collect(measurement, experiment_id, progress)
+        began = PressureMark.now()
+        try:
+            with running_network(plan, progress) as network:
+                load_order = LoadOrder(comet, order.seed, experiment_id, network.links)
+                measurement = measure(network, load_order, run.raw, progress)
+                events = collect(measurement, experiment_id, progress)
+        except NetworkFailure as failure:
+            _keep_raw(failure.network, run, order.keep_homes)
+            return _failed(failure, subject, comet, order, began.share())
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
         run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
@@ -154,10 +158,11 @@ class CometBft:
             conditions=conditions(network) | _run_conditions(comet, order, network),
             counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
             gates=[
+                start_gate(network.start_failures),
                 *run_gates(comet, measurement, events, books, found),
                 *([round_trip_gate(network.round_trips)] if network.round_trips else []),
             ],
-            incidents=measurement.incidents,
+            incidents=[*network.start_failures, *measurement.incidents],
             warnings=_warnings(network, measurement, comet),
         )
 
@@ -211,6 +216,42 @@ class CometBft:
         return raw_version(path, label) if recognises_raw(path) else published_version(path, label)
 
 
+def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
+    """What network to make, with all that it needs installed."""
+    size_bytes = profile.application.vote_extension_size_bytes
+    application = None if size_bytes is None else extensions.install(order.version, size_bytes)
+    external = application_of(profile.application.command)
+    _require_space(run.path, profile)
+    versions = [order.version, *(nodes.install(version).version for version in profile.other_versions)]
+    return NetworkPlan(
+        version=order.version,
+        binaries={version: nodes.binary_path(version) for version in versions},
+        profile=profile,
+        folder=run.path / "homes",
+        links_folder=run.raw / "links",
+        seed=order.seed,
+        application=application,
+        external=external,
+    )
+
+
+def _failed(
+    failure: NetworkFailure, subject: Subject, profile: Profile, order: Order, pressure: float | None
+) -> Execution:
+    """What is told of a network with which nothing could be measured."""
+    network = failure.network
+    return Execution(
+        subject=subject,
+        samples={},
+        configuration=network.configuration,
+        conditions=conditions(network) | _run_conditions(profile, order, network),
+        counts={},
+        gates=[failed_gate(failure), start_pressure_gate(pressure, profile)],
+        incidents=[*network.start_failures, Incident(time_ns=time.time_ns(), what=failure.message)],
+        warnings=[line.strip() for line in (failure.hint or "").splitlines()],
+    )
+
+
 def analysis_window(start_ns: int, load: Load) -> Window:
     """The load after its warm-up."""
     begin_ns = start_ns + round(load.warm_up_s * NS)
@@ -236,7 +277,7 @@ def conditions(network: CometNetwork) -> dict[str, str]:
 
 def _run_conditions(profile: Profile, order: Order, network: CometNetwork) -> dict[str, str]:
     """Conditions that do not stand in the nodes' configuration."""
-    application = {} if network.application is None else {"application": str(network.application)}
+    application = {} if (one := network.application or network.external) is None else {"application": str(one)}
     return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
 
 
@@ -277,6 +318,8 @@ def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> No
     """Keep every node's log and configuration; its home only on request."""
     for node in network.started:
         compress_file(node.home / "node.log", run.raw / "logs" / f"{node.name}.log.zst")
+        if node.beside is not None:
+            compress_file(node.beside.log_path, run.raw / "logs" / f"{node.name}.application.log.zst")
         for name in ("config.toml", "genesis.json"):
             target = run.raw / "configuration" / node.name / name
             with storage_errors(target):

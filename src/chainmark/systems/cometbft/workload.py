@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +21,10 @@ from chainmark.network.links import LinkStats
 from chainmark.network.processes import preferred_threads
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.connections import broken_connections
-from chainmark.systems.cometbft.current import current_figures
+from chainmark.systems.cometbft.current import current_figures, heights
 from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
 from chainmark.systems.cometbft.instruments import Companion, Instruments
-from chainmark.systems.cometbft.launch import CometNetwork, CometNode
+from chainmark.systems.cometbft.launch import CometNetwork, CometNode, NetworkFailure
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.rotating import Rotation
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
@@ -36,14 +36,36 @@ if TYPE_CHECKING:
 # not encode megabytes of JSON per block for us, which would change what is measured.
 COMMIT_QUERY = "tm.event='NewBlockHeader'"
 POLL_S = 0.2
+STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
 # Below this a node's next block may not fit, and what was measured so far could not be kept.
 FREE_BYTES_MIN = 64 << 20
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """What the mempools of the nodes that answered held when draining ended.
+
+    Attributes:
+        hashes: of all transactions that were listed; a node lists no more than the first hundred.
+        fullest: transactions in the fullest mempool.
+        total: in all of them together, copies too; None where a living node did not answer.
+    """
+
+    hashes: frozenset[bytes] = frozenset()
+    fullest: int = 0
+    total: int | None = 0
+    listed: bool = True  # whether every transaction that waited is among the hashes
+
+
 @dataclass
 class Measurement:
-    """What was collected while the network ran; not yet interpreted."""
+    """What was collected while the network ran; not yet interpreted.
+
+    Attributes:
+        broken_off: why nothing more was waited for: the network had stopped. "" where it ran to its end.
+        reader: the living node that is furthest; None where no node answered any more, and the chain is not known.
+    """
 
     start_ns: int
     records: LoadResult
@@ -54,9 +76,10 @@ class Measurement:
     first_height: int
     last_height: int
     drained: bool
-    pending: int
-    reader: CometNode
+    waiting: Waiting
+    reader: CometNode | None
     observer_reconnects: int
+    broken_off: str = ""
     incidents: list[Incident] = field(default_factory=list)
     deaths: list[str] = field(default_factory=list)
     links: LinkStats | None = None
@@ -85,24 +108,32 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
 
     Raises:
         UsageError: the transaction size cannot be reached by the payload's encoding.
-        EnvironmentFailure: the load's node cannot be reached, all nodes died, or the disk is full.
+        NetworkFailure: a node died before anything was offered, or the load's node cannot be reached.
+        EnvironmentFailure: the disk is full.
     """
+    if deaths := network.processes.deaths():
+        raise NetworkFailure(network, "; ".join(deaths))
     targets = [network.node(f"node{index}") for index in order.load.targets]
     sampler = ResourceSampler({node.name: node.process.pid for node in network.started})
     scraper = Scraper({node.name: node.metrics_url for node in network.started}, raw / "scrapes")
     load = _prepare(order, targets)
     observer = EventObserver(targets[0].websocket_url, COMMIT_QUERY)
-    with _ticking(sampler, scraper) as tickers, _observing(observer) as observed:
-        first_height = _reader_height(network)
-        start_ns = _start(load)
+    with _ticking(sampler, scraper) as tickers, _observing(network, observer) as observed:
+        first_height, _ = furthest(network)
+        start_ns = _start(network, load)
         instruments = Instruments(network, sampler, scraper)
         disturber, rotation = _companions(instruments, order, start_ns)
-        watch = _Watch(network, tickers, raw, [one for one in (disturber, rotation) if one is not None])
+        companions: list[Companion] = [one for one in (disturber, rotation) if one is not None]
+        stall = Stall(order.profile.gates.no_block_max_s)
+        watch = _Watch(network, tickers, raw, companions, lambda meant: stall.look(scraper.last_pages, meant=meant))
         with live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)):
             progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
             records = _run_load(load, watch, progress)
             progress.stage("draining the mempools")
-            drained, pending, last_height = _drain(watch, order.load.drain_timeout_s, progress)
+            drained = _drain(watch, order.load.drain_timeout_s, progress)
+        # In this order: what leaves a mempool in the meantime stands in a block that is read.
+        waiting = _waiting(network)
+        last_height, reader = furthest(network)
         broken = broken_connections({node.name: node.home / "node.log" for node in network.nodes})
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
@@ -115,11 +146,12 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         first_height=first_height,
         last_height=last_height,
         drained=drained,
-        pending=pending,
-        reader=network.alive()[0],
+        waiting=waiting,
+        reader=reader,
         observer_reconnects=observer.reconnects(),
+        broken_off=watch.broken_off,
         incidents=sorted([*watch.incidents, *instruments.incidents], key=lambda incident: incident.time_ns),
-        deaths=[incident.what for incident in watch.incidents],
+        deaths=watch.deaths,
         links=network.links.stats() if network.links else None,
         disturber=disturber,
         rotation=rotation,
@@ -160,12 +192,19 @@ def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
         raise UsageError.from_native(error) from error
 
 
-def _start(load: TransactionLoad) -> int:
+def _start(network: CometNetwork, load: TransactionLoad) -> int:
     try:
         with preferred_threads():
             return load.start()
     except ConnectionError as error:
-        raise EnvironmentFailure.from_native(error) from error
+        raise _unreachable(network, error) from error
+
+
+def _unreachable(network: CometNetwork, error: ConnectionError) -> NetworkFailure:
+    """The nodes were healthy a moment ago."""
+    told = EnvironmentFailure.from_native(error)
+    deaths = network.processes.deaths()
+    return NetworkFailure(network, "; ".join(deaths) or told.message, told.hint, died=bool(deaths))
 
 
 @contextmanager
@@ -182,43 +221,79 @@ def _ticking(sampler: ResourceSampler, scraper: Scraper) -> Iterator[list[Ticker
 
 
 @contextmanager
-def _observing(observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
+def _observing(network: CometNetwork, observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
     """The list is filled when the context is left."""
     messages: list[tuple[int, bytes]] = []
     try:
         with preferred_threads():
             observer.start()
     except ConnectionError as error:
-        raise EnvironmentFailure.from_native(error) from error
+        raise _unreachable(network, error) from error
     try:
         yield messages
     finally:
         messages.extend(observer.stop())
 
 
+class Stall:
+    """Whether the network has stopped making blocks: told by the nodes' metrics pages, without asking them more."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._height = -1
+        self._since = self._looked = time.monotonic()
+
+    def look(self, pages: Mapping[str, bytes], *, meant: bool) -> str:
+        """Why the run need not go on, or "".
+
+        Args:
+            pages: by node, as they were scraped last.
+            meant: whether something is done to the nodes, which may halt the chain on purpose.
+        """
+        now = time.monotonic()
+        if now - self._looked < STALL_LOOK_S:
+            return ""
+        self._looked = now
+        height = max(heights(pages).values(), default=-1)
+        if height > self._height or meant:
+            self._height, self._since = max(height, self._height), now
+        if now - self._since <= self._limit_s:
+            return ""
+        return f"no block for {units.duration(self._limit_s)} at height {max(0, self._height)}"
+
+
 class _Watch:
-    """Looks at what must not go unnoticed while a run lasts: dead nodes, a dead sampler, a full disk.
+    """Looks at what must not go unnoticed while a run lasts: dead nodes, a dead sampler, a full disk, a halted chain.
 
     It also makes the companions take their next steps.
     """
 
-    def __init__(self, network: CometNetwork, tickers: list[Ticker], folder: Path, companions: list[Companion]) -> None:
+    def __init__(
+        self,
+        network: CometNetwork,
+        tickers: list[Ticker],
+        folder: Path,
+        companions: list[Companion],
+        stalled: Callable[[bool], str],
+    ) -> None:
         self.network = network
         self.companions = companions
         self.incidents: list[Incident] = []
+        self.broken_off = ""
         self._tickers = tickers
         self._folder = folder
-        self._known: set[str] = set()
+        self.deaths: list[str] = []
+        self._stalled = stalled
 
-    def look(self) -> None:
-        """Note what happened since the last look.
+    def look(self) -> bool:
+        """Note what happened since the last look; whether there is anything left to wait for.
 
         Raises:
-            EnvironmentFailure: the run cannot go on.
+            EnvironmentFailure: the run cannot go on, and not for the network's sake.
         """
         for death in self.network.processes.deaths():
-            if death not in self._known:
-                self._known.add(death)
+            if death not in self.deaths:
+                self.deaths.append(death)
                 self.incidents.append(Incident(time_ns=time.time_ns(), what=death))
         free_bytes = shutil.disk_usage(self._folder).free
         if free_bytes < FREE_BYTES_MIN:
@@ -226,16 +301,18 @@ class _Watch:
                 f"the disk is full: {free_bytes >> 20} MiB are left in {self._folder}, and the nodes need more",
                 "free some space, or keep runs elsewhere with `--store DIR`",
             )
-        if not self.network.alive():
-            last = self.network.nodes[-1].process
-            raise EnvironmentFailure(
-                f"all nodes died; the last was {last.name}", "its last log lines:\n" + last.last_log_lines()
-            )
         for ticker in self._tickers:
             if (error := ticker.error()) is not None:
                 raise error
+        if not self.broken_off:
+            self.broken_off = self._stalled(not self.finished()) if self.network.alive() else "all nodes died"
+            if self.broken_off:
+                self.incidents.append(Incident(time_ns=time.time_ns(), what=self.broken_off))
+        if self.broken_off:
+            return False
         for companion in self.companions:
             companion.step()
+        return True
 
     def rest(self) -> None:
         """Wait until it is time to look again."""
@@ -248,8 +325,7 @@ class _Watch:
 
 def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadResult:
     try:
-        while load.running():
-            watch.look()
+        while load.running() and watch.look():
             state = load.progress()
             detail = f"{units.count(state['sent'])} sent, {units.count(state['accepted'])} accepted"
             progress.update(state["due"] / max(1, state["offered"]), detail)
@@ -262,47 +338,78 @@ def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadR
     return records
 
 
-def _reader_height(network: CometNetwork) -> int:
-    with RpcClient(network.alive()[0].address) as client:
-        return client.height()
+def furthest(network: CometNetwork) -> tuple[int, CometNode | None]:
+    """The greatest height that a living node has, and which node that is; 0 and None where none answers."""
+    found: tuple[int, CometNode | None] = (0, None)
+    for node in network.alive():
+        try:
+            with RpcClient(node.address, timeout_s=2.0) as client:
+                height = client.height()
+        except RpcError:
+            continue  # it died between two looks, which the watch notes, or hangs
+        if found[1] is None or height > found[0]:
+            found = (height, node)
+    return found
 
 
-def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> tuple[bool, int, int]:
+def _waiting(network: CometNetwork) -> Waiting:
+    """What the living nodes' mempools hold now, by hash as far as they list it."""
+    hashes: set[bytes] = set()
+    sizes: list[int] = []
+    answered = listed = True
+    for node in network.alive():
+        try:
+            with RpcClient(node.address, timeout_s=2.0) as client:
+                found, size = client.mempool()
+        except RpcError:
+            answered = False
+            continue
+        hashes.update(found)
+        sizes.append(size)
+        listed = listed and len(found) == size
+    total = sum(sizes) if answered else None
+    return Waiting(frozenset(hashes), max(sizes, default=0), total, listed and answered)
+
+
+def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:
     """Wait until all mempools are empty and stay so for two more blocks, and nothing is done any more beside the load.
 
+    The limit is for the transactions: two blocks take as long as the network takes for them, unless it stops.
+
     Returns:
-        Whether that was reached within the limit, the transactions left (the fullest mempool), and the last height.
+        Whether that was reached.
     """
     began = time.monotonic()
     empty_at: int | None = None
-    pending, height = 0, 0
-    while (elapsed := time.monotonic() - began) < timeout_s or not watch.finished():
-        watch.look()
+    while watch.look():
+        elapsed = time.monotonic() - began
+        if elapsed >= timeout_s and empty_at is None and watch.finished():
+            return False
         pending, height = _mempools(watch.network)
         if pending:
             empty_at = None
         elif empty_at is None:
             empty_at = height
         elif height >= empty_at + BLOCKS_AFTER_DRAIN and watch.finished():
-            return True, 0, height
+            return True
         progress.update(
             min(1.0, elapsed / timeout_s), f"{units.count(pending)} transactions wait" if pending else "two more blocks"
         )
         watch.rest()
-    return False, pending, height
+    return False
 
 
 def _mempools(network: CometNetwork) -> tuple[int, int]:
     """The fullest mempool of the living nodes, and the height that all of them have reached."""
-    sizes, heights = [0], []
+    sizes, reached = [0], []
     for node in network.alive():
         try:
             with RpcClient(node.address, timeout_s=2.0) as client:
                 sizes.append(client.mempool_size())
-                heights.append(client.height())
+                reached.append(client.height())
         except RpcError:
             continue  # it died between two looks; the watch notes it
-    return max(sizes), min(heights, default=0)
+    return max(sizes), min(reached, default=0)
 
 
 def _write_observed(path: Path, observed: list[tuple[int, bytes]]) -> None:

@@ -272,6 +272,16 @@ def test_a_run_has_the_populations_that_it_sampled() -> None:
     assert more["perturbation"]["recovery_kill_s"].to_list() == [1.0]
 
 
+def test_without_a_chain_nothing_is_said_of_blocks() -> None:
+    """All nodes died: a share of 0 committed would be a claim."""
+    events = _whole([NS], [NS])
+    found = samples(replace(events, blocks=events.blocks.clear()), Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {})
+    assert "block" not in found
+    assert found["transaction"].columns == ["connection", "sequence", "time_s", "tx_answer_s", "tx_schedule_lag_s"]
+    assert "committed_per_s" not in found["second"].columns
+    assert found["second"]["offered_per_s"].sum() == 1.0
+
+
 def test_samples_lie_in_order_whatever_the_order_of_the_events() -> None:
     """The same sources must give the same bytes."""
     events = _events([2 * NS, NS, NS], [2 * NS, NS, NS], [5, 5, 6])

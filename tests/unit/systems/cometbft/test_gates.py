@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
 
-from chainmark.core.manifest import Gate, GateStatus
-from chainmark.systems.cometbft.gates import rounds_gate, run_gates, unseen_commits, unsent_gate
+from chainmark.core.manifest import Gate, GateStatus, Incident, Status, status_of
+from chainmark.systems.cometbft.gates import (
+    failed_gate,
+    rounds_gate,
+    run_gates,
+    start_gate,
+    start_pressure_gate,
+    unseen_commits,
+    unsent_gate,
+)
 from chainmark.systems.cometbft.ingest import Books, Events
+from chainmark.systems.cometbft.launch import NetworkFailure
 from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.workload import Waiting
 
 from tests.unit.systems.cometbft.chains import ACCEPTED, measurement, records
 
@@ -125,9 +135,14 @@ def _gates(
     stolen: float | None = None,
     starts: dict[str, list[float]] | None = None,
     problems: list[str] | None = None,
+    contradictions: list[str] | None = None,
+    lost: int | None = 0,
+    refused: int = 0,
     limits: dict[str, Any] | None = None,
     perturbation: list[dict[str, Any]] | None = None,
     load: dict[str, object] | None = None,
+    profile_load: dict[str, object] | None = None,
+    chain: bool = True,
     **changes: Any,
 ) -> dict[str, Gate]:
     """The gates, by id, of a run in which all is well but what is said.
@@ -159,11 +174,21 @@ def _gates(
         ),
     }
     profile = Profile.model_validate(
-        {"system": "cometbft", "name": "x", "gates": limits or {}, "perturbation": perturbation or []}
+        {
+            "system": "cometbft",
+            "name": "x",
+            "gates": limits or {},
+            "perturbation": perturbation or [],
+            "load": profile_load or {},
+        }
     )
+    if not chain:
+        del samples["block"]
+        samples["transaction"] = samples["transaction"].drop("tx_committed_share")
     taken = measurement(records([(b"x", ACCEPTED)], **(load or {})), **changes)
-    events = Events(_transactions(0.001, 0.001, unsent=0), pl.DataFrame(), scrapes, {}, 0, 0, 0)
-    found = run_gates(profile, taken, events, Books({}, problems or []), samples)
+    events = Events(_transactions(0.001, 0.001, unsent=0, refused=refused), pl.DataFrame(), scrapes, {}, 0, 0, 0)
+    books = Books({}, problems or [], contradictions or [], lost)
+    found = run_gates(profile, taken, events, books, samples)
     assert len({gate.id for gate in found}) == len(found)
     return {gate.id: gate for gate in found}
 
@@ -174,8 +199,8 @@ def _failed(gates: dict[str, Gate]) -> dict[str, str]:
 
 
 ALWAYS = [
-    *("nodes_alive", "nodes_steady", "books", "achieved", "committed", "lag", "drained", "blocks", "observed"),
-    *("generator", "pressure"),
+    *("nodes_alive", "nodes_steady", "going_on", "books", "answers", "lost", "achieved", "lag", "generator"),
+    *("committed", "drained", "blocks", "observed", "pressure"),
 ]
 
 
@@ -189,13 +214,19 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
     ("broken", "failed"),
     [
         ({"deaths": ["node1 ended", "node2 ended"]}, {"nodes_alive": "node1 ended; node2 ended"}),
-        ({"starts": {"node0": [5.0], "node1": [5.0, 6.0], "node2": [1.0, 2.0]}}, {"nodes_steady": "node1, node2"}),
+        (
+            {"starts": {"node0": [5.0], "node1": [5.0, 6.0], "node2": [1.0, 2.0]}},
+            {"nodes_steady": "node1, node2 started anew"},
+        ),
+        ({"broken_off": "no block for 30 s at height 12"}, {"going_on": "no block for 30 s at height 12"}),
         ({"problems": ["1 ≠ 2", "2 ≠ 3"]}, {"books": "1 ≠ 2; 2 ≠ 3"}),
+        ({"contradictions": ["2 rejected"]}, {"answers": "2 rejected"}),
+        ({"lost": 1}, {"lost": "1 accepted transaction lost"}),
         ({"lags": [0.001] * 97 + [None] * 3}, {"achieved": "97.0 %"}),
         ({"committed": [1.0] * 97 + [0.0] * 3}, {"committed": "97.0 %"}),
         ({"lags": [0.001] * 98 + [0.06] * 2}, {"lag": "60 ms"}),
-        ({"drained": False, "pending": 1234}, {"drained": "1234 left"}),
-        ({"intervals": [None] + [1.0] * 8}, {"blocks": "9 blocks"}),
+        ({"drained": False, "waiting": Waiting(fullest=1234)}, {"drained": "1234 left"}),
+        ({"intervals": []}, {"blocks": "0 blocks"}),
         ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 unseen"}),
         ({"load": {"cpu_s": 5.1}}, {"generator": "0.51 cores"}),
         ({"load": {"cpu_s": 0.3, "wall_s": 0.5}}, {"generator": "0.60 cores"}),
@@ -243,7 +274,6 @@ def test_what_just_meets_a_limit_passes(kept: dict[str, Any]) -> None:
         ({"achieved_rate_min": 0.5}, {"lags": [0.001] * 49 + [None] * 51}, "achieved"),
         ({"committed_share_min": 0.5}, {"committed": [1.0] * 49 + [0.0] * 51}, "committed"),
         ({"schedule_lag_p99_max_s": 2.0}, {"lags": [2.1] * 100}, "lag"),
-        ({"blocks_min": 25}, {"intervals": [1.0] * 24}, "blocks"),
         ({"generator_cpu_max_cores": 2.0}, {"load": {"cpu_s": 20.1}}, "generator"),
         ({"waited_share_max": 0.9}, {"waited": [0.91]}, "pressure"),
     ],
@@ -257,14 +287,17 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
     assert told == {
         "nodes_alive": "all alive",
         "nodes_steady": "none",
+        "going_on": "a block within 30 s",
         "books": "balanced",
+        "answers": "none",
+        "lost": "0 lost",
         "achieved": "≥ 98.0 %",
-        "committed": "≥ 98.0 %",
         "lag": "≤ 50 ms",
+        "generator": "≤ 0.50 cores",
+        "committed": "≥ 98.0 %",
         "drained": "0 left",
         "blocks": "≥ 10 blocks",
         "observed": "0 unseen",
-        "generator": "≤ 0.50 cores",
         "pressure": "≤ 10.0 %",
     }
 
@@ -278,7 +311,7 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
         "nodes_steady": ("no node started anew", "none"),
         "books": ("the books balance", "balanced"),
         "achieved": ("the offered load was sent", "100.0 %"),
-        "committed": ("the network was not saturated", "100.0 %"),
+        "committed": ("what was offered was committed", "100.0 %"),
         "lag": ("the schedule was kept (p99)", "1 ms"),
         "drained": ("the mempools ran empty", "0 left"),
         "blocks": ("enough blocks", "20 blocks"),
@@ -301,16 +334,90 @@ def test_a_kernel_that_does_not_tell_who_waited_warns_and_does_not_fail() -> Non
     assert (gate.status, gate.measured) == (GateStatus.WARN, "? (this kernel does not tell)")
 
 
+@pytest.mark.parametrize(
+    ("broken", "status"),
+    [
+        ({}, Status.VALID),
+        # Whose failure it is.
+        ({"deaths": ["node1 ended"]}, Status.FAILED),
+        ({"starts": {"node1": [5.0, 6.0]}}, Status.FAILED),
+        ({"broken_off": "no block for 30 s"}, Status.FAILED),
+        ({"contradictions": ["2 rejected"]}, Status.FAILED),
+        ({"lost": 1}, Status.FAILED),
+        ({"committed": [0.0] * 100}, Status.FAILED),
+        ({"drained": False}, Status.FAILED),
+        ({"intervals": []}, Status.FAILED),
+        ({"problems": ["1 ≠ 2"]}, Status.INVALID),
+        ({"load": {"cpu_s": 5.1}}, Status.INVALID),
+        ({"waited": [0.5]}, Status.INVALID),
+        ({"intervals": [1.0] * 18 + [None] * 2}, Status.INVALID),
+        # What is not sent is the generator's failure, unless the nodes refuse it.
+        ({"lags": [None] * 100}, Status.INVALID),
+        ({"lags": [None] * 100, "refused": 5}, Status.FAILED),
+        ({"lags": [0.06] * 100}, Status.INVALID),
+        ({"lags": [0.06] * 100, "refused": 5}, Status.FAILED),
+        # A machine without time explains what was not committed in time, and explains neither a death nor a loss.
+        ({"committed": [0.0] * 100, "waited": [0.5]}, Status.INVALID),
+        ({"drained": False, "waited": [0.5]}, Status.INVALID),
+        ({"broken_off": "no block for 30 s", "waited": [0.5]}, Status.INVALID),
+        ({"deaths": ["node1 ended"], "waited": [0.5]}, Status.FAILED),
+        ({"lost": 1, "waited": [0.5]}, Status.FAILED),
+        # Few blocks are a slow network's, and judged.
+        ({"intervals": [None] + [1.0] * 3}, Status.VALID),
+        # Where saturation is the point, what waits at the end is the drain's.
+        ({"drained": False, "limits": {"committed_share_min": 0}}, Status.INVALID),
+        ({"committed": [0.0] * 100, "limits": {"committed_share_min": 0}}, Status.VALID),
+    ],
+    ids=str,
+)
+def test_whose_failure_it_is(broken: dict[str, Any], status: Status) -> None:
+    """Left out as invalid, a crash would never count; taken for a failure, a busy machine would fail a release."""
+    assert status_of(_gates(**broken).values()) is status
+
+
+def test_a_node_that_needs_several_tries_is_told() -> None:
+    assert start_gate([]).status is GateStatus.PASS
+    gate = start_gate([Incident(time_ns=1, what="node0 exited with code 1")] * 2)
+    assert (gate.status, gate.measured) == (GateStatus.WARN, "node0 exited with code 1")
+    assert status_of([gate]) is Status.VALID
+
+
+def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_calm_one() -> None:
+    busy = start_pressure_gate(1.0, Profile.model_validate({"system": "cometbft", "name": "x"}))
+    died, late = (failed_gate(NetworkFailure(cast(Any, None), "x", died=one)) for one in (True, False))
+    assert [status_of([one, busy]) for one in (died, late)] == [Status.FAILED, Status.INVALID]
+    assert [status_of([one]) for one in (died, late)] == [Status.FAILED] * 2
+
+
+def test_what_is_received_without_a_check_was_not_accepted_and_is_not_lost() -> None:
+    assert "lost" not in _gates(lost=3, profile_load={"method": "async"})
+    assert "lost" not in _gates(lost=None)
+
+
+def test_few_blocks_are_told() -> None:
+    gate = _gates(intervals=[None] + [1.0] * 8)["blocks"]
+    assert (gate.status, gate.measured, gate.limit) == (GateStatus.WARN, "9 blocks", "≥ 10 blocks")
+    assert _gates(intervals=[1.0] * 24, limits={"blocks_min": 25})["blocks"].status is GateStatus.WARN
+
+
+def test_without_the_chain_nothing_is_said_of_it() -> None:
+    """All nodes died: not even what they committed can be known."""
+    gates = _gates(chain=False, lost=None, deaths=["all"])
+    asked = {"committed", "drained", "blocks", "observed", "lost"}
+    assert list(gates) == [name for name in ALWAYS if name not in asked]
+    assert status_of(gates.values()) is Status.FAILED
+
+
 def test_a_planned_start_is_no_restart() -> None:
     killed = [{"kind": "kill", "nodes": [3], "at_s": 1.0}]
     starts = {"node3": [1.0, 2.0]}
     assert _failed(_gates(starts=starts, perturbation=killed)) == {}
-    assert _failed(_gates(starts=starts)) == {"nodes_steady": "node3"}
+    assert _failed(_gates(starts=starts)) == {"nodes_steady": "node3 started anew"}
 
 
 def test_further_gates_come_where_a_profile_asks_for_them() -> None:
     gates = _gates(limits={"extra_rounds_max": 0, "unsent_by_generator_max": 0.02})
-    assert list(gates) == [*ALWAYS, "rounds", "unsent"]
+    assert list(gates) == [*ALWAYS[:-1], "rounds", "pressure", "unsent"]
     assert _failed(gates) == {}
 
 
@@ -325,11 +432,19 @@ def test_further_gates_come_where_a_profile_asks_for_them() -> None:
 def test_what_was_done_beside_the_load_must_have_ended_well(
     field: str, many: str, gate: str, all_well: str, problems: list[str]
 ) -> None:
-    companion: dict[str, Any] = {field: SimpleNamespace(problems=lambda: problems, **{many: [1, 2]})}
+    told = SimpleNamespace(problems=lambda: problems, failed=lambda: bool(problems), **{many: [1, 2]})
+    companion: dict[str, Any] = {field: told}
     gates = _gates(**companion)
     assert list(gates) == [*ALWAYS, gate]
     assert _failed(gates) == ({gate: "; ".join(problems)} if problems else {})
     assert gates[gate].measured == ("; ".join(problems) or all_well)
+    assert status_of([gates[gate]]) is (Status.FAILED if problems else Status.VALID)
+
+
+def test_a_node_that_was_never_started_is_the_loads_failure() -> None:
+    """The load ended before the network had the height from which nodes join."""
+    rotation = SimpleNamespace(problems=lambda: ["joiner0 was not started"], failed=lambda: False, joiners=[1])
+    assert status_of(_gates(rotation=rotation).values()) is Status.INVALID
 
 
 @pytest.mark.parametrize(

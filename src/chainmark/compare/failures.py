@@ -1,0 +1,97 @@
+"""Runs that the subject failed: what they say of a candidate, whatever the other runs' figures are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainmark.compare.sides import SelectedRuns
+from chainmark.core import units
+from chainmark.core.verdict import Verdict
+from chainmark.stats.exact import fisher_more
+from chainmark.stats.intervals import LEVEL
+
+_TOLD = 2  # failed runs of a side that a sentence tells; the reasons tell all
+
+
+@dataclass(frozen=True)
+class RunFailures:
+    """The failed runs of both sides, and what follows from them.
+
+    Attributes:
+        verdict: FAIL, or INCONCLUSIVE, which forbids a PASS; None where the metrics alone decide.
+        sentence: who failed how often, and by what; "" where no run failed.
+        reasons: a sentence for every failed run, and what can be concluded.
+    """
+
+    verdict: Verdict | None
+    sentence: str
+    reasons: list[str]
+
+
+def judge_failures(sides: tuple[SelectedRuns, SelectedRuns], labels: tuple[str, str]) -> RunFailures:
+    """What the failed runs say.
+
+    A candidate that failed a run while the baseline passed all of its own fails. Where both failed, it fails if it
+    failed significantly more often (Fisher's exact test, 5 %), and passes in no case. Where only the baseline failed,
+    the metrics decide, as far as the baseline has a run that it passed.
+
+    Args:
+        sides: baseline and candidate; each has a run that is valid or failed.
+        labels: what they are called.
+
+    Source: docs/concepts/verdict.md, "Runs that the subject failed".
+    """
+    base, other = ((len(side.failed), side.telling) for side in sides)
+    if not base[0] and not other[0]:
+        return RunFailures(None, "", [])
+    named = [_named(side, label) for side, label in zip(sides, labels, strict=True)]
+    sentence = "; ".join(reversed(named) if other[0] else named)
+    reasons = [_told(side, label) for side, label in zip(sides[::-1], labels[::-1], strict=True) if side.failed]
+    probability = fisher_more(*other, *base)
+    if other[0] and not base[0]:
+        verdict: Verdict | None = Verdict.FAIL
+    elif other[0]:
+        verdict = Verdict.FAIL if probability <= LEVEL else Verdict.INCONCLUSIVE
+        reasons.append(_compared(labels, probability))
+    else:
+        verdict = None if sides[0].included else Verdict.INCONCLUSIVE
+        reasons.append(_weak_anchor(sides[0], labels))
+    reasons.append("the figures of failed runs are in no metric: what a broken network took is not how fast it is")
+    return RunFailures(verdict, sentence, reasons)
+
+
+def _named(side: SelectedRuns, label: str) -> str:
+    failed = side.failed
+    runs = units.plural(side.telling, "run")
+    if not failed:
+        return f"{label} failed none of {side.telling}"
+    causes = list(dict.fromkeys(_cause(side, run.run_id) for run in failed))
+    more = f", and {len(causes) - _TOLD} other reasons" if len(causes) > _TOLD else ""
+    return f"{label} failed {len(failed)} of {runs}: {'; '.join(causes[:_TOLD])}{more}"
+
+
+def _cause(side: SelectedRuns, run_id: str) -> str:
+    """What was found, without what was required: of several gates the first, which tells most."""
+    manifest = next(run.manifest for run in side.runs if run.run_id == run_id)
+    for gate in manifest.deciding_gates:
+        return gate.measured if gate.conclusive else f"{gate.label}: {gate.measured}"
+    return side.excluded[run_id]
+
+
+def _told(side: SelectedRuns, label: str) -> str:
+    runs = "; ".join(f"{run.run_id}: {side.excluded[run.run_id]}" for run in side.failed)
+    return f"failed by {label}: {runs}"
+
+
+def _compared(labels: tuple[str, str], probability: float) -> str:
+    more = "fails more often" if probability <= LEVEL else "is not shown to fail more often"
+    return (
+        f"{labels[1]} {more} than {labels[0]} (Fisher's exact test, one-sided: p = {units.probability(probability)}, "
+        "required 0.05); while it fails runs, it does not pass"
+    )
+
+
+def _weak_anchor(baseline: SelectedRuns, labels: tuple[str, str]) -> str:
+    if baseline.included:
+        return f"{labels[0]} failed runs that {labels[1]} passed: a baseline that fails is a weak one to compare with"
+    return f"{labels[0]} passed no run: its figures have nothing that {labels[1]} could be compared with"

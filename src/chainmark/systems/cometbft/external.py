@@ -1,0 +1,56 @@
+"""An application of the user's own, which the nodes reach over a socket: one process for each node, beside it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainmark.core.errors import UsageError
+
+PORT = 26658
+
+
+@dataclass(frozen=True)
+class ExternalApplication:
+    """A command with the places ``{address}`` (where it must listen), ``{node}`` (a name) and ``{home}`` (a folder)."""
+
+    parts: tuple[str, ...]
+
+    def address(self, host: str) -> str:
+        """Where the node at that host finds it, as CometBFT names it."""
+        return f"tcp://{host}:{PORT}"
+
+    def command(self, node: str, host: str, home: Path) -> list[str]:
+        """How it is started for one node."""
+        places = {"{address}": self.address(host), "{node}": node, "{home}": str(home)}
+        return [_filled(part, places) for part in self.parts]
+
+    def __str__(self) -> str:
+        return " ".join([Path(self.parts[0]).name, *self.parts[1:]])
+
+
+def _filled(part: str, places: dict[str, str]) -> str:
+    for place, value in places.items():
+        part = part.replace(place, value)
+    return part
+
+
+def application_of(command: Sequence[str]) -> ExternalApplication | None:
+    """The application of a profile's `application.command`, if it has one.
+
+    Raises:
+        UsageError: there is no such program, or it is not told where to listen.
+    """
+    if not command:
+        return None
+    program = shutil.which(command[0])
+    if program is None:
+        raise UsageError(f"`application.command` names `{command[0]}`, which is no program", "give its whole path")
+    if not any("{address}" in part for part in command):
+        raise UsageError(
+            "`application.command` does not tell the application where to listen",
+            'one of its parts must hold {address}, as in ["./app", "--address", "{address}"]',
+        )
+    return ExternalApplication((program, *command[1:]))

@@ -1,0 +1,215 @@
+"""Networks that fail: an application of the tests' own breaks real nodes, and the verdict is about them.
+
+The machine may be busy: nothing here is about figures, except that a commit of four seconds is longer than one of one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Protocol, cast
+
+import pytest
+
+import chainmark as cm
+from chainmark.core.comparison import Comparison
+from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.report.document import Document
+from chainmark.store.runs import SealedRun
+
+from tests.real.mesh_servers import build
+from tests.support import Lab
+
+LOAD = {"load.warm_up_s": 1, "load.drain_timeout_s": 12, "load.rate": 50}
+# Neither a machine without time nor a generator that is late by it may decide here.
+CALM = {
+    "gates.waited_share_max": 1,
+    "gates.generator_cpu_max_cores": 100,
+    "gates.schedule_lag_p99_max_s": 600,
+    "gates.no_block_max_s": 8,
+}
+ONE_OF_FOUR = ("-only", "node2", "-panic-at", "8")
+
+
+def _options(*faults: str, seconds: int) -> list[str]:
+    application = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}", *faults]
+    settings = {**LOAD, **CALM, "load.duration_s": seconds, "application.command": json.dumps(application)}
+    return ["cometbft/demo", "--version", "v1.0.1", *(f"--set={key}={value}" for key, value in settings.items())]
+
+
+class Maker(Protocol):
+    """Makes a run, or gives the one that was made already."""
+
+    def __call__(self, *faults: str, code: int = 1, number: int = 0, seconds: int = 5) -> SealedRun:
+        """With these faults, under load for so long; the command must end with ``code``."""
+
+
+@pytest.fixture(scope="module")
+def made(shared_lab: Lab) -> Maker:
+    """Runs by the faults of their applications; of the same faults several, by number."""
+
+    @cache
+    def make(*faults: str, code: int = 1, number: int = 0, seconds: int = 5) -> SealedRun:
+        (run,) = shared_lab.runs(*_options(*faults, seconds=seconds), "--seed", str(1 + number), code=code)
+        return run
+
+    return make
+
+
+def _gate(run: SealedRun, gate_id: str) -> Gate:
+    return next(gate for gate in run.manifest.gates if gate.id == gate_id)
+
+
+def _failed(run: SealedRun) -> set[str]:
+    return {gate.id for gate in run.manifest.failed_gates}
+
+
+def _compared(lab: Lab, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]) -> Document:
+    return cm.compare(*([run.run_id for run in side] for side in (baseline, candidate)), store=lab.store_path)
+
+
+def _told(document: Document) -> list[str]:
+    """What a reader is told first: the sentence, and the reasons."""
+    return [document.sentence, *cast(Comparison, document.result).reasons]
+
+
+def _sound(made: Maker, first: int, count: int) -> list[SealedRun]:
+    return [made(code=0, number=number) for number in range(first, first + count)]
+
+
+def test_a_panic_on_a_block_is_told_with_its_words(made: Maker) -> None:
+    """Three of four go on: all figures look sound, and the node is dead all the same."""
+    run = made(*ONE_OF_FOUR)
+    assert run.manifest.status is Status.FAILED
+    assert (
+        "the application of node2 exited with code 2, saying `panic: cannot execute block 8`"
+        in _gate(run, "nodes_alive").measured
+    )
+    assert run.manifest.counts["transactions"]["committed"] > 0
+    assert (run.path / "raw" / "logs" / "node2.application.log.zst").is_file()
+
+
+def test_a_network_that_dies_as_a_whole_is_a_sealed_run(made: Maker) -> None:
+    """It was an error of the command once, that left nothing to compare."""
+    run = made("-panic-at", "8")
+    assert run.manifest.status is Status.FAILED
+    assert _gate(run, "nodes_alive").measured.count("panic: cannot execute block 8") >= 3
+    assert _gate(run, "going_on").status is GateStatus.FAIL
+    assert run.manifest.counts["transactions"]["offered"] == 300
+    assert run.events("transactions").height == 300
+
+
+def test_an_application_that_the_kernel_kills_is_named_with_the_signal(made: Maker) -> None:
+    run = made("-only", "node1", "-kill-at", "7")
+    assert run.manifest.status is Status.FAILED
+    assert "the application of node1 was killed by SIGKILL" in _gate(run, "nodes_alive").measured
+
+
+def test_a_network_without_a_majority_stops_and_the_run_ends_in_time(made: Maker) -> None:
+    """Two of four nodes refuse to go on: the other two live for ever, and make no block."""
+    run = made("-only", "node2,node3", "-hang-at", "8")
+    assert run.manifest.status is Status.FAILED
+    # Block 8 is agreed upon, and executed by too few.
+    assert re.fullmatch("no block for 8 s at height [78]", _gate(run, "going_on").measured)
+    assert _gate(run, "nodes_alive").status is GateStatus.PASS
+
+
+def test_refused_transactions_are_the_networks_failure(made: Maker) -> None:
+    run = made("-refuse-from", "4")
+    assert run.manifest.status is Status.FAILED
+    assert "committed" in _failed(run)
+    assert run.manifest.counts["answers"]["check code"] > 0
+    assert _gate(run, "lost").status is GateStatus.PASS
+
+
+def test_accepted_and_lost_transactions_are_counted_one_by_one(made: Maker) -> None:
+    """One of ten leaves the mempool without a block: 90 % are committed, and nothing waits."""
+    run = made("-lose", "10")
+    account = run.manifest.counts["transactions"]
+    assert account["lost"] > 0
+    assert account["accepted"] == account["committed"] + account["lost"] == 300
+    assert _gate(run, "lost").measured == f"{account['lost']} accepted transactions lost"
+    assert (_gate(run, "books").status, _gate(run, "drained").status) == (GateStatus.PASS, GateStatus.PASS)
+
+
+def test_transactions_that_wait_for_ever_are_pending_and_not_lost(made: Maker) -> None:
+    run = made("-hold", "10")
+    account = run.manifest.counts["transactions"]
+    assert run.manifest.status is Status.FAILED
+    assert (account["lost"], account["pending"]) == (0, 300 - account["committed"])
+    assert account["pending"] > 0
+    assert "drained" in _failed(run)
+
+
+def test_a_refused_transaction_in_a_block_is_a_wrong_answer(made: Maker) -> None:
+    run = made("-commit-refused", "10")
+    count = run.manifest.counts["transactions"]["rejected but committed"]
+    assert count > 0
+    assert _gate(run, "answers").measured == f"{count} rejected transactions were committed"
+    assert run.manifest.status is Status.FAILED
+
+
+def test_a_node_that_needs_three_tries_is_told_and_one_that_never_starts_fails(made: Maker) -> None:
+    run = made("-only", "node1", "-fail-starts", "2", code=0)
+    assert run.manifest.status is Status.VALID
+    gate = _gate(run, "started")
+    assert (gate.status, gate.measured.count("the database is locked")) == (GateStatus.WARN, 1)
+    assert len([one for one in run.manifest.incidents if "the application of node1 exited" in one.what]) == 2
+    never = made("-only", "node1", "-fail-starts", "99")
+    assert never.manifest.status is Status.FAILED
+    assert "the database is locked` while the network started, 3 times" in _gate(never, "network").measured
+    assert never.summaries() == {}
+
+
+def test_one_failed_run_of_three_fails_the_candidate(made: Maker, shared_lab: Lab) -> None:
+    """Whatever its other two took."""
+    document = _compared(shared_lab, _sound(made, 0, 3), [*_sound(made, 3, 2), made(*ONE_OF_FOUR)])
+    assert document.verdict.value == "fail"
+    assert document.sentence.startswith("v1.0.1 (candidate) failed 1 of 3 runs: the application of node2 exited")
+    assert "; v1.0.1 (baseline) failed none of 3" in document.sentence
+
+
+def test_a_candidate_that_fails_every_run_fails(made: Maker, shared_lab: Lab) -> None:
+    candidate = [made("-panic-at", "8"), made("-refuse-from", "4"), made("-lose", "10")]
+    document = _compared(shared_lab, _sound(made, 0, 3), candidate)
+    assert document.verdict.value == "fail"
+    assert document.sentence.startswith("v1.0.1 (candidate) failed 3 of 3 runs: ")
+
+
+def test_a_candidate_whose_nodes_never_start_fails(made: Maker, shared_lab: Lab) -> None:
+    """Such a run has not one sample."""
+    document = _compared(shared_lab, _sound(made, 0, 3), [made("-only", "node1", "-fail-starts", "99")])
+    assert document.verdict.value == "fail"
+
+
+def test_a_failing_baseline_is_told_and_fails_nobody(made: Maker, shared_lab: Lab) -> None:
+    baseline, candidate = [*_sound(made, 3, 2), made(*ONE_OF_FOUR)], _sound(made, 0, 3)
+    document = _compared(shared_lab, baseline, candidate)
+    told = " ".join(_told(document))
+    assert "v1.0.1 (baseline) failed 1 of 3 runs: the application of node2 exited" in told
+    assert "a baseline that fails is a weak one to compare with" in told
+    whole = [made("-panic-at", "8"), made("-refuse-from", "4"), made("-lose", "10")]
+    assert _compared(shared_lab, whole, candidate).verdict.value == "inconclusive"
+
+
+def test_where_both_fail_nobody_passes(made: Maker, shared_lab: Lab) -> None:
+    baseline, candidate = [made("-lose", "10"), *_sound(made, 0, 2)], [made(*ONE_OF_FOUR), *_sound(made, 2, 2)]
+    document = _compared(shared_lab, baseline, candidate)
+    assert document.verdict.value in {"inconclusive", "fail"}
+    told = " ".join(_told(document))
+    assert "failed 1 of 3 runs" in told
+    assert "is not shown to fail more often than v1.0.1 (baseline) (Fisher's exact test" in told
+
+
+def test_commits_that_take_four_times_as_long_fail_by_their_interval(made: Maker, shared_lab: Lab) -> None:
+    """Such a network made too few blocks for a gate once, and was invalid."""
+    usual, slow = (
+        [made(*faults, code=0, number=number, seconds=14) for number in range(2)] for faults in ((), ("-sleep", "4s"))
+    )
+    assert all(run.manifest.status is Status.VALID for run in slow)
+    assert all(_gate(run, "blocks").status is GateStatus.WARN for run in slow)
+    document = _compared(shared_lab, usual, slow)
+    assert document.verdict.value == "fail", _told(document)
+    assert "block interval" in document.sentence

@@ -1,0 +1,175 @@
+"""Runs that the subject failed: what they make of a verdict, whatever the other runs' figures say."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console
+
+from chainmark.compare import compare
+from chainmark.core.comparison import Comparison, Outcome
+from chainmark.core.manifest import Gate, GateKind, GateStatus, Status
+from chainmark.core.verdict import Verdict
+from chainmark.report.comparison_document import comparison_document
+from chainmark.report.terminal import print_document
+
+from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+
+QUIET = 0.002  # so that what is left of three runs a side decides
+DEATH = "node2 was killed by SIGKILL"
+
+
+def _gate(*, conclusive: bool, kind: GateKind = GateKind.SUBJECT, measured: str = DEATH) -> Gate:
+    return Gate(
+        id="nodes_alive",
+        label="no node was lost",
+        status=GateStatus.FAIL,
+        measured=measured,
+        limit="all alive",
+        kind=kind,
+        conclusive=conclusive,
+    )
+
+
+def _spoil(runs: Sequence[SyntheticRun], status: Status = Status.FAILED, measured: str = DEATH) -> None:
+    kind = GateKind.SUBJECT if status is Status.FAILED else GateKind.INSTRUMENT
+    for one in runs:
+        one.manifest.gates.append(_gate(conclusive=status is Status.FAILED, kind=kind, measured=measured))
+        one.manifest.status = status
+
+
+def _compared(
+    baseline: int = 0, candidate: int = 0, *, factors: dict[str, float] | None = None, repetitions: int = 3
+) -> Comparison:
+    """With so many failed runs on each side."""
+    left, right = sides(factors, repetitions=repetitions, run_noise=QUIET)
+    _spoil(left[:baseline])
+    _spoil(right[:candidate])
+    return compare(left, right, tool_version="test")
+
+
+def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
+    found = _compared(candidate=1)
+    assert found.verdict is Verdict.FAIL
+    assert found.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3"
+    assert any("8 gating metrics" in text for text in found.reasons), "the metrics are told all the same"
+    assert [run.status for run in found.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]
+    assert any("raw/logs" in text for text in found.advice)
+
+
+def test_a_pipeline_sees_the_failed_runs_as_a_case() -> None:
+    """Without a metric that is worse, a pipeline would show a failed suite without a failed test."""
+    document = comparison_document(_compared(candidate=1))
+    (case,) = [case for case in document.suites[0].cases if case.id == "runs.failed"]
+    assert (case.verdict, case.gates) == (Verdict.FAIL, True)
+    assert case.reason.startswith("v1.0.1 failed 1 of 3 runs (cometbft-demo-v1.0.1-")
+    assert f"no node was lost: {DEATH}, required all alive" in case.reason
+    (shown,) = [case for case in comparison_document(_compared(baseline=1)).suites[0].cases if case.id == "runs.failed"]
+    assert (shown.verdict, shown.gates) == (Verdict.INFORMATIONAL, False)
+    sound = comparison_document(_compared()).suites[0].cases
+    assert not [case for case in sound if case.id == "runs.failed"]
+
+
+def test_the_figures_of_failed_runs_are_in_no_metric_and_that_is_said() -> None:
+    found = _compared(candidate=1)
+    assert all(len(item.candidate.per_run) == 2 for item in found.judgements)
+    assert any("the figures of failed runs are in no metric" in text for text in found.reasons)
+
+
+def test_a_candidate_that_fails_all_runs_fails_and_has_no_judged_metric() -> None:
+    found = _compared(candidate=3)
+    assert found.verdict is Verdict.FAIL
+    assert found.sentence.startswith("v1.0.1 failed 3 of 3 runs: ")
+    assert {item.outcome for item in found.judgements} == {Outcome.INCONCLUSIVE}
+    assert {item.note for item in found.judgements} == {"not judged: the candidate passed no run"}
+
+
+def test_better_figures_do_not_save_a_candidate_that_fails_runs() -> None:
+    assert _compared(candidate=1, factors={"tx_latency_s": 0.5}).verdict is Verdict.FAIL
+
+
+def test_worse_figures_are_told_beside_the_failed_runs() -> None:
+    found = _compared(candidate=1, factors={"tx_latency_s": 1.5})
+    assert found.verdict is Verdict.FAIL
+    assert "; and v1.0.1 is worse than v0.38.17: tx latency" in found.sentence
+
+
+def test_a_baseline_that_fails_is_a_weak_anchor_and_the_metrics_decide() -> None:
+    found = _compared(baseline=1)
+    assert found.verdict is Verdict.PASS
+    assert found.sentence.startswith("All 8 gating metrics of v1.0.1 are shown to be within their margins")
+    assert found.sentence.endswith(f"; however, v0.38.17 failed 1 of 3 runs: {DEATH}; v1.0.1 failed none of 3")
+    assert any("a baseline that fails is a weak one to compare with" in text for text in found.reasons)
+    screen = io.StringIO()
+    print_document(comparison_document(found), Console(file=screen, width=120))
+    assert f"v0.38.17 failed 1 of 3 runs: {DEATH}" in " ".join(screen.getvalue().split())
+    assert _compared(baseline=1, factors={"tx_latency_s": 1.5}).verdict is Verdict.FAIL
+
+
+def test_a_baseline_without_a_passed_run_is_nothing_to_compare_with() -> None:
+    found = _compared(baseline=3)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert any("v0.38.17 passed no run" in text for text in found.reasons)
+    assert found.sentence.startswith("v0.38.17 failed 3 of 3 runs: ")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "repetitions", "verdict"),
+    [
+        (1, 1, 3, Verdict.INCONCLUSIVE),
+        (3, 3, 3, Verdict.INCONCLUSIVE),
+        (2, 1, 3, Verdict.INCONCLUSIVE),
+        # Of 14 runs 8 failed, 7 of them the candidate's: p = 7 · 1 / comb(14, 8) = 0.0023.
+        (1, 7, 7, Verdict.FAIL),
+    ],
+)
+def test_where_both_fail_nobody_passes_and_fisher_says_who_fails_more(
+    baseline: int, candidate: int, repetitions: int, verdict: Verdict
+) -> None:
+    found = _compared(baseline, candidate, repetitions=repetitions)
+    assert found.verdict is verdict
+    assert f"v1.0.1 failed {candidate} of {repetitions} runs" in found.sentence
+    assert f"v0.38.17 failed {baseline} of {repetitions} runs" in found.sentence
+    more = "fails more often" if verdict is Verdict.FAIL else "is not shown to fail more often"
+    assert any(f"v1.0.1 {more} than v0.38.17 (Fisher's exact test" in text for text in found.reasons)
+
+
+def test_invalid_runs_are_no_failures() -> None:
+    left, right = sides(run_noise=QUIET)
+    _spoil(right[:1], Status.INVALID)
+    found = compare(left, right, tool_version="test")
+    assert found.verdict is not Verdict.FAIL
+    assert "failed" not in found.sentence
+    assert any(f"the candidate's run {right[0].manifest.run_id} is not judged" in text for text in found.reasons)
+
+
+def test_a_failed_run_does_not_make_a_side_too_small_to_be_judged() -> None:
+    """Two of three failed and one is invalid: that is three times evidence less one, and not too little."""
+    left, right = sides()
+    _spoil(right[:2])
+    _spoil(right[2:], Status.INVALID)
+    found = compare(left, right, tool_version="test")
+    assert found.verdict is Verdict.FAIL
+    gate = next(gate for gate in found.gates if gate.id == "candidate_runs_valid")
+    assert (gate.status, gate.measured) == (GateStatus.WARN, "2 of 3 runs, 2 of them failed")
+    assert gate.detail.startswith(right[2].manifest.run_id)
+
+
+def test_sides_that_must_not_be_compared_stay_invalid() -> None:
+    left, right = sides()
+    _spoil(right[:1])
+    for one in right:
+        one.manifest.workload["load.rate_tx_per_s"] = 1
+    found = compare(left, right, tool_version="test")
+    assert found.verdict is Verdict.INVALID
+    assert any("v1.0.1 failed 1 of 3 runs" in text for text in found.reasons)
+
+
+def test_many_reasons_are_counted_and_the_first_are_told() -> None:
+    left, right = sides()
+    for number, one in enumerate(right):
+        _spoil([one], measured=f"node{number} died")
+    found = compare(left, right, tool_version="test")
+    assert found.sentence.startswith("v1.0.1 failed 3 of 3 runs: node0 died; node1 died, and 1 other reasons; ")

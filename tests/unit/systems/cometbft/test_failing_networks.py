@@ -1,0 +1,111 @@
+"""What is told of a network that stops, and how an application of the user's own is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cometbft import workload
+from chainmark.systems.cometbft.external import application_of
+from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.workload import Stall
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        """The time that it was set to."""
+        return self.now_s
+
+
+def _page(height: int) -> bytes:
+    return f'cometbft_consensus_latest_block_height{{chain_id="x"}} {height}\n'.encode()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(workload, "time", made)
+    return made
+
+
+def _looks(clock: Clock, looks: list[tuple[float, dict[str, bytes]]], *, meant: bool = False) -> list[str]:
+    clock.now_s = 0.0
+    stall = Stall(30.0)
+    told = []
+    for now_s, pages in looks:
+        clock.now_s = now_s
+        told.append(stall.look(pages, meant=meant))
+    return told
+
+
+def test_a_network_that_makes_no_block_is_told_with_its_height(clock: Clock) -> None:
+    """It was waited for until the load and the draining were over."""
+    twelve = {"node0": _page(11), "node1": _page(12)}
+    assert _looks(clock, [(2.0, twelve), (32.0, twelve), (33.1, twelve)]) == ["", "", "no block for 30 s at height 12"]
+
+
+def test_every_block_of_any_node_counts(clock: Clock) -> None:
+    looks = [(29.0 * number, {"node0": _page(7), "node1": _page(number)}) for number in range(8, 20)]
+    assert _looks(clock, looks) == [""] * len(looks)
+
+
+def test_a_network_that_never_tells_a_height_has_stopped(clock: Clock) -> None:
+    assert _looks(clock, [(29.0, {}), (31.0, {})]) == ["", "no block for 30 s at height 0"]
+
+
+def test_a_halt_that_is_meant_is_none(clock: Clock) -> None:
+    """A partition stops the chain, and that is what the profile asks for."""
+    halted = [(5.0, {"node0": _page(9)}), (100.0, {"node0": _page(9)})]
+    assert _looks(clock, halted, meant=True) == ["", ""]
+    assert _looks(clock, halted, meant=False)[1] == "no block for 30 s at height 9"
+
+
+def test_pages_are_read_no_more_often_than_they_come(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is tens of kilobytes of text, and the processors are measured."""
+    read: list[Mapping[str, bytes]] = []
+
+    def heights(pages: Mapping[str, bytes]) -> dict[str, int]:
+        read.append(pages)
+        return {}
+
+    monkeypatch.setattr(workload, "heights", heights)
+    _looks(clock, [(number / 10, {}) for number in range(41)])
+    assert len(read) == 4
+
+
+def test_an_applications_places_are_filled_for_each_node(tmp_path: Path) -> None:
+    application = application_of(["sh", "-c", "app --listen={address} --name={node} {home}/x"])
+    assert application is not None
+    command = application.command("node2", "127.1.0.3", tmp_path)
+    assert command[0].endswith("/sh")
+    assert command[2] == f"app --listen=tcp://127.1.0.3:26658 --name=node2 {tmp_path}/x"
+    assert str(application) == "sh -c app --listen={address} --name={node} {home}/x"
+    assert application_of([]) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["no-such-program", "{address}"], "`application.command` names `no-such-program`, which is no program"),
+        (["sh", "-c", "true"], "`application.command` does not tell the application where to listen"),
+    ],
+)
+def test_an_application_that_cannot_be_used_is_named(command: list[str], told: str) -> None:
+    with pytest.raises(UsageError) as found:
+        application_of(command)
+    assert found.value.message == told
+    assert found.value.hint
+
+
+def test_two_applications_at_once_are_refused() -> None:
+    both = {"command": ["sh", "{address}"], "vote_extension_size_bytes": 0}
+    with pytest.raises(ValueError, match="exclude each other"):
+        Profile.model_validate({"system": "cometbft", "name": "x", "application": both})
