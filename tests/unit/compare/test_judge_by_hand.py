@@ -342,7 +342,8 @@ def test_an_archive_that_is_calmer_than_chance_allows_is_set_aside() -> None:
     share = 6 * 0.01**2 / 8
     for ratio, is_joined in ((5.0, True), (8.0, False)):
         assert (stats.f.sf(ratio, 4, 8) > 0.01) == is_joined
-        found = judged(metric(), *(side(spread(1.0, math.sqrt(ratio * share))) for _ in range(2)), calm)
+        runs = side(spread(1.0, math.sqrt(ratio * share)))
+        found = judged(metric(), runs, runs, calm)
         words = " and 9 of the archive" if is_joined else ", which differ more than the archive's"
         assert found.noise == f"between 3 + 3 runs{words}"
         assert found.degrees_of_freedom == (12.0 if is_joined else 4.0)

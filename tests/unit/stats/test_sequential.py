@@ -14,7 +14,7 @@ from scipy import stats
 
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import LEVEL
-from chainmark.stats.sequential import FamilyTest, Looks, deviations, family_test, forecast, lone_levels, spent
+from chainmark.stats.sequential import DRAWS, FamilyTest, Looks, deviations, family_test, forecast, lone_levels, spent
 
 NOTHING = np.empty((0, 0))
 MARGIN = math.log(1.1)
@@ -24,9 +24,9 @@ def looks_at(*runs: int, planned: int | None = None, archive: int = 0) -> Looks:
     return Looks(tuple((count, count) for count in runs), planned or runs[-1], archive)
 
 
-def once(baseline: FloatArray, candidate: FloatArray, archive: FloatArray = NOTHING, **more: int) -> FamilyTest:
+def once(baseline: FloatArray, candidate: FloatArray, archive: FloatArray = NOTHING, draws: int = DRAWS) -> FamilyTest:
     looks = Looks(((len(baseline), len(candidate)),), min(len(baseline), len(candidate)), len(archive))
-    return family_test(baseline, candidate, archive, looks, **more)
+    return family_test(baseline, candidate, archive, looks, draws=draws)
 
 
 def correlated(rng: np.random.Generator, *shape: int, shared: float = 0.9) -> FloatArray:
