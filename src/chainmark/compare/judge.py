@@ -17,8 +17,9 @@ from chainmark.stats.sequential import Looks, lone_levels
 # Between runs, where nothing was measured: as much as networks on one machine were seen to have, so that an unchanged
 # release is not failed by it.
 ASSUMED_NOISE = 0.10
-CONTRADICTION = 0.01  # level of the test that the runs differ more than the archive's
+CONTRADICTION = 0.05  # level of the test that the runs differ more than the archive's
 _LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can hold
+ROUNDING = 1e-12
 _POOLED = (Kind.COUNT, Kind.PROPORTION)
 
 
@@ -231,7 +232,7 @@ def decide(direction: Direction, *, above_floor: bool) -> Outcome:
         direction: the interval of the worsening, and the margin.
         above_floor: whether the change is at least the metric's floor.
     """
-    if direction.low > direction.margin:
+    if direction.low > direction.margin + ROUNDING * abs(direction.margin):
         return Outcome.WORSE
     if direction.high < 0.0 and above_floor:
         return Outcome.BETTER

@@ -59,7 +59,10 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
     tested = [index for index, item in enumerate(result) if not item.gating and item.p_different is not None]
     different = benjamini_hochberg([result[index].p_different or 0.0 for index in tested])
     for index, adjusted in zip(gating, family.adjusted, strict=True):
-        result[index] = result[index].model_copy(update={"p_worse_adjusted": adjusted, "worse_level": family.level})
+        found: dict[str, object] = {"p_worse_adjusted": adjusted, "worse_level": family.level}
+        if adjusted is not None and adjusted <= family.level:
+            found["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a lone interval
+        result[index] = result[index].model_copy(update=found)
     for index, adjusted in zip(tested, different, strict=True):
         moved = adjusted <= FALSE_DISCOVERIES and _beyond_floor(result[index], catalogue)
         result[index] = result[index].model_copy(update={"q_different": adjusted, "moved": moved})
@@ -319,7 +322,7 @@ def _passed(
     subject = f"All {number}" if len(gating) > 1 else "The only gating metric"
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
-    reasons = [f"{number} judged by 90 % intervals, none reaches its margin"]
+    reasons = [f"{number} judged by intervals that hold 90 % over all looks, none reaches its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(gating, catalogue)
     return Finding(

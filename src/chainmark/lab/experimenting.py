@@ -104,9 +104,9 @@ class Experiment:
             tries += 1
             position = self._next_position()
             step = Step(arm.side, arm.version, arm.profile, number + 1, position)
-            series = Series(
-                self.lab, self.id, self.record.seed, self.record.keep_homes, self.listener, self.record.length
-            )
+            is_added = number >= self.record.length.most
+            length = self.record.length.model_copy(update={"most": self.most}) if is_added else self.record.length
+            series = Series(self.lab, self.id, self.record.seed, self.record.keep_homes, self.listener, length)
             repeated = sum(not is_evidence(run.manifest) for run in self.runs)
             self.runs.append(series.make(step, position + 1, self.most * len(self.arms) + repeated))
         return True

@@ -20,6 +20,7 @@ from chainmark.stats.special import t_quantile
 CONFIDENCE = 0.90
 LEVEL = (1.0 - CONFIDENCE) / 2.0  # of each of the two one-sided tests that an interval is
 _LARGEST_Z = 37.0  # beyond it the normal tail is smaller than a float can hold
+_ROUNDING = 1e-12  # of a distance between logarithms or shares
 _HALVINGS = 48  # of the range up to it: to 2e-13
 
 
@@ -82,7 +83,7 @@ def from_standard_error(
     def tail(distance: float) -> float:
         if standard_error > 0.0:
             return special.t_sf(distance / standard_error, degrees_of_freedom)
-        return 0.0 if distance > 0.0 else 1.0
+        return 0.0 if distance > _ROUNDING else 1.0
 
     half = t_quantile(1.0 - level, degrees_of_freedom) * standard_error
     return Contrast(

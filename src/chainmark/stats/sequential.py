@@ -29,7 +29,7 @@ from chainmark.stats.special import t_quantile
 # a quarter for the second, and so on, so that runs may be added for ever.
 KEPT_FOR_ADDED = 0.04
 # The share of the error for "worse" that looks before the last planned one may spend.
-EARLY_WORSE = 0.72
+EARLY_WORSE = 0.78
 FIRST_LOOK = 2  # runs a side
 DRAWS = 4_000
 _LONE_DRAWS, _FORECAST_DRAWS = 100_000, 10_000

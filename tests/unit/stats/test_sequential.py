@@ -100,11 +100,12 @@ def test_correlation_is_used_and_not_assumed() -> None:
     rng = np.random.default_rng(4)
     sides = rng.standard_normal((2, 4, 1)) + np.array([0.0, 2.0])[:, None, None]
     one = once(sides[0], sides[1]).p_value
-    copies = once(*(np.repeat(side, 7, axis=1) for side in sides))
+    copies = once(np.repeat(sides[0], 7, axis=1), np.repeat(sides[1], 7, axis=1))
     assert copies.p_value == pytest.approx(one, abs=0.02)
     assert copies.adjusted == pytest.approx([one] * 7, abs=0.02)
     others = rng.standard_normal((2, 4, 6))
-    apart = once(*(np.concatenate(pair, axis=1) for pair in zip(sides, others, strict=True)))
+    left, right = (np.concatenate(pair, axis=1) for pair in zip(sides, others, strict=True))
+    apart = once(left, right)
     assert 3.0 * one < apart.adjusted[0] < 7.0 * one + 0.02
 
 
