@@ -51,7 +51,7 @@ EXCEPTIONS = {
     ("trails", "api/comparing.py"): "asked only whether there are any",
     ("trail", "core/catalogue.py"): "a part of every catalogue, which only the system reads",
     ("trails", "core/catalogue.py"): "a part of every catalogue, which only the system reads",
-    ("trails", "compare/assemble.py"): "that part, passed on unread",
+    ("trails", "compare/decide.py"): "that part, passed on unread",
     ("stories", "core/comparison.py"): "a name of schema 1, which is read",
     ("old_rule", "core/qa_report.py"): "a name of schema 1, which is read",
     ("old_verdict", "core/qa_report.py"): "a name of schema 1, which is read",

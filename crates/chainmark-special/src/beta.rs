@@ -38,8 +38,8 @@ fn lower_over_kernel(a: f64, b: f64, x: f64, y: f64) -> f64 {
     area(decay, deviation, |s| (a - 1.0) * excess(-s / x) + (b - 1.0) * excess(s / y)) / (x * y)
 }
 
-/// Source: DiDonato and Morris, "Significant digit computation of the incomplete beta function ratios" (1992), section 4:
-/// the even part of the usual fraction, whose terms do not cancel each other where b is much larger than a.
+/// Source: DiDonato and Morris, "Significant digit computation of the incomplete beta function ratios" (1992),
+/// section 4: the even part of the usual fraction, whose terms do not cancel each other where b is much larger than a.
 fn fraction_of(a: f64, b: f64, x: f64, y: f64) -> f64 {
     let below_mean = -beta_deviation(a, b, x, y);
     let denominator = |m: f64| {

@@ -1,4 +1,4 @@
-//! Against closed forms, and inverses against what they invert. The suite of the Python package holds them against scipy.
+//! Against closed forms, and inverses against what they invert. The Python package's tests hold them against scipy.
 
 use chainmark_special::{beta, density, gamma};
 

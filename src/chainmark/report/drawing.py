@@ -30,14 +30,15 @@ def svgs_apart(drawings: Sequence[Drawing]) -> list[str]:
     """The same in a process of its own: the engine keeps 100 MB for as long as its process lives.
 
     Raises:
-        RuntimeError: the process failed; the message is the last line that it said.
+        RuntimeError: the process failed; the message is what it wrote of errors.
     """
     # Without the script's folder on its path, where modules are called as some of the standard library are.
     command = [sys.executable, "-P", __file__]
     ran = subprocess.run(command, input=json.dumps(drawings).encode(), capture_output=True, check=False)
     if ran.returncode != 0:
-        told = ran.stderr.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(told[-1] if told else f"drawing the charts ended with {ran.returncode}")
+        # The engine writes its own trace below the lines that say what is wrong.
+        named = re.findall(r"(?m)^\S*(?:Error|Exception).*$", ran.stderr.decode(errors="replace"))
+        raise RuntimeError(" ".join(named) if named else f"drawing the charts ended with {ran.returncode}")
     svgs: list[str] = json.loads(ran.stdout)
     return svgs
 

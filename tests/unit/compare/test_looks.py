@@ -46,8 +46,26 @@ def test_a_fixed_number_of_runs_is_looked_at_once_however_many_are_left(runs: in
     assert looks(runs, FIXED) == Looks(((runs, runs),), runs)
 
 
-def test_every_run_beyond_a_fixed_number_is_a_look() -> None:
-    assert looks(5, FIXED) == Looks(pairs(3, 5), 3)
+def test_runs_beyond_a_fixed_number_are_one_more_look() -> None:
+    assert looks(5, FIXED) == Looks(((3, 3), (5, 5)), 3)
+
+
+def test_each_addition_is_a_look_when_it_is_complete() -> None:
+    """Three runs as planned, two added, one more added: looked at after three, five and six."""
+    sides_ = [side(name, 6, FIXED) for name in ("baseline", "candidate")]
+    for one in sides_:
+        for number, run in enumerate(one.runs[3:]):
+            most = 5 if number < 2 else 6
+            place = run.manifest.experiment
+            assert place is not None
+            run.manifest.experiment = place.model_copy(
+                update={"length": ExperimentLength(most=most, stops_early=False)}
+            )
+    assert looks_of(*sides_) == Looks(((3, 3), (5, 5), (6, 6)), 3)
+
+
+def test_a_single_pair_is_no_look_at_what_follows_it() -> None:
+    assert looks(3, ExperimentLength(most=1, stops_early=False)) == Looks(((3, 3),), 2)
 
 
 @pytest.mark.parametrize("runs", [2, 4, 6])
@@ -56,7 +74,7 @@ def test_an_experiment_that_ends_when_decided_is_looked_at_after_every_pair(runs
 
 
 def test_runs_added_to_what_stayed_open_are_looks_too() -> None:
-    assert looks(8, EARLY) == Looks(pairs(2, 8), 6)
+    assert looks(8, EARLY) == Looks((*pairs(2, 6), (8, 8)), 6)
 
 
 def test_sides_of_different_length_are_looked_at_where_both_have_runs() -> None:
@@ -68,6 +86,6 @@ def test_only_judged_runs_count() -> None:
     assert found == Looks((*pairs(2, 2), (3, 4)), 6)
 
 
-def test_runs_of_two_experiments_are_as_often_looked_at_as_the_longer_one() -> None:
-    assert looks_of(side("baseline", 4, FIXED), side("candidate", 4, EARLY)) == Looks(pairs(2, 4), 6)
+def test_runs_of_two_experiments_are_as_often_looked_at_as_the_more_watched_one() -> None:
+    assert looks_of(side("baseline", 4, FIXED), side("candidate", 4, EARLY)) == Looks(pairs(2, 4), 3)
     assert looks_of(side("baseline", 3, None), side("candidate", 3, FIXED)) == Looks(pairs(3, 3), 3)

@@ -151,7 +151,7 @@ def test_what_was_scraped_is_among_the_events_and_in_the_books(monkeypatch: pyte
     events = read(monkeypatch, Chain(BLOCKS, COMMITS), scrape_files={"node0": path})
     assert events.scrapes.rows() == [(5, "node0", "go_goroutines", 20.0)]
     counts = balance(events, measurement(LOAD), None).counts
-    assert list(counts) == ["transactions", "answers", "chain", "metric lines"]
+    assert list(counts) == ["transactions", "answers", "metric lines", "chain"]
     assert counts["metric lines"] == {"pages": 1, "lines": 2, "kept": 1, "ignored": 1}
 
 

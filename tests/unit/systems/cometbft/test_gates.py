@@ -303,13 +303,16 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
 
 
 def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
-    companion = SimpleNamespace(problems=list, disturbances=[1], joiners=[1])
+    companion = SimpleNamespace(problems=list, failed=lambda: False, disturbances=[1], joiners=[1])
     asked = {"extra_rounds_max": 0, "unsent_by_generator_max": 0.02}
     gates = _gates(limits=asked, disturber=companion, rotation=companion)
     assert {name: (gate.label, gate.measured) for name, gate in gates.items()} == {
         "nodes_alive": ("no node was lost", "all alive"),
         "nodes_steady": ("no node started anew", "none"),
+        "going_on": ("the network went on making blocks", "to the end"),
         "books": ("the books balance", "balanced"),
+        "answers": ("no answer was wrong", "none"),
+        "lost": ("no accepted transaction was lost", "0 accepted transactions lost"),
         "achieved": ("the offered load was sent", "100.0 %"),
         "committed": ("what was offered was committed", "100.0 %"),
         "lag": ("the schedule was kept (p99)", "1 ms"),
