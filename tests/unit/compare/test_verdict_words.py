@@ -110,7 +110,9 @@ def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
     result = found([item("a", EQUAL), item("b", EQUAL), item("c", EQUAL)], enough=7)
     assert result.verdict is Verdict.PASS
     assert result.sentence == "All 3 gating metrics of B are shown to be within 10 % of A or better"
-    assert result.reasons == ["3 gating metrics judged by intervals that hold 90 % over all looks, none reaches its margin"]
+    assert result.reasons == [
+        "3 gating metrics judged by intervals that hold 90 % over all looks, none reaches its margin"
+    ]
     assert result.advice == []
 
 
