@@ -20,9 +20,8 @@ from chainmark.compare.inputs import RunData
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.whereabouts import located
-from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize
+from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Followed
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.effects import TwoSamples

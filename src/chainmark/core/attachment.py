@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.errors import InternalError
 from chainmark.core.verdict import Verdict
-
-if TYPE_CHECKING:
-    from chainmark.core.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -47,25 +44,6 @@ class Attachment(BaseModel):
 
     def blocks(self) -> Sequence[Any]:
         """It as a part of another document (`chainmark.report.blocks.Block`); none where its system is not there."""
-        return ()
-
-
-class Followed(Attachment):
-    """What happened to the most extreme samples of a comparison, as parts of its report: none without its system.
-
-    Each is given the comparison, for the labels of its sides and the units of its metrics.
-    """
-
-    def closing(self, comparison: Comparison) -> Sequence[Any]:
-        """What a terminal ends with, as `chainmark.report.blocks.Remark`."""
-        return ()
-
-    def leads(self, comparison: Comparison, metric_id: str) -> Sequence[Any]:
-        """What is said beside the chart of a metric's distribution, as `chainmark.report.phrases.Phrases`."""
-        return ()
-
-    def sections(self, comparison: Comparison) -> Sequence[Any]:
-        """Its own `chainmark.report.blocks.Section`s."""
         return ()
 
 

@@ -5,12 +5,13 @@ Whatever a report shows stands here, computed; a renderer formats and draws, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
-from chainmark.core.attachment import Followed
+from chainmark.core.attachment import Attachment
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.verdict import Verdict
@@ -248,6 +249,25 @@ class Breakdown(BaseModel):
         if mean is None or median is None:
             return None, None
         return mean / median if mean > 0.0 and median > 0.0 else None, mean - median
+
+
+class Followed(Attachment):
+    """What happened to the most extreme samples of a comparison, as parts of its report: none without its system.
+
+    Each is given the comparison, for the labels of its sides and the units of its metrics.
+    """
+
+    def closing(self, comparison: Comparison) -> Sequence[Any]:
+        """What a terminal ends with, as `chainmark.report.blocks.Remark`."""
+        return ()
+
+    def leads(self, comparison: Comparison, metric_id: str) -> Sequence[Any]:
+        """What is said beside the chart of a metric's distribution, as `chainmark.report.phrases.Phrases`."""
+        return ()
+
+    def sections(self, comparison: Comparison) -> Sequence[Any]:
+        """Its own `chainmark.report.blocks.Section`s."""
+        return ()
 
 
 class Comparison(BaseModel):

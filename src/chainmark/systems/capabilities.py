@@ -26,8 +26,8 @@ from chainmark.store.runs import SealedRun
 
 if TYPE_CHECKING:
     from chainmark.compare.sides import SelectedRuns
-    from chainmark.core.attachment import Followed
     from chainmark.core.catalogue import Catalogue
+    from chainmark.core.comparison import Followed
     from chainmark.report.document import Document
 
 Capable = TypeVar("Capable")

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from chainmark.compare.sides import SelectedRuns
-from chainmark.core.attachment import Followed
 from chainmark.core.catalogue import Catalogue, load_catalogue
+from chainmark.core.comparison import Followed
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Imported, ImportOrder

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.core import units
-from chainmark.core.attachment import Followed
-from chainmark.core.comparison import Comparison
+from chainmark.core.comparison import Comparison, Followed
 from chainmark.report.blocks import (
     HTML,
     IN_FULL,
