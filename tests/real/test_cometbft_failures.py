@@ -203,6 +203,7 @@ def test_where_both_fail_nobody_passes(made: Maker, shared_lab: Lab) -> None:
     assert "is not shown to fail more often than v1.0.1 (baseline) (Fisher's exact test" in told
 
 
+@pytest.mark.quiet  # it is about speed
 def test_commits_that_take_four_times_as_long_fail_by_their_interval(made: Maker, shared_lab: Lab) -> None:
     """Such a network made too few blocks for a gate once, and was invalid."""
     usual, slow = (
