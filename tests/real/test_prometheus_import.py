@@ -145,6 +145,8 @@ def test_every_metric_is_exactly_what_was_written(imported: Imported) -> None:
         assert np.allclose(own["node_cpu_cores"].to_numpy(), 0.25, rtol=1e-9)
         assert np.allclose(own["node_sent_bytes_per_s"].to_numpy(), 1_500, rtol=1e-9)
         assert own["node_disk_written_bytes_per_s"].null_count() == 80
+    per_transaction_s = run.samples("host")["node_cpu_per_transaction_s"]
+    assert np.allclose(per_transaction_s.to_numpy(), 0.25 * BLOCK_S / BLOCK_TXS, rtol=0.02)
     seconds = run.samples("second")
     assert seconds["mempool_mean_transactions"].to_list() == [10 + second % 7 for second in range(80)]
     assert seconds["mempool_max_transactions"].to_list() == [20 + second % 7 for second in range(80)]

@@ -173,6 +173,7 @@ def test_every_block_is_the_same_block(watched: Watched) -> None:
     [
         ("node_rss_bytes", 0.1, 0.0),
         ("node_cpu_cores", 0.25, 0.02),
+        ("node_cpu_per_transaction_s", 0.25, 0.0),
         ("node_peers", 0.0, 0.0),
         ("node_goroutines", 0.1, 2.0),
         ("node_sent_bytes_per_s", 0.25, 0.0),

@@ -70,6 +70,7 @@ SAMPLED_SCHEMAS: Mapping[str, Schema] = {
 _ABOUT_BLOCKS = {
     "transaction": ["tx_latency_s", "tx_latency_next_header_s", "tx_latency_header_s", "tx_committed_share"],
     "second": ["committed_per_s"],
+    "host": ["node_cpu_per_transaction_s"],
 }
 
 
@@ -85,7 +86,7 @@ def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[s
         "block": block_samples(events.blocks, window),
         "second": second_samples(events, sampled.pressure, window),
         "host_second": host_second_samples(events.scrapes, steady, window),
-        "host": pl.DataFrame({"host": list(start_up_s), "start_up_s": list(start_up_s.values())}).sort("host"),
+        "host": host_samples(start_up_s, steady, committed_until(events.blocks), window),
     }
     if events.blocks.is_empty():
         del found["block"]
@@ -186,13 +187,72 @@ def committed_per_second(blocks: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarr
     Counting blocks by the second in which they end would make the mean of a short window depend on whether its last
     block came just before or just after its end: with 1.3 s blocks and 30 s that alone is ±4 %.
     """
-    ordered = blocks.sort("height").with_columns(seen_ns=pl.coalesce("observed_ns", "time_ns"))
-    if ordered.is_empty():
-        return np.zeros(len(edges_ns) - 1)
-    times, counts = ordered["seen_ns"].to_numpy(), ordered["transactions"].to_numpy()
-    total = np.cumsum(counts) - counts[0]
-    rates: np.ndarray = np.diff(np.interp(edges_ns, times, total.astype(float)))
+    rates: np.ndarray = np.diff(committed_until(blocks).at(edges_ns))
     return rates
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A count that grows over time, even between the times at which it is known, and still before and after them."""
+
+    times_ns: np.ndarray
+    totals: np.ndarray
+
+    def at(self, times_ns: np.ndarray) -> np.ndarray:
+        """The count at those times; 0 where it is known at no time."""
+        if not len(self.times_ns):
+            return np.zeros(len(times_ns))
+        found: np.ndarray = np.interp(times_ns, self.times_ns, self.totals)
+        return found
+
+
+def committed_until(blocks: pl.DataFrame) -> Curve:
+    """The transactions committed since the first block, each block's spread evenly over its interval."""
+    ordered = blocks.sort("height").with_columns(seen_ns=pl.coalesce("observed_ns", "time_ns"))
+    totals = (ordered["transactions"].cum_sum() - ordered["transactions"].head(1).sum()).cast(pl.Float64)
+    return Curve(ordered["seen_ns"].to_numpy(), totals.to_numpy())
+
+
+def growth(values: np.ndarray) -> np.ndarray:
+    """From sample to sample of a counter; one that fell began anew at zero."""
+    steps = np.diff(values)
+    return np.where(steps < 0, values[1:], steps)
+
+
+def host_samples(
+    start_up_s: Mapping[str, float], processes: pl.DataFrame, committed: Curve, window: Window
+) -> pl.DataFrame:
+    """One row per node: how long it took to start, and its processor time per committed transaction."""
+    started = pl.DataFrame(
+        {"host": list(start_up_s), "start_up_s": list(start_up_s.values())},
+        schema={"host": pl.String, "start_up_s": pl.Float64},
+    )
+    used = cpu_per_transaction(processes, committed, window)
+    return started.join(used, on="host", how="full", coalesce=True).sort("host")
+
+
+def cpu_per_transaction(processes: pl.DataFrame, committed: Curve, window: Window) -> pl.DataFrame:
+    """Each node's processor time in the window per transaction committed in the window, s.
+
+    The time is that of the process's own counter between the window's edges, not a sum of rounded shares of seconds.
+    A process that was first or last seen within the window counts from or until then, with what was committed
+    meanwhile. Null where that is less than half of the window, and where nothing was committed.
+
+    Args:
+        processes: time_ns, host and cpu_s, a counter of seconds.
+        committed: transactions of the whole network.
+        window: the analysed part.
+    """
+    rows = []
+    for part in processes.drop_nulls("cpu_s").sort("host", "time_ns").partition_by("host", maintain_order=True):
+        times_ns = part["time_ns"].to_numpy()
+        used = Curve(times_ns, np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))]))
+        edges_ns = np.clip([window.start_ns, window.end_ns], times_ns[0], times_ns[-1])
+        used_s, transactions = (float(np.diff(curve.at(edges_ns))[0]) for curve in (used, committed))
+        told = 2 * (edges_ns[1] - edges_ns[0]) >= window.end_ns - window.start_ns
+        rows.append((part["host"][0], used_s / transactions if told and transactions > 0 else None))
+    schema = {"host": pl.String, "node_cpu_per_transaction_s": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _by_second(frame: pl.DataFrame, window: Window, keys: list[str]) -> pl.DataFrame:

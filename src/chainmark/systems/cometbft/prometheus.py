@@ -255,6 +255,10 @@ _FOUND = {
         TOTAL,
     ),
     "machine_load1": ("The load average over one minute of the nodes' machines, averaged over the nodes.", LOAD),
+    "node_cpu_per_transaction_s": (
+        "Processor time of a node's process over the window, per transaction that the network committed in it.",
+        f"process_cpu_seconds_total, {TOTAL}",
+    ),
     "node_cpu_cores": ("Processor time used by a node's process per second.", "process_cpu_seconds_total"),
     "node_rss_bytes": ("Resident memory of a node's process.", "process_resident_memory_bytes"),
     "node_open_files": ("File descriptors that a node's process holds.", "process_open_fds"),

@@ -11,7 +11,7 @@ from chainmark.core.times import NS
 from chainmark.network.sampling import PROCESS_SCHEMA
 from chainmark.stats.extrapolated_rate import extrapolated_rate
 from chainmark.store.schema import Schema
-from chainmark.systems.cometbft.analyse import Window, host_second_samples
+from chainmark.systems.cometbft.analyse import Curve, Window, cpu_per_transaction, growth, host_second_samples
 from chainmark.systems.cometbft.heights import block_samples
 from chainmark.systems.cometbft.prometheus_nodes import HEIGHT, TOTAL, Fetched
 
@@ -29,12 +29,21 @@ RATE_SCHEMA: Schema = {
 
 def samples_of(fetched: Fetched, window: Window) -> dict[str, pl.DataFrame]:
     """The samples of every population of which a metrics page tells anything."""
+    processes = _processes(fetched.scrapes)
+    per_second = second_samples(fetched, window)
     return {
         "transaction": pl.DataFrame(schema={"connection": pl.UInt32, "sequence": pl.UInt32, "time_s": pl.Float64}),
         "block": block_samples(fetched.scrapes, window),
-        "second": second_samples(fetched, window),
-        "host_second": host_second_samples(fetched.scrapes, _processes(fetched.scrapes), window),
+        "second": per_second,
+        "host_second": host_second_samples(fetched.scrapes, processes, window),
+        "host": cpu_per_transaction(processes, _committed_until(per_second["committed_per_s"], window), window),
     }
+
+
+def _committed_until(per_second: pl.Series, window: Window) -> Curve:
+    """The transactions committed since the window's start; seconds of which no node told anything add none."""
+    edges_ns = window.start_ns + NS * np.arange(window.seconds + 1)
+    return Curve(edges_ns, np.concatenate([[0.0], np.cumsum(per_second.fill_null(0.0).to_numpy())]))
 
 
 def _processes(scrapes: pl.DataFrame) -> pl.DataFrame:
@@ -106,7 +115,7 @@ def _committed(scrapes: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarray:
     """Committed transactions per second: the growth of each node's count, even between two scrapes, mean over nodes."""
     rates = []
     for times, values in _by_host(scrapes.filter(pl.col("metric") == TOTAL)):
-        grown = np.concatenate([[0.0], np.cumsum(_growth(values))])
+        grown = np.concatenate([[0.0], np.cumsum(growth(values))])
         rates.append(np.diff(np.interp(edges_ns, times, grown, left=np.nan, right=np.nan)))
     if not rates:
         return np.full(len(edges_ns) - 1, np.nan)
@@ -114,12 +123,6 @@ def _committed(scrapes: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarray:
     known = np.isfinite(stacked)
     total = np.where(known, stacked, 0.0).sum(axis=0)
     return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
-
-
-def _growth(values: np.ndarray) -> np.ndarray:
-    """From sample to sample; a count that fell began anew at zero."""
-    steps = np.diff(values)
-    return np.where(steps < 0, values[1:], steps)
 
 
 def rates(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:

@@ -251,7 +251,8 @@ def test_a_run_has_the_populations_that_it_sampled() -> None:
     start_up_s = {"b": 2.0, "a": 1.0}
     plain = samples(events, Sampled(PROCESSES, PRESSURE), window, start_up_s)
     assert list(plain) == ["transaction", "block", "second", "host_second", "host"]
-    assert plain["host"].rows() == [("a", 1.0), ("b", 2.0)]
+    # Node a used 3.5 s of the processor until 4 s, and 50 transactions were committed; b was last seen at 2 s.
+    assert plain["host"].rows() == [("a", 1.0, pytest.approx(3.5 / 50)), ("b", 2.0, None)]
     assert plain["host_second"]["host"].unique().sort().to_list() == ["a", "b"]
     # A node that joins is not one of the steady ones, whose means it would change.
     joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
@@ -279,6 +280,7 @@ def test_without_a_chain_nothing_is_said_of_blocks() -> None:
     assert "block" not in found
     assert found["transaction"].columns == ["connection", "sequence", "time_s", "tx_answer_s", "tx_schedule_lag_s"]
     assert "committed_per_s" not in found["second"].columns
+    assert found["host"].columns == ["host", "start_up_s"]
     assert found["second"]["offered_per_s"].sum() == 1.0
 
 

@@ -1,0 +1,135 @@
+"""Processor time per committed transaction: on cases worked out by hand, its noise, and what its margin decides."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from chainmark.compare.judge import judge
+from chainmark.core.comparison import Judgement, Outcome
+from chainmark.systems.cometbft.analyse import (
+    NS,
+    Curve,
+    Window,
+    committed_until,
+    cpu_per_transaction,
+    host_second_samples,
+)
+from chainmark.systems.cometbft.system import CometBft
+
+from tests.unit.compare.metric_cases import ALONE, side, spread
+
+RATE_PER_S = 200
+TICK_S = 0.01
+SCRAPES = pl.DataFrame(
+    schema={"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
+)  # no page came
+STEADY = Curve(np.array([0, 100 * NS]), np.array([0.0, 100.0 * RATE_PER_S]))
+
+
+def processes(times_s: list[float], cpu_s: list[float | None], host: str = "node0") -> pl.DataFrame:
+    return pl.DataFrame(
+        {"time_ns": [round(time * NS) for time in times_s], "host": [host] * len(times_s), "cpu_s": cpu_s},
+        schema_overrides={"cpu_s": pl.Float64},
+    )
+
+
+def per_transaction(frame: pl.DataFrame, window: Window, committed: Curve = STEADY) -> list[float | None]:
+    return cpu_per_transaction(frame, committed, window)["node_cpu_per_transaction_s"].to_list()
+
+
+def test_the_counter_is_read_at_the_edges_of_the_window() -> None:
+    """Between the samples at 9.5 and 10.5 s, half of what was used belongs to a window that begins at 10 s."""
+    frame = processes([9.5, 10.5, 19.5, 20.5], [1.0, 1.5, 3.0, 3.2])
+    assert per_transaction(frame, Window(10 * NS, 20 * NS)) == [pytest.approx((3.1 - 1.25) / 2_000)]
+
+
+def test_a_node_that_was_started_anew_counts_from_zero() -> None:
+    """It was killed after 5 s with 2.0 s on its counter; its next process has used 0.3 s when it is first seen."""
+    frame = processes([0, 5, 6, 10], [1.0, 2.0, 0.3, 1.3])
+    assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(2.3 / 2_000)]
+
+
+@pytest.mark.parametrize(("last_s", "told"), [(5.0, True), (4.0, False)])
+def test_a_node_that_went_away_counts_while_it_was_there(last_s: float, *, told: bool) -> None:
+    """With the transactions of that time; of less than half of the window nothing is said."""
+    frame = processes([0.0, last_s], [0.0, 0.1 * last_s])
+    assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(0.1 / RATE_PER_S) if told else None]
+
+
+def test_without_a_committed_transaction_there_is_no_figure() -> None:
+    still = Curve(np.array([0, 100 * NS]), np.zeros(2))
+    assert per_transaction(processes([0, 10], [0.0, 1.0]), Window(0, 10 * NS), still) == [None]
+    assert per_transaction(processes([0, 10], [None, None]), Window(0, 10 * NS)) == []
+
+
+def _a_fifth_more(metric_id: str, base: float) -> Judgement:
+    """What is said of a candidate with a fifth more than the base: three runs a side, 2 % noise."""
+    metric = CometBft().catalogue().metric(metric_id)
+    return judge(metric, "mean", side(spread(base, 0.02)), side(spread(1.2 * base, 0.02)), ALONE)
+
+
+@pytest.mark.parametrize(
+    ("cores", "by_cores"), [(0.06, Outcome.EQUAL), (0.09, Outcome.INCONCLUSIVE), (0.135, Outcome.WORSE)]
+)
+def test_a_fifth_more_cpu_is_found_at_four_nodes_and_200_transactions_per_second(
+    cores: float, by_cores: Outcome
+) -> None:
+    """The floor of the cores hides it: their margin is 22 % at 0.09 cores and 33 % at 0.06."""
+    found = _a_fifth_more("node_cpu_per_transaction_s", cores / RATE_PER_S)
+    assert found.margin_high is not None
+    assert found.margin_high < 0.15
+    assert found.outcome is Outcome.WORSE
+    assert _a_fifth_more("node_cpu_cores", cores).outcome is by_cores
+
+
+def test_a_network_that_hardly_works_is_judged_by_the_same_margin() -> None:
+    """Fifty nodes at rest, 1 tx/s and 0.05 cores: the floor is far below the margin."""
+    found = _a_fifth_more("node_cpu_per_transaction_s", 0.05)
+    assert (found.outcome, found.margin_high) == (Outcome.WORSE, 0.1)
+
+
+def test_the_margin_is_wider_than_the_ticks_of_the_counter() -> None:
+    """User and system time are cut to ticks, at both edges of the shortest window."""
+    floor = CometBft().catalogue().metric("node_cpu_per_transaction_s").floor
+    assert floor > 4 * 2 * 2 * TICK_S / (30 * RATE_PER_S)
+
+
+def _simulated(rng: np.random.Generator, rate_per_s: float) -> tuple[pl.DataFrame, Curve]:
+    """A node of 0.09 cores at 200 tx/s: a tenth at rest, a third while blocks are committed, the rest by arrival."""
+    ends_s = np.cumsum(rng.normal(1.15, 0.08, 60)) - rng.uniform(0, 1.15)
+    counts = np.round(rate_per_s * np.diff(ends_s, prepend=ends_s[0] - 1.15))
+    blocks = pl.DataFrame(
+        {
+            "height": np.arange(60),
+            "time_ns": (ends_s * NS).astype(np.int64),
+            "observed_ns": (ends_s * NS).astype(np.int64),
+            "transactions": counts.astype(np.int64),
+        }
+    )
+    times_s = np.sort(np.arange(60) + rng.uniform(0, 1) + rng.exponential(0.05, 60))
+    committing_s = np.clip((times_s[:, None] - ends_s + 0.2) / 0.2, 0, 1) @ counts
+    cpu_s = 0.009 * times_s + 0.051 / 200 * rate_per_s * times_s + 0.03 / 200 * committing_s + rng.uniform(0, TICK_S)
+    unused = dict.fromkeys(("rss_bytes", "open_files", "threads", "disk_read_bytes", "disk_written_bytes"), 0)
+    queue = dict.fromkeys(("ran_s", "waited_s", "contended_s"), 0.0)
+    frame = processes(times_s.tolist(), (np.floor(cpu_s / TICK_S) * TICK_S).tolist())
+    whole = frame.with_columns(**{name: pl.lit(value) for name, value in (unused | queue).items()})
+    return whole, committed_until(blocks)
+
+
+def _deviation(runs: list[pl.DataFrame]) -> float:
+    """The relative standard deviation of the runs' means of their last column."""
+    means = [run.to_series(-1).drop_nulls().to_numpy().mean() for run in runs]
+    return float(np.std(means, ddof=1) / np.mean(means))
+
+
+@pytest.mark.parametrize(("rate_deviation", "times_less"), [(0.0, 1.0), (0.03, 3.0)])
+def test_it_differs_less_from_run_to_run_than_the_mean_of_the_seconds(rate_deviation: float, times_less: float) -> None:
+    """Even where the load is the same; far less where runs commit a few per cent more or less."""
+    rng, window = np.random.default_rng(1), Window(12 * NS, 42 * NS)
+    runs = [_simulated(rng, RATE_PER_S * (1 + rate_deviation * rng.normal())) for _ in range(60)]
+    ours = _deviation([cpu_per_transaction(frame, committed, window) for frame, committed in runs])
+    of_seconds = _deviation([host_second_samples(SCRAPES, frame, window).select("node_cpu_cores") for frame, _ in runs])
+    assert ours * times_less < of_seconds
+    assert ours < 0.01
