@@ -84,7 +84,7 @@ def _seal(store: FixedStore, run: SyntheticRun, system: str = "cometbft") -> Non
     made.seal(known, run.catalogue, list(run.summaries().values()))
 
 
-def _fill(workspace: Path) -> None:
+def fill(workspace: Path) -> None:
     """Stores by family, for a store's other runs are the history of a comparison; logs; a published report."""
     baseline, candidate = sides(inputs.WORSE)
     for run in (*baseline, *candidate):
@@ -107,5 +107,5 @@ def all_printed(width: int) -> dict[str, str]:
     """What every command prints at that width, by the name of its file."""
     lines = BY_WIDTH[width]
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
-        _fill(Path(folder))
+        fill(Path(folder))
         return dict(zip(lines, map(normalised, printed(Path(folder), width, list(lines.values()))), strict=True))

@@ -10,11 +10,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 def main() -> None:
     """Run the command line and exit with its code; what only asks for the version waits for nothing else."""
-    if sys.argv[1:] == ["--version"]:
-        from chainmark.core.tool import tool_version
+    from chainmark.cli.pipes import survive_closed_pipes
 
-        sys.stdout.write(f"chainmark {tool_version()}\n")
-        sys.exit(0)
-    from chainmark.cli.app import main as run
+    survive_closed_pipes()
+    try:
+        if sys.argv[1:] == ["--version"]:
+            from chainmark.core.tool import tool_version
 
-    run()
+            sys.stdout.write(f"chainmark {tool_version()}\n")
+            sys.exit(0)
+        from chainmark.cli.app import main as run
+
+        run()
+    finally:
+        sys.stdout.flush()  # now, while a closed pipe can still decide the exit code

@@ -178,9 +178,6 @@ def main() -> None:
         signal.signal(number, _terminate)
     try:
         code = app(standalone_mode=False)
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = ExitCode.DONE
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("interrupted: every process was stopped\n")
         code = INTERRUPTED

@@ -1,0 +1,105 @@
+"""`chainmark … | head` must not look like a regression (1) to a pipeline, nor end in a traceback."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chainmark.cli.app import COMMANDS
+
+from tests.golden.commands import NARROW, TYPED, fill
+from tests.golden.outputs import KEPT
+from tests.golden.typed import TIMEOUT_S, Typed
+
+NOBODY_READS = 141
+LINES = TYPED | NARROW
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workspace")
+    fill(folder)
+    return folder
+
+
+def _environment(workspace: Path, store: str = "empty") -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "HOME": str(workspace), "COLUMNS": "100", "NO_COLOR": "1", "CHAINMARK_STORE": store,
+    }  # fmt: skip
+
+
+def _closed_at_once(workspace: Path, line: Typed, **more: str) -> tuple[int, str]:
+    """The exit code and stderr of a command whose stdout has no reader from the beginning."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [sys.executable, "-m", "chainmark.cli", *line.arguments],
+        stdout=writer, stderr=subprocess.PIPE, text=True, cwd=workspace, check=False, timeout=TIMEOUT_S,
+        env=_environment(workspace, line.store) | more,
+    )  # fmt: skip
+    os.close(writer)
+    return ended.returncode, ended.stderr
+
+
+def _kept(name: str) -> tuple[str, int]:
+    """What a command prints to stdout where somebody reads, and its exit code."""
+    text = next(KEPT.rglob(f"{name}.100.txt")).read_text(encoding="utf-8")
+    code = re.search(r"^\[exit (\w+)\]$", text, re.MULTILINE)
+    assert code is not None
+    return text.partition("\n[stderr]\n")[0].partition("\n")[2].strip(), int(code[1].replace("None", "0"))
+
+
+@pytest.fixture(scope="module")
+def ended(workspace: Path) -> dict[str, tuple[int, str]]:
+    """Every command in the order in which they build on each other."""
+    return {name: _closed_at_once(workspace, line) for name, line in LINES.items()}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_command_whose_output_nobody_reads_ends_as_by_sigpipe(name: str, ended: dict[str, tuple[int, str]]) -> None:
+    told, kept = _kept(name)
+    code, errors = ended[name]
+    assert code == (NOBODY_READS if told else kept), errors
+    assert "Traceback" not in errors
+    assert "BrokenPipe" not in errors
+
+
+def test_every_command_is_among_them() -> None:
+    """A command that was added is piped, too."""
+    assert {line.arguments[0] for line in LINES.values() if line.arguments} >= set(COMMANDS)
+
+
+def test_completion_whose_output_nobody_reads_ends_as_by_sigpipe(workspace: Path) -> None:
+    words = {"_CHAINMARK_COMPLETE": "complete_bash", "COMP_WORDS": "chainmark ru", "COMP_CWORD": "1"}
+    assert _closed_at_once(workspace, Typed([]), **words) == (NOBODY_READS, "")
+
+
+@pytest.mark.parametrize("arguments", [["metrics", "cometbft"], ["--help"], ["runs", "list"], ["profiles", "--help"]])
+def test_a_reader_that_has_seen_its_first_line_is_no_failure(workspace: Path, arguments: list[str]) -> None:
+    command = subprocess.Popen(
+        [sys.executable, "-m", "chainmark.cli", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=workspace, env=_environment(workspace, "versions"),
+    )  # fmt: skip
+    assert command.stdout is not None
+    assert command.stdout.readline()
+    command.stdout.close()
+    command.stdout = None
+    _, errors = command.communicate(timeout=TIMEOUT_S)
+    assert (command.returncode in (0, NOBODY_READS), errors) == (True, b"")
+
+
+@pytest.mark.parametrize("closed", ["2>&1 | true", ">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_is_closed_altogether_is_no_failure(workspace: Path, closed: str) -> None:
+    """The code is that of the command, 2 for a run that does not exist, or that of SIGPIPE."""
+    ended = subprocess.run(
+        ["bash", "-c", f'set -o pipefail; "$0" -m chainmark.cli runs show nowhere {closed}', sys.executable],
+        capture_output=True, cwd=workspace, env=_environment(workspace), check=False, timeout=TIMEOUT_S,
+    )  # fmt: skip
+    assert ended.returncode in (2, NOBODY_READS), ended.stderr
