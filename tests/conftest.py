@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from chainmark.lab.machine import USE, Use
+
 import tests.property_examples  # noqa: F401 - chooses the examples of every property test
 from tests.support import Lab
 
+# Tests of behaviour run several networks at a time on purpose; their commands inherit this.
+os.environ[USE] = Use.SHARED
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -27,6 +27,7 @@ from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
 from chainmark.lab.experimenting import Experiment, Experimenter, read_record
+from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.schedules import Arm
 from chainmark.report.document import Document
@@ -175,7 +176,7 @@ def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experi
 
 def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
     """Go on round by round; what was interrupted can be resumed."""
-    with made.folder.locked():
+    with machine_to_itself(listener), made.folder.locked():
         made.folder.write(made.record)
         try:
             while made.rounds < made.most and not _is_over(made, store, listener):

@@ -18,6 +18,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
 from chainmark.lab.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
+from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
 from chainmark.lab.protocols import ServedSystem, ServiceOrder
 from chainmark.report.document import Document
@@ -118,7 +119,8 @@ def load(
             )
             for index, target in enumerate(chosen)
         ]
-        made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
+        with machine_to_itself(listener):
+            made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
     if any(test.interrupted for test in made):
         return LoadResult(made, [])
     return LoadResult(made, _comparisons(made, former if against is not None else [], kept))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Profile, Seed, Settings, shows_result
 from chainmark.cli.following import progress
 
 
@@ -19,6 +19,7 @@ def aa(
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    no_wait: NoWait = False,
     expose: Expose = None,
     *,
     output: Output,
@@ -29,7 +30,7 @@ def aa(
 
     Example: `chainmark aa cometbft/demo --version v1.0.1 --repeat 8`
     """
-    with progress(expose) as listener:
+    with progress(expose, no_wait=no_wait) as listener:
         document = cm.aa(
             profile,
             version,

@@ -41,6 +41,10 @@ Blocks = Annotated[
 ]
 ModelSeed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random.")]
 Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. The result does not depend on it.")]
+NoWait = Annotated[
+    bool,
+    typer.Option("--no-wait", help="Exit with 5 where another measurement runs on this machine, instead of waiting."),
+]
 Expose = Annotated[
     str | None,
     typer.Option(

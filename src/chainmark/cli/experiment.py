@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Output, Seed, Settings, SideSettings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Seed, Settings, SideSettings, shows_result
 from chainmark.cli.following import progress
 
 
@@ -29,6 +29,7 @@ def experiment(
     set_candidate: SideSettings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    no_wait: NoWait = False,
     expose: Expose = None,
     *,
     output: Output,
@@ -40,7 +41,7 @@ def experiment(
     A configuration change is judged like a release: `--baseline v1.0.1 --candidate v1.0.1
     --set-candidate node.config.consensus.timeout_commit=1.5s`
     """
-    with progress(expose) as listener:
+    with progress(expose, no_wait=no_wait) as listener:
         document = cm.experiment(
             profile,
             baseline=baseline,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,14 +12,18 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(expose: str | None = None, *, scenarios: bool = False) -> Iterator[Bars]:
+def progress(expose: str | None = None, *, no_wait: bool = False, scenarios: bool = False) -> Iterator[Bars]:
     """A progress listener for as long as the context lasts.
 
     Args:
         expose: where the state can be scraped meanwhile, as ``--expose`` takes it; None: nowhere.
+        no_wait: be refused by a machine on which somebody measures.
         scenarios: whether runs are those of a qualification's scenarios.
     """
     from chainmark.cli.bars import shown
+    from chainmark.lab.machine import USE, Use
 
+    if no_wait:
+        os.environ[USE] = Use.REFUSE
     with shown(expose, scenarios=scenarios) as listener:
         yield listener

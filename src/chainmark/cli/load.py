@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import CaFile, Expose, Insecure, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.common import CaFile, Expose, Insecure, NoWait, Output, Profile, Seed, Settings, shows_result
 from chainmark.cli.console import say
 from chainmark.cli.following import progress
 from chainmark.core.errors import ExitCode
@@ -46,6 +46,7 @@ def load(
     insecure: Insecure = False,
     settings: Settings = None,
     seed: Seed = 1,
+    no_wait: NoWait = False,
     expose: Expose = None,
     *,
     output: Output,
@@ -59,7 +60,7 @@ def load(
     server is worse than the one it is compared with, 3 undecided, 4 the machine had no time for the generator, 5 a
     server went away.
     """
-    with progress(expose) as listener:
+    with progress(expose, no_wait=no_wait) as listener:
         made = cm.load(
             profile,
             targets,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Output, Seed, SideSettings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Seed, SideSettings, shows_result
 from chainmark.cli.following import progress
 
 
@@ -31,6 +31,7 @@ def qa(
     set_candidate: SideSettings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    no_wait: NoWait = False,
     expose: Expose = None,
     *,
     output: Output,
@@ -41,7 +42,7 @@ def qa(
 
     What this machine cannot do is listed as not run, with what it needs. Interrupted, it goes on with `--resume`.
     """
-    with progress(expose, scenarios=True) as listener:
+    with progress(expose, no_wait=no_wait, scenarios=True) as listener:
         made = cm.qualify(
             system,
             baseline=baseline,

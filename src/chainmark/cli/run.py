@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, Expose, KeepHomes, Profile, Seed, Settings, exit_if_not_valid
+from chainmark.cli.common import AsJson, Expose, KeepHomes, NoWait, Profile, Seed, Settings, exit_if_not_valid
 from chainmark.cli.console import out, print_json
 from chainmark.cli.following import progress
 
@@ -19,6 +19,7 @@ def run(
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    no_wait: NoWait = False,
     expose: Expose = None,
     as_json: AsJson = False,
 ) -> None:
@@ -26,7 +27,7 @@ def run(
 
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
     """
-    with progress(expose) as listener:
+    with progress(expose, no_wait=no_wait) as listener:
         made = cm.run(
             profile,
             version,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Profile, Seed, Settings, shows_result
 from chainmark.cli.following import progress
 
 
@@ -38,6 +38,7 @@ def saturation(
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    no_wait: NoWait = False,
     expose: Expose = None,
     *,
     output: Output,
@@ -48,7 +49,7 @@ def saturation(
 
     Every load is a sealed run on a fresh network. The profile's section `saturation` names connections and rates.
     """
-    with progress(expose) as listener:
+    with progress(expose, no_wait=no_wait) as listener:
         made = cm.saturation(
             profile,
             versions or [],

@@ -39,6 +39,7 @@ from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_now, utc_text
 from chainmark.core.tool import tool_version
 from chainmark.lab.hardware import machine_facts, server_hardware
+from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
 from chainmark.lab.session import Content, Session, new_experiment_id
 from chainmark.network.host import host_facts
@@ -89,10 +90,10 @@ class Tester:
             EnvironmentFailure: a server cannot be reached, or the store cannot be written.
         """
         load = self.system.load_profile(profile)
-        started_at = utc_now()
         pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
         services = [self._prepared(profile, order, progress) for order in orders]
-        with ExitStack() as stack:
+        with machine_to_itself(progress), ExitStack() as stack:
+            started_at = utc_now()
             sessions = [stack.enter_context(self._session(load, service, started_at)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
             result = run_load_test(servers, _plan(load, seed), progress, watching=self.watching)

@@ -14,6 +14,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Status, Subject
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
 from chainmark.core.times import utc_now
+from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import QualifiableSystem, SweptSystem
 from chainmark.lab.running import Lab, Listener, Series
@@ -191,7 +192,7 @@ class Qualifier:
             "baseline": self.system.install(order.baseline),
             "candidate": self.system.install(order.candidate),
         }
-        with folder.locked():
+        with machine_to_itself(listener), folder.locked():
             remove_dead(self.store, f"{folder.experiment_id}-")
             record.failures, record.finished = {}, False
             record.lacking = {one.plan.id: one.lacking for one in made if one.lacking}

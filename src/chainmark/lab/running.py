@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from chainmark.core.manifest import ExperimentLength, ExperimentPlace
 from chainmark.core.progress import Progress
+from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem, Order
 from chainmark.lab.schedules import Arm, Step, interleaved
 from chainmark.lab.session import Content, Session, name_of, new_experiment_id
@@ -37,7 +38,10 @@ class Lab:
     ) -> SealedRun:
         """Make one run and seal it; whether it is valid stands in its manifest."""
         known = {"experiment": place.id} if place else {}
-        with Session.create(self.store, self.system.name, name_of(profile), order.version, **known) as session:
+        with (
+            machine_to_itself(progress),
+            Session.create(self.store, self.system.name, name_of(profile), order.version, **known) as session,
+        ):
             execution = self.system.execute(profile, order, session.run, progress)
             columns = {population: frame.columns for population, frame in execution.samples.items()}
             content = Content(
@@ -57,7 +61,8 @@ class Lab:
         experiment_id = new_experiment_id(self.system.name, name_of(arm.profile))
         series = Series(self, experiment_id, seed, keep_homes, listener)
         steps = interleaved([arm], repetitions)
-        return [series.make(step, step.position + 1, len(steps)) for step in steps]
+        with machine_to_itself(listener):
+            return [series.make(step, step.position + 1, len(steps)) for step in steps]
 
 
 @dataclass(frozen=True)

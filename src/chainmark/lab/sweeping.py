@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.manifest import Fact
+from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import SweptSystem
 from chainmark.lab.running import Lab, Listener, Series
 from chainmark.lab.schedules import Cell, Step, SweepPlan, forth_and_back, grid_steps, wanted_load
@@ -104,6 +105,17 @@ class Sweeper:
             raise UsageError(f"the version `{twice}` is named twice", "`--repeat` makes more runs of it")
         done = self._done(order.resume)
         experiment_id = order.resume or new_experiment_id(self.system.name, name_of(profile))
+        with machine_to_itself(listener):
+            return self._made(profile, order, experiment_id, done, listener)
+
+    def _made(
+        self,
+        profile: BaseModel,
+        order: SweepOrder,
+        experiment_id: str,
+        done: Mapping[int, SealedRun],
+        listener: Listener,
+    ) -> Sweep:
         series = Series(Lab(self.store, self.system), experiment_id, order.seed, order.keep_homes, listener)
         runs: dict[str, list[SealedRun]] = {version: [] for version in order.versions}
         interrupted = False

@@ -6,138 +6,34 @@ The system is a stand-in whose runs take no time, because it must be stopped at 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
-from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
-from chainmark.core.progress import Progress
-from chainmark.core.qa_plan import QaPlan, ScenarioPlan
-from chainmark.lab.protocols import Execution, Order
+from chainmark.core.qa_plan import QaPlan
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
-from chainmark.lab.schedules import Step
 from chainmark.store.experiments import find_experiment
-from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.store.runs import Store
 from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.cometbft.system import SYSTEM
 
-from tests.unit.compare.synthetic_runs import catalogue, frames
-
-# One small population: what is measured does not matter here.
-_QUICK = catalogue().sampled({"node": ["clock_offset_s", "peer_count"]})
-
-
-class _Profile(BaseModel):
-    system: str
-    name: str
-    rate: int = 1
-
-
-@dataclass
-class _StandIn:
-    """A system whose runs are made up; ``on_run`` is called with the number of each, from 1, and may raise."""
-
-    on_run: Callable[[int], None] = lambda _: None
-    invalid: frozenset[int] = frozenset()
-    lacks: str = ""
-    name: str = "cometbft"
-    title: str = "CometBFT"
-    made: list[tuple[str, int]] = field(default_factory=list)
-
-    def catalogue(self) -> Catalogue:
-        return _QUICK
-
-    def profile(self, content: Mapping[str, object]) -> _Profile:
-        return _Profile.model_validate(content)
-
-    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        return {"load.rate": 1}
-
-    def install(self, version: str) -> Subject:
-        return Subject(system=self.name, name=self.title, version=version)
-
-    def installed(self) -> list[tuple[Subject, Path]]:
-        return []
-
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
-        self.on_run(len(self.made) + 1)
-        self.made.append((order.version, order.seed))
-        status = GateStatus.FAIL if len(self.made) in self.invalid else GateStatus.PASS
-        return Execution(
-            subject=self.install(order.version),
-            samples={"node": frames(order.seed, (), 0.01, 10)["node"]},
-            configuration=Configuration(),
-            conditions={},
-            counts={},
-            gates=[Gate(id="load_met", label="offered load met", status=status, measured="91 %", limit=">= 98 %")],
-        )
-
-    def qa_plans(self) -> list[str]:
-        return []
-
-    def qa_plan(self, name: str) -> Mapping[str, object]:
-        return {}
-
-    def qa_plots(self) -> Sequence[Mapping[str, object]]:
-        return []
-
-    def lacking(self, need: str, versions: Sequence[str]) -> str:
-        return self.lacks
-
-    def commit(self, version: str) -> str:
-        return ""
-
-    def expected_seconds(self, profile: BaseModel) -> float:
-        return 60.0
-
-
-@dataclass
-class _Followed:
-    """A listener that keeps what it is told."""
-
-    steps: list[tuple[str, int, int, float]] = field(default_factory=list)
-    again_because: list[str] = field(default_factory=list)
-
-    def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None: ...
-
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
-        assert left_s is not None
-        self.steps.append((step.version, number, total, left_s))
-
-    def again(self, step: Step, because: str) -> None:
-        self.again_because.append(because)
-
-    def end(self, run: SealedRun) -> None: ...
-
-    def stage(self, name: str) -> None: ...
-
-    def update(self, fraction: float, detail: str = "") -> None: ...
+from tests.unit.lab.stand_in import Followed, StandIn, two_scenarios
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> QaPlan:
-    """Two scenarios of two repetitions: eight runs."""
-    profile = tmp_path / "short.toml"
-    profile.write_text('system = "cometbft"\nrate = 2\n', encoding="utf-8")
-    common = {"question": "q", "method": "m", "profile": str(profile), "repetitions": 2}
-    scenarios = [{"id": one, "title": one, **common} for one in ("first", "second")]
-    return QaPlan.model_validate(
-        {"system": "cometbft", "name": "trial", "title": "t", "description": "d", "scenario": scenarios}
-    )
+    return two_scenarios(tmp_path)
 
 
 def _order(plan: QaPlan, **changes: object) -> QaOrder:
     return QaOrder(plan, "v1", "v2", seed=10, **changes)  # type: ignore[arg-type]
 
 
-def _make(tmp_path: Path, system: _StandIn, plan: QaPlan, listener: _Followed | None = None) -> QaMade:
-    return Qualifier(Store(tmp_path / "store"), system).make(_order(plan), listener or _Followed())
+def _make(tmp_path: Path, system: StandIn, plan: QaPlan, listener: Followed | None = None) -> QaMade:
+    return Qualifier(Store(tmp_path / "store"), system).make(_order(plan), listener or Followed())
 
 
 def _shape(made: QaMade) -> list[tuple[str, str, int, int, int, str]]:
@@ -160,14 +56,14 @@ def _interrupt_at(number: int) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("stop", range(1, 9))
 def test_interrupted_anywhere_and_resumed_the_runs_are_the_same(tmp_path: Path, plan: QaPlan, stop: int) -> None:
-    whole = _make(tmp_path / "whole", _StandIn(), plan)
-    broken = _make(tmp_path / "broken", _StandIn(_interrupt_at(stop)), plan)
+    whole = _make(tmp_path / "whole", StandIn(), plan)
+    broken = _make(tmp_path / "broken", StandIn(_interrupt_at(stop)), plan)
     assert broken.interrupted
     kept = {run.run_id for one in broken.scenarios for run in one.runs}
     assert len(kept) == stop - 1
-    system = _StandIn()
+    system = StandIn()
     store = Store(tmp_path / "broken" / "store")
-    resumed = Qualifier(store, system).resume(broken.experiment, _Followed())
+    resumed = Qualifier(store, system).resume(broken.experiment, Followed())
     assert not resumed.interrupted
     assert len(system.made) == 8 - len(kept)
     assert kept <= {run.run_id for one in resumed.scenarios for run in one.runs}
@@ -177,31 +73,31 @@ def test_interrupted_anywhere_and_resumed_the_runs_are_the_same(tmp_path: Path, 
 
 def test_what_a_killed_process_left_half_made_is_removed(tmp_path: Path, plan: QaPlan) -> None:
     """A kill -9 leaves a folder without a seal, and its process is gone."""
-    broken = _make(tmp_path, _StandIn(_interrupt_at(2)), plan)
+    broken = _make(tmp_path, StandIn(_interrupt_at(2)), plan)
     store = Store(tmp_path / "store")
     left = store.create("cometbft", "short", "v2", {"pid": 2**22 + 1, "experiment": f"{broken.experiment}-first"})
     living = store.create("cometbft", "short", "v2", {"pid": 1, "experiment": "another-first"})
-    Qualifier(store, _StandIn()).resume(broken.experiment, _Followed())
+    Qualifier(store, StandIn()).resume(broken.experiment, Followed())
     assert not left.path.exists()
     assert [run.run_id for run in store.unfinished()] == [living.run_id]
 
 
 def test_a_run_sealed_but_not_yet_noted_is_kept(tmp_path: Path, plan: QaPlan) -> None:
     """Killed between the seal and the note of it: the seal counts."""
-    broken = _make(tmp_path, _StandIn(_interrupt_at(4)), plan)
+    broken = _make(tmp_path, StandIn(_interrupt_at(4)), plan)
     store = Store(tmp_path / "store")
     folder = find_experiment(store, broken.experiment)
     content = folder.read()
     content["runs"] = {}
     (folder.path / "experiment.json").write_text(json.dumps(content), encoding="utf-8")
-    system = _StandIn()
-    Qualifier(store, system).resume(broken.experiment, _Followed())
+    system = StandIn()
+    Qualifier(store, system).resume(broken.experiment, Followed())
     assert len(system.made) == 5
 
 
 def test_an_invalid_run_is_made_once_more_and_that_is_told(tmp_path: Path, plan: QaPlan) -> None:
-    listener = _Followed()
-    made = _make(tmp_path, _StandIn(invalid=frozenset({2, 3})), plan, listener)
+    listener = Followed()
+    made = _make(tmp_path, StandIn(invalid=frozenset({2, 3})), plan, listener)
     assert listener.again_because == ["offered load met: 91 %, but >= 98 % is required"]
     first = made.scenarios[0]
     assert len(first.runs) == 5
@@ -211,7 +107,7 @@ def test_an_invalid_run_is_made_once_more_and_that_is_told(tmp_path: Path, plan:
     assert places[again].side == places[repeated].side  # type: ignore[union-attr]
     assert places[again].repetition == places[repeated].repetition  # type: ignore[union-attr]
     # Invalid again: both stay, and it is not tried for ever.
-    resumed = Qualifier(Store(tmp_path / "store"), _StandIn()).resume(made.experiment, _Followed())
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn()).resume(made.experiment, Followed())
     assert _shape(resumed) == _shape(made)
 
 
@@ -229,21 +125,21 @@ def _stumbling(*numbers: int) -> Callable[[int], None]:
 
 def test_a_run_that_cannot_be_made_is_tried_once_more(tmp_path: Path, plan: QaPlan) -> None:
     """A machine may stumble once in an hour; that must not cost a scenario."""
-    listener = _Followed()
-    made = _make(tmp_path, _StandIn(_stumbling(2)), plan, listener)
+    listener = Followed()
+    made = _make(tmp_path, StandIn(_stumbling(2)), plan, listener)
     assert listener.again_because == ["a port is in use"]
     assert [len(one.runs) for one in made.scenarios] == [4, 4]
     assert made.scenarios[0].failures == {}
-    undisturbed = Qualifier(Store(tmp_path / "other"), _StandIn()).make(_order(plan), _Followed())
+    undisturbed = Qualifier(Store(tmp_path / "other"), StandIn()).make(_order(plan), Followed())
     assert _shape(made) == _shape(undisturbed)
 
 
 def test_a_side_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path, plan: QaPlan) -> None:
-    made = _make(tmp_path, _StandIn(_stumbling(1, 2)), plan)
+    made = _make(tmp_path, StandIn(_stumbling(1, 2)), plan)
     assert made.scenarios[0].failures == {"baseline": "a port is in use"}
     assert [side for side in ("baseline", "candidate") for _ in made.scenarios[0].of_side(side)] == ["candidate"] * 2
     assert len(made.scenarios[1].runs) == 4
-    resumed = Qualifier(Store(tmp_path / "store"), _StandIn()).resume(made.experiment, _Followed())
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn()).resume(made.experiment, Followed())
     assert resumed.scenarios[0].failures == {}
     assert len(resumed.scenarios[0].runs) == 4
 
@@ -251,17 +147,17 @@ def test_a_side_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path, pla
 def test_what_a_machine_lacks_is_told_and_nothing_of_it_is_run(tmp_path: Path, plan: QaPlan) -> None:
     needing = [one.model_copy(update={"needs": ["wings"]}) for one in plan.scenarios[:1]]
     changed = plan.model_copy(update={"scenarios": [*needing, plan.scenarios[1]]})
-    made = _make(tmp_path, _StandIn(lacks="wings, which no machine has"), changed)
+    made = _make(tmp_path, StandIn(lacks="wings, which no machine has"), changed)
     assert made.scenarios[0].lacking == ["wings, which no machine has"]
     assert [len(one.runs) for one in made.scenarios] == [0, 4]
     huge = [one.model_copy(update={"needs": ["cores:100000"]}) for one in plan.scenarios[:1]]
-    made = _make(tmp_path / "huge", _StandIn(), plan.model_copy(update={"scenarios": huge}))
+    made = _make(tmp_path / "huge", StandIn(), plan.model_copy(update={"scenarios": huge}))
     assert made.scenarios[0].lacking[0].startswith("100000 processors; this machine has")
 
 
 def test_progress_counts_to_the_total_and_says_how_long(tmp_path: Path, plan: QaPlan) -> None:
-    listener = _Followed()
-    _make(tmp_path, _StandIn(), plan, listener)
+    listener = Followed()
+    _make(tmp_path, StandIn(), plan, listener)
     assert [(number, total) for _, number, total, _ in listener.steps] == [(number, 8) for number in range(1, 9)]
     left = [seconds for *_, seconds in listener.steps]
     assert left[0] == 8 * 60.0  # what the system expects
@@ -270,17 +166,17 @@ def test_progress_counts_to_the_total_and_says_how_long(tmp_path: Path, plan: Qa
 
 
 def test_two_processes_do_not_make_the_same_experiment(tmp_path: Path, plan: QaPlan) -> None:
-    broken = _make(tmp_path, _StandIn(_interrupt_at(2)), plan)
+    broken = _make(tmp_path, StandIn(_interrupt_at(2)), plan)
     store = Store(tmp_path / "store")
     with find_experiment(store, broken.experiment).locked(), pytest.raises(UsageError, match="another process"):
-        Qualifier(store, _StandIn()).resume(broken.experiment, _Followed())
+        Qualifier(store, StandIn()).resume(broken.experiment, Followed())
 
 
 def test_a_profile_changed_meanwhile_is_refused(tmp_path: Path, plan: QaPlan) -> None:
-    broken = _make(tmp_path, _StandIn(_interrupt_at(3)), plan)
+    broken = _make(tmp_path, StandIn(_interrupt_at(3)), plan)
     Path(plan.scenarios[0].profile).write_text('system = "cometbft"\nrate = 3\n', encoding="utf-8")
     with pytest.raises(UsageError, match="another profile"):
-        Qualifier(Store(tmp_path / "store"), _StandIn()).resume(broken.experiment, _Followed())
+        Qualifier(Store(tmp_path / "store"), StandIn()).resume(broken.experiment, Followed())
 
 
 @pytest.mark.parametrize("name", SYSTEM.qa_plans())

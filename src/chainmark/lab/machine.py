@@ -1,0 +1,151 @@
+"""One measurement at a time on one machine, whatever store it fills: two would measure each other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+from chainmark.core import units
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.progress import Progress
+
+# The same for every user and every environment, so neither a user's runtime folder nor $TMPDIR.
+LOCK = Path("/tmp/chainmark.lock")  # noqa: S108 - opened without following links, and only locked
+USE = "CHAINMARK_MACHINE"
+LOOK_S = 0.25
+# Everybody may write who holds it; more than this of it is not shown.
+_MOST_SHOWN = 200
+
+
+class Use(StrEnum):
+    """What `CHAINMARK_MACHINE` says of a machine on which somebody measures."""
+
+    WAIT = "wait"
+    REFUSE = "refuse"
+    SHARED = "shared"  # for tests of behaviour, whose figures nobody reads
+
+
+_mine = threading.local()
+
+
+@contextmanager
+def machine_to_itself(progress: Progress) -> Iterator[None]:
+    """Measure while nobody else does on this machine; within itself, in one thread, it holds already.
+
+    The lock is the system's (flock), which frees it whatever becomes of the process.
+
+    Args:
+        progress: told for whom it waits.
+
+    Raises:
+        UsageError: `CHAINMARK_MACHINE` is none of `Use`.
+        EnvironmentFailure: somebody measures, and this is not to wait; or there can be no lock.
+    """
+    use = _use()
+    if use is Use.SHARED or getattr(_mine, "is_held", False):
+        yield
+        return
+    descriptor = _taken(use, progress)
+    _mine.is_held = True
+    try:
+        yield
+    finally:
+        _mine.is_held = False
+        os.close(descriptor)
+
+
+def _use() -> Use:
+    told = os.environ.get(USE) or Use.WAIT
+    if told not in set(Use):
+        raise UsageError(f"`{USE}` is `{told}`", f"it can be {', '.join(f'`{one}`' for one in Use)}")
+    return Use(told)
+
+
+def _taken(use: Use, progress: Progress) -> int:
+    """The descriptor that holds the lock, as soon as nobody else does."""
+    began, told = time.monotonic(), ""
+    while True:
+        descriptor, holder = _tried()
+        if descriptor is not None:
+            return descriptor
+        if use is Use.REFUSE:
+            raise EnvironmentFailure(
+                f"this machine is in use: {holder} measures on it",
+                "without `--no-wait` chainmark waits for its end; two measurements at once would disturb each other",
+            )
+        if holder != told:
+            told = holder
+            progress.stage(f"waiting for {holder}, which measures on this machine")
+        progress.update(0.0, units.duration(round(time.monotonic() - began)))
+        time.sleep(LOOK_S)
+
+
+def _tried() -> tuple[int | None, str]:
+    """The descriptor with the lock; or None, and who has it."""
+    try:
+        descriptor = _opened()
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"{LOCK}, by which measurements on one machine wait for each other, cannot be opened: {error.strerror}",
+            f"remove it; `{USE}=shared` does without, and nothing then keeps two measurements apart",
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Somebody may have cleared the folder since it was opened: then the next one locks another file.
+        if os.path.samestat(os.fstat(descriptor), os.stat(LOCK)):  # noqa: PTH116 - beside fstat
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, _own_name().encode(), 0)
+            return descriptor, ""
+        holder = "another process"
+    except FileNotFoundError:
+        holder = "another process"
+    except BlockingIOError:
+        holder = _name(os.pread(descriptor, _MOST_SHOWN, 0))
+    os.close(descriptor)
+    return None, holder
+
+
+def _opened() -> int:
+    """The file of the lock; made for everybody where it is not there.
+
+    In a folder like /tmp, Linux refuses to open another user's file with O_CREAT.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(LOCK, flags)
+    except FileNotFoundError:
+        pass
+    new = LOCK.with_name(f"{LOCK.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(new, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.fchmod(descriptor, 0o666)  # whatever the umask is, before anybody can find it
+        os.link(new, LOCK)
+    except FileExistsError:
+        os.close(descriptor)
+        return os.open(LOCK, flags)
+    except OSError:
+        os.close(descriptor)
+        raise
+    finally:
+        new.unlink(missing_ok=True)
+    return descriptor
+
+
+def _own_name() -> str:
+    program, *rest = sys.argv or ["python"]
+    return f"process {os.getpid()} ({shlex.join([Path(program).name, *rest])})"
+
+
+def _name(content: bytes) -> str:
+    """What a holder wrote of itself, fit for a terminal."""
+    line = content.decode(errors="replace").partition("\n")[0]
+    return "".join(letter for letter in line if letter.isprintable()) or "another process"

@@ -1,0 +1,140 @@
+"""A system whose runs take no time, because what makes them must be stopped at every point and fail on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
+from chainmark.core.progress import Progress
+from chainmark.core.qa_plan import QaPlan, ScenarioPlan
+from chainmark.lab.protocols import Execution, Order
+from chainmark.lab.schedules import Step
+from chainmark.store.runs import SealedRun, UnfinishedRun
+
+from tests.unit.compare.synthetic_runs import catalogue, frames
+
+# One small population: what is measured does not matter here.
+_QUICK = catalogue().sampled({"node": ["clock_offset_s", "peer_count"]})
+
+
+class Profile(BaseModel):
+    """What the scenarios of `two_scenarios` run."""
+
+    system: str
+    name: str
+    rate: int = 1
+
+
+@dataclass
+class StandIn:
+    """A system whose runs are made up; ``on_run`` is called with the number of each, from 1, and may raise."""
+
+    on_run: Callable[[int], None] = lambda _: None
+    invalid: frozenset[int] = frozenset()
+    lacks: str = ""
+    name: str = "cometbft"
+    title: str = "CometBFT"
+    made: list[tuple[str, int]] = field(default_factory=list)
+
+    def catalogue(self) -> Catalogue:
+        """One small population."""
+        return _QUICK
+
+    def profile(self, content: Mapping[str, object]) -> Profile:
+        """The profile, checked."""
+        return Profile.model_validate(content)
+
+    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
+        """One rate for all."""
+        return {"load.rate": 1}
+
+    def install(self, version: str) -> Subject:
+        """Nothing is to be installed."""
+        return Subject(system=self.name, name=self.title, version=version)
+
+    def installed(self) -> list[tuple[Subject, Path]]:
+        """Nothing is installed."""
+        return []
+
+    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+        """A run, or what ``on_run`` makes of it."""
+        self.on_run(len(self.made) + 1)
+        self.made.append((order.version, order.seed))
+        status = GateStatus.FAIL if len(self.made) in self.invalid else GateStatus.PASS
+        return Execution(
+            subject=self.install(order.version),
+            samples={"node": frames(order.seed, (), 0.01, 10)["node"]},
+            configuration=Configuration(),
+            conditions={},
+            counts={},
+            gates=[Gate(id="load_met", label="offered load met", status=status, measured="91 %", limit=">= 98 %")],
+        )
+
+    def qa_plans(self) -> list[str]:
+        """It ships none."""
+        return []
+
+    def qa_plan(self, name: str) -> Mapping[str, object]:
+        """It ships none."""
+        return {}
+
+    def qa_plots(self) -> Sequence[Mapping[str, object]]:
+        """It draws none."""
+        return []
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """What was said that it lacks."""
+        return self.lacks
+
+    def commit(self, version: str) -> str:
+        """Nobody knows."""
+        return ""
+
+    def expected_seconds(self, profile: BaseModel) -> float:
+        """A minute for any run."""
+        return 60.0
+
+
+@dataclass
+class Followed:
+    """A listener that keeps what it is told."""
+
+    steps: list[tuple[str, int, int, float]] = field(default_factory=list)
+    again_because: list[str] = field(default_factory=list)
+
+    def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
+        """Not kept."""
+
+    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+        """Keep which run of how many it is, and the seconds left."""
+        assert left_s is not None
+        self.steps.append((step.version, number, total, left_s))
+
+    def again(self, step: Step, because: str) -> None:
+        """Keep why."""
+        self.again_because.append(because)
+
+    def end(self, run: SealedRun) -> None:
+        """Not kept."""
+
+    def stage(self, name: str) -> None:
+        """Not kept."""
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Not kept."""
+
+
+def two_scenarios(folder: Path) -> QaPlan:
+    """Two scenarios of two repetitions: eight runs."""
+    profile = folder / "short.toml"
+    profile.write_text('system = "cometbft"\nrate = 2\n', encoding="utf-8")
+    common = {"question": "q", "method": "m", "profile": str(profile), "repetitions": 2}
+    scenarios = [{"id": one, "title": one, **common} for one in ("first", "second")]
+    return QaPlan.model_validate(
+        {"system": "cometbft", "name": "trial", "title": "t", "description": "d", "scenario": scenarios}
+    )
