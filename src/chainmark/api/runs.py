@@ -131,19 +131,16 @@ def runs(store: Store | Path | str | None = None) -> pl.DataFrame:
     """All runs, the oldest first, unfinished ones at the end.
 
     Returns:
-        run_id, system, version, profile, experiment, side, started_at, status.
+        run_id, system, version, profile, experiment, side, started_at, status, badges ("SYNTHETIC").
 
     Example:
         >>> cm.runs().columns[:3]
         ['run_id', 'system', 'version']
     """
-    columns = ("run_id", "system", "version", "profile", "experiment", "side", "started_at", "status")
+    columns = ("run_id", "system", "version", "profile", "experiment", "side", "started_at", "status", "badges")
     found = Index(store_at(store).root).contents()
-    rows = [
-        [one.run_id, one.system, one.version, one.profile, one.experiment, one.side, one.started_at, one.status]
-        for one in found.sealed
-    ]
-    rows += [[name, *[""] * 6, "unfinished"] for name in found.unfinished]
+    rows = [[getattr(one, name) for name in columns] for one in found.sealed]
+    rows += [[name, *[""] * 6, "unfinished", ""] for name in found.unfinished]
     return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 

@@ -9,6 +9,7 @@ from rich.table import Column, Table
 import chainmark as cm
 from chainmark.cli.console import out
 from chainmark.core import units
+from chainmark.core.caveats import caveats_of
 
 _NOTES_SHOWN = 12
 _CLASSES_SHOWN = 10
@@ -43,6 +44,8 @@ def _print_summary(made: cm.Run) -> None:
     table.add_column(overflow="fold")
     table.add_row("run", made.id + ("" if made.is_new else "  (imported before: nothing changed)"))
     table.add_row("version", f"{manifest.subject.name} {manifest.subject.version}")
+    for badge in caveats_of([manifest]).badges:
+        table.add_row("data", badge)
     table.add_row("time", f"{manifest.started_at} to {manifest.ended_at}")
     table.add_row("sources", f"{len(manifest.sources)}, {_size(manifest)}")
     for account, classes in manifest.counts.items():

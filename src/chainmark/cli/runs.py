@@ -29,10 +29,11 @@ def list_runs(as_json: AsJson = False) -> None:
         rows = [{"run_id": entry.run_id, **_summary(entry)} for entry in found.sealed]
         print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
-    columns = ("version", "profile", "side", "status")
+    badged = any(entry.badges for entry in found.sealed)
+    columns = ("version", "profile", "side", "status", *(["badges"] if badged else []))
     lines: list[tuple[str, ...]] = [("run", *columns)]
     lines += [(entry.run_id, *map(_summary(entry).__getitem__, columns)) for entry in found.sealed]
-    lines += [(name, "", "", "", "unfinished") for name in found.unfinished]
+    lines += [(name, "", "", "", "unfinished", *([""] if badged else [])) for name in found.unfinished]
     # Not a table of rich's: laying out thousands of rows takes it a second.
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
@@ -47,6 +48,7 @@ def _summary(entry: Entry) -> dict[str, str]:
         "side": f"{entry.side} {entry.repetition}" if entry.experiment else "",
         "started_at": entry.started_at,
         "status": entry.status,
+        "badges": entry.badges,
     }
 
 

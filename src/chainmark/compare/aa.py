@@ -13,6 +13,7 @@ from chainmark.compare.judge import accepted_band, working_scale
 from chainmark.compare.noise import scaled
 from chainmark.compare.sides import select
 from chainmark.core.aa_report import AAReport, NoiseRow
+from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Better, Metric
 from chainmark.core.verdict import Verdict
@@ -64,6 +65,7 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
         splits=splits,
         runs_a_side=len(valid) // 2,
         archive_runs=sum(run.manifest.run_id not in known for run in history),
+        caveats=caveats_of(run.manifest for run in side.runs),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from chainmark.compare.breakdowns import breakdowns_of
+from chainmark.compare.builds import build_caveats, title_of
 from chainmark.compare.charts import charts_of
 from chainmark.compare.decide import decide
 from chainmark.compare.estimates import mean_of
@@ -21,6 +22,7 @@ from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Followed
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Metric, Population
@@ -170,9 +172,11 @@ def compare(
     ]
     described = _describe_samples(catalogue, chart_sides, left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
+    differences = configuration_differences(configuration[BASELINE], configuration[CANDIDATE])
+    builds = build_caveats(left, right, differences)
     return Comparison(
         tool_version=tool_version,
-        title=f"{right.first.subject.name} {names[1]} against {names[0]}",
+        title=title_of(right.first.subject.name, names, builds),
         subtitle=_subtitle(left, right, date),
         date=date,
         verdict=finding.verdict,
@@ -188,7 +192,7 @@ def compare(
         workload_differences=decided.workload_differences,
         gates=decided.gates,
         condition_differences=decided.condition_differences,
-        configuration_differences=configuration_differences(configuration[BASELINE], configuration[CANDIDATE]),
+        configuration_differences=differences,
         changed_from_default={side: found.changed for side, found in configuration.items()},
         changed_per_node={side: found.changed_per_node for side, found in configuration.items()},
         facts=[(row.label, row.values[0], row.values[1]) for row in facts_beside([left.first, right.first])],
@@ -199,4 +203,5 @@ def compare(
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
         catalogue=catalogue,
+        caveats=Caveats.joined([caveats_of(run.manifest for run in [*left.runs, *right.runs]), builds]),
     )

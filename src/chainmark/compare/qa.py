@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from chainmark.compare.assemble import compare
+from chainmark.compare.builds import all_one_build, title_of
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.gates import condition_differences, incomparable
 from chainmark.compare.inputs import LoadedRun, RunData
@@ -18,6 +19,7 @@ from chainmark.compare.whereabouts import located
 from chainmark.core import units
 from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome
 from chainmark.core.manifest import Fact, Scalar, Subject
 from chainmark.core.metric import Metric
@@ -111,9 +113,10 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
     runs = [run.manifest for one in made.scenarios for run in one.all_runs()]
     date = max((run.started_at for run in runs), default="")[:10]
     comparisons = [one.comparison for one in scenarios if one.comparison]
+    builds = all_one_build(comparisons)
     return QaReport(
         tool_version=made.tool_version,
-        title=f"QA of {made.candidate.name} {made.candidate.version} against {made.baseline.version}",
+        title=title_of(f"QA of {made.candidate.name}", (made.baseline.version, made.candidate.version), builds),
         system=made.plan.system,
         plan=made.plan.name,
         plan_title=made.plan.title,
@@ -144,6 +147,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
             for one in (comparisons[0].condition_differences if comparisons else [])
         ],
         catalogue=made.catalogue,
+        caveats=Caveats.joined([caveats_of(runs), builds]),
     )
 
 

@@ -8,6 +8,7 @@ from chainmark.compare.assemble import Follow, compare
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
+from chainmark.core.caveats import A_A, Caveats, caveats_of
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
 from chainmark.core.errors import UsageError
 from chainmark.core.side_by_side import SideBySide
@@ -64,6 +65,7 @@ def compare_side_by_side(
     verdict = worst(each.verdict for each in comparisons)
     profiles = list(dict.fromkeys(side.first.profile_name for side in selected))
     counts = " + ".join(str(len(side.included)) for side in selected)
+    runs = [run.manifest for side in selected for run in side.runs]
     date = max(comparison.date for comparison in comparisons)
     return SideBySide(
         tool_version=tool_version,
@@ -76,6 +78,16 @@ def compare_side_by_side(
         comparisons=[comparison.model_copy(update={"charts": []}) for comparison in comparisons],
         facts=facts_beside([side.first for side in selected]),
         charts=_charts(labels, comparisons),
+        caveats=Caveats.joined([caveats_of(runs), _same(labels, comparisons)]),
+    )
+
+
+def _same(labels: Sequence[str], comparisons: Sequence[Comparison]) -> Caveats:
+    """Which versions are the very build that they are compared with."""
+    same = [label for label, one in zip(labels[1:], comparisons, strict=True) if A_A in one.caveats.badges]
+    return Caveats(
+        badges=(A_A,) if same else (),
+        sentences=tuple(f"{A_A}: {label} and {labels[0]} are the same build" for label in same),
     )
 
 

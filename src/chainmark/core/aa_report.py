@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.verdict import Verdict
 
 
@@ -53,3 +54,4 @@ class AAReport(BaseModel):
     splits: dict[Verdict, int]
     runs_a_side: int
     archive_runs: int
+    caveats: CaveatsField = Caveats()

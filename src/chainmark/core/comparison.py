@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validat
 
 from chainmark.core.attachment import Attachment
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.verdict import Verdict
 
@@ -309,6 +310,7 @@ class Comparison(BaseModel):
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
     catalogue: Catalogue
+    caveats: CaveatsField = Caveats()
     confidence: float = 0.90
 
     @property

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.manifest import Fact, Subject
 
 LOAD_REPORT_SCHEMA = 3
@@ -292,3 +293,4 @@ class LoadReport(_Part):
     corpus_hash: str | None
     required: dict[str, float] = {}
     targets: list[TargetEntry]
+    caveats: CaveatsField = Caveats()

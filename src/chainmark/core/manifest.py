@@ -192,6 +192,8 @@ class Manifest(BaseModel):
         conditions: facts of the run by the catalogue's condition ids.
         counts: the books: for each account, its classes; the sums have been checked.
         facts: what the system's own reports say of a run, in their order.
+        contradictions: of the warnings, those that say that the subject is not what it is called.
+        synthetic: no node ran: a simulation wrote what the run was made from.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -215,6 +217,8 @@ class Manifest(BaseModel):
     gates: list[Gate] = []
     incidents: list[Incident] = []
     warnings: list[str] = []
+    contradictions: list[str] = []
+    synthetic: bool = False
     sources: list[Source] = []
     status: Status
 

@@ -9,6 +9,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SerializeAsAny
 
 from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.comparison import ChartData, Comparison, ConfigurationDifference, Judgement
 from chainmark.core.manifest import Fact, Gate, Status, Subject, failed_gates, status_of
 from chainmark.core.qa_plan import ScenarioKind
@@ -188,3 +189,4 @@ class QaReport(_Part):
     configuration_differences: list[ConfigurationDifference]
     condition_rows: list[tuple[str, str, str, str]] = []
     catalogue: Catalogue
+    caveats: CaveatsField = Caveats()

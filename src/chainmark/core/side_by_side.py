@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.comparison import ChartData, Comparison
 from chainmark.core.verdict import Verdict
 
@@ -41,3 +42,4 @@ class SideBySide(BaseModel):
     comparisons: list[Comparison]
     facts: list[FactRow]
     charts: list[ChartData]
+    caveats: CaveatsField = Caveats()

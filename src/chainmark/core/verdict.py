@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from chainmark.core.errors import ExitCode
 
+# What a document and a list say of data that a simulation made.
+SYNTHETIC = "SYNTHETIC"
+
 
 class Verdict(StrEnum):
     """How a step, a case or a document ended, the worst first.

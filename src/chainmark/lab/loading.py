@@ -31,6 +31,7 @@ from chainmark.capacity.tables import (
 from chainmark.capacity.verdict import gone_text
 from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
+from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.load_report import Departure, LoadReport, TargetEntry
 from chainmark.core.manifest import Configuration, ExperimentPlace, Fact, Gate, GateStatus
@@ -147,6 +148,7 @@ class Tester:
             corpus_hash=services[0].corpus_hash,
             required=load.required(),
             targets=targets,
+            caveats=Caveats(sentences=tuple(text for service in services for text in service.contradictions)),
         )
 
     def _sealed(
@@ -199,7 +201,9 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
         counts=_counts(result),
         facts=_server_facts(load, service),
         gates=load_gates(result, broken_off=test.broken_off),
+        contradictions=[*service.contradictions],
         warnings=[
+            *service.contradictions,
             *service.warnings,
             *(f"{name} is not measured: {why}" for name, why in service.skipped.items()),
             *(f"{one.endpoint.label}: {note}" for one in result.found for note in notes_of(one)),

@@ -31,7 +31,12 @@ UNVERSIONED = "unversioned"
 
 @dataclass(kw_only=True)
 class Findings:
-    """What whoever fills a run found out about it; the manifest tells all of it."""
+    """What whoever fills a run found out about it; the manifest tells all of it.
+
+    Attributes:
+        contradictions: of the warnings, those that say that the subject is not what it is called.
+        synthetic: a simulation wrote what the run is made from.
+    """
 
     subject: Subject
     configuration: Configuration
@@ -41,6 +46,8 @@ class Findings:
     facts: list[Fact] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+    synthetic: bool = False
 
 
 @dataclass(kw_only=True)
@@ -159,6 +166,7 @@ class Service:
         skipped: endpoints that are not measured, with the reason.
         corpus_hash: of the requests; two tests with the same one asked the same.
         facts: what a report says of the server, in its order.
+        contradictions: of the warnings, those that say that the subject is not what it is called.
         conditions: facts by the catalogue's condition ids.
     """
 
@@ -171,6 +179,7 @@ class Service:
     facts: tuple[Fact, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
     sizes: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
 

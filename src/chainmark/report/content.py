@@ -13,6 +13,7 @@ from typing import Literal, Self
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from chainmark.core.caveats import Caveats
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.blocks import Block, Details, Medium, Section, Table
 from chainmark.report.chart import Chart
@@ -63,9 +64,16 @@ class Content:
         return f"chainmark {self.tool_version}".strip()
 
     @property
+    def caveats(self) -> Caveats:
+        """What the result says against taking its data at their word: on the first screen of every medium."""
+        found = getattr(self.result, "caveats", None)
+        return found if isinstance(found, Caveats) else Caveats()
+
+    @property
     def page_title(self) -> str:
-        """The title, with the verdict before it where there is one."""
-        return self.title if self.tone == "neutral" else f"{self.word}: {self.title}"
+        """The title, with the verdict and the badges before it where there are some."""
+        word = [] if self.tone == "neutral" else [self.word]
+        return ": ".join([*word, *self.caveats.badges, self.title])
 
     @property
     def tone(self) -> Tone:

@@ -71,7 +71,7 @@ class Document(Content):
 
     def junit(self) -> str:
         """JUnit XML for a pipeline."""
-        return junit.junit_xml(self.suites, self.kind)
+        return junit.junit_xml(self.suites, self.kind, self.caveats)
 
     def save(self, path: Path | str) -> Path:
         """Write the format that the file's name ends with: .html, .pdf, .md, .xml (JUnit) or .json; the path written.

@@ -9,26 +9,34 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
+from chainmark.core.caveats import Caveats
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.xml_text import clean, timestamp, token
 
 _PASSED = (Verdict.PASS, Verdict.INFORMATIONAL)
 
 
-def junit_xml(suites: Sequence[Suite], kind: str) -> str:
+def junit_xml(suites: Sequence[Suite], kind: str, caveats: Caveats | None = None) -> str:
     """The suites of a document of that kind, for a pipeline; the same suites give the same text.
 
     A case that fails and gates is a failure. What was not decided or not measured, and what fails without gating, is
-    skipped, with the reason.
+    skipped, with the reason. Caveats are properties of every suite, and the first lines of its output.
     """
     root = Xml.Element("testsuites")
     names = _distinct([token(suite.name) for suite in suites])
     for number, (suite, name) in enumerate(zip(suites, names, strict=True)):
-        root.append(_suite(kind, suite, number, name))
+        root.append(_suite(kind, _cautioned(suite, caveats or Caveats()), number, name))
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
+
+
+def _cautioned(suite: Suite, caveats: Caveats) -> Suite:
+    told = [("badge", badge) for badge in caveats.badges] + [("caveat", text) for text in caveats.sentences]
+    lines = [*caveats.badges, *caveats.sentences]
+    return replace(suite, properties=[*told, *suite.properties], output=[*lines, *suite.output])
 
 
 def _suite(kind: str, suite: Suite, number: int, name: str) -> Xml.Element:

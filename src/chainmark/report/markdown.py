@@ -31,6 +31,7 @@ def comment_of(document: Content) -> str:
         "",
         _verdict(document),
         "",
+        *_caveats(document),
         plain(document.subtitle),
         "",
     ]
@@ -64,6 +65,7 @@ def page_of(document: Content, folder: str) -> tuple[str, dict[str, str]]:
         "",
         _verdict(document),
         "",
+        *_caveats(document),
         plain(document.subtitle),
         "",
         *(f"- [{plain(section.title)}](#{_anchor(section.title)})" for section in document.sections),
@@ -101,6 +103,13 @@ def _anchor(title: str) -> str:
 def _verdict(document: Content) -> str:
     sentence = plain(document.sentence)
     return f"{_SIGNS[document.tone]}**{document.word}**: {sentence}" if document.word else sentence
+
+
+def _caveats(document: Content) -> list[str]:
+    """Badges and sentences, as a quotation that stands out."""
+    badges = " ".join(f"**{plain(badge)}**" for badge in document.caveats.badges)
+    lines = [*([badges] if badges else []), *map(plain, document.caveats.sentences)]
+    return [*(f"> ⚠️ {line}  " for line in lines), ""] if lines else []
 
 
 def _origin(document: Content) -> str:

@@ -54,6 +54,8 @@ def pdf_of(document: Content) -> bytes:
         "tone": document.tone,
         "word": document.word,
         "sentence": _words(document.sentence),
+        "badges": list(document.caveats.badges),
+        "caveats": [_words(text) for text in document.caveats.sentences],
         "notes": [_words(note) for note in document.notes],
         "digest": document.digest,
         "digest-in-parts": _breakable(document.digest, _LONGEST_KEY),

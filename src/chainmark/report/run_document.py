@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Manifest, Status
 from chainmark.core.metric import Metric
@@ -29,11 +30,17 @@ class RunRecord(BaseModel):
     metrics: Mapping[str, MetricSummary]
     catalogue: Catalogue = Field(exclude=True)
 
+    @property
+    def caveats(self) -> Caveats:
+        """What its manifest says against taking it at its word."""
+        return caveats_of([self.manifest])
+
 
 def run_document(record: RunRecord) -> Document:
     """Lay out a run."""
     manifest = record.manifest
-    notes = [*(incident.what for incident in manifest.incidents), *manifest.warnings]
+    said = record.caveats.sentences  # on the first screen
+    notes = [*(one.what for one in manifest.incidents), *(text for text in manifest.warnings if text not in said)]
     sections = [
         Section("gates", "Gates", [_gates(manifest)] if manifest.gates else []),
         Section("counts", "Accounts", [_counts(manifest)] if manifest.counts else []),

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from chainmark.core import units
+from chainmark.core.caveats import Caveats, is_empty
 from chainmark.report.bars import text_bar, text_scale
 from chainmark.report.blocks import (
     ON_PAGES,
@@ -38,6 +39,7 @@ _STYLES = {
     "neutral": "bold white on blue",
 }
 _EMPHASIS_STYLES = {"worse": "red", "better": "green", "caution": "yellow", "plain": "", "quiet": "bright_black"}
+_CAVEAT = "bold black on yellow"
 _GAP = "  "
 _GROUP_GAP = "   "
 _INDENT = "  "
@@ -59,6 +61,7 @@ def print_document(document: Content, console: Console) -> None:
     out.paragraph(document.title, "bold")
     out.paragraph(document.subtitle, _QUIET)
     out.blank()
+    _print_caveats(document.caveats, out)
     badge = f" {document.word} " if document.word else ""
     gap = _GAP if document.word else ""
     for index, line in enumerate(wrapped(document.sentence, console.width - len(badge) - len(gap))):
@@ -78,6 +81,16 @@ def print_document(document: Content, console: Console) -> None:
     for note in notes:
         out.item(note)
     if notes:
+        out.blank()
+
+
+def _print_caveats(caveats: Caveats, out: Printer) -> None:
+    """Badges, and below them the sentences, before any verdict."""
+    if caveats.badges:
+        out.line(Text(_GAP).join(Text(f" {badge} ", _CAVEAT) for badge in caveats.badges))
+    for sentence in caveats.sentences:
+        out.item(sentence, "!", "yellow")
+    if not is_empty(caveats):
         out.blank()
 
 

@@ -148,7 +148,8 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
         if run.excluded_because:
             how = "was failed by its subject" if run.status is Status.FAILED else "is excluded"
             items.append(Remark(f"run {run.run_id} {how}: {run.excluded_because}", "✗", "worse"))
-        told = [*incidents(run), *(run.warnings if warnings else [])]
+        said = comparison.caveats.sentences  # on the first screen
+        told = [*incidents(run), *(text for text in run.warnings if warnings and text not in said)]
         items += [Remark(f"{run.run_id}: {text}", "!", "caution") for text in told]
     for item in comparison.condition_differences:
         text = f"{item.label}: {item.baseline} against {item.candidate}. {item.explanation}"

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.verdict import SYNTHETIC
 
 SEAL = "SEALED"
 # Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = 1  # of the index; one of another layout is made again
+_LAYOUT = 2  # of the index; one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
 
 Stamp = tuple[int, int, int]
@@ -40,6 +41,7 @@ class Entry:
         status: of the manifest, or "damaged" where that cannot be read; then all else is empty.
         workload, sources, build, machine: digests; equal where the runs' workload, raw material, subject with its
             configuration, and processor are.
+        badges: what else a list says of the run: that it is synthetic, that its label is contradicted.
     """
 
     run_id: str
@@ -58,6 +60,7 @@ class Entry:
     sources: str = ""
     build: str = ""
     machine: str = ""
+    badges: str = ""
 
 
 _NAMES = tuple(field.name for field in fields(Entry))
@@ -92,10 +95,17 @@ def _entry(path: Path) -> Entry:
             sources=_digest(sources) if sources else path.name,
             build=_digest([subject["version"], subject.get("binary_sha256"), effective]),
             machine=_digest(manifest["host"]["cpu_model"]),
+            badges=_badges(manifest),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Entry(path.name)
     return found if _is_typed(_row(found)) else Entry(path.name)
+
+
+def _badges(manifest: Mapping[str, Any]) -> str:
+    """What a list of runs says beside the status, which a reader must not take the run without."""
+    found = {SYNTHETIC: manifest.get("synthetic"), "contradicted label": manifest.get("contradictions")}
+    return ", ".join(badge for badge, is_so in found.items() if is_so)
 
 
 def _row(entry: Entry) -> tuple[str | int, ...]:

@@ -30,6 +30,9 @@ _PORT = re.compile(r"_\d{1,5}$")
 STATED_START = "--set genesis.system_start=2026-02-05T18:52:16Z"
 GENESIS_HINT = f"give it with `--genesis FILE`, or state what is known of it: `{STATED_START}`"
 UNKNOWN = "unknown"
+# What synthetic logs say of the node in their description, and the file that lies beside them.
+SYNTHETIC_STATUS = "synthetic"
+TRUTH_FILE = "truth.parquet"
 # The packages whose versions the published reports show, in their order.
 PACKAGES = (
     "cardano-node",
@@ -191,6 +194,7 @@ class Package(BaseModel):
 
     version: str = UNKNOWN
     commit: str = UNKNOWN
+    status: str = ""
 
 
 class _Plutus(BaseModel):
@@ -270,6 +274,11 @@ class Meta(BaseModel):
     def package(self, name: str) -> Package:
         """A component, by the name of today."""
         return self.manifest.get(name) or self.manifest.get(_FORMER_NAMES.get(name, name)) or Package()
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether it describes logs that a simulation wrote."""
+        return self.package(PACKAGES[0]).status == SYNTHETIC_STATUS
 
     @property
     def era_name(self) -> str | None:

@@ -85,6 +85,7 @@ def explain(
         fractions=dict(zip(ADOPTION, FRACTIONS, strict=True)),
         contributions=list(contributions(0, calibration.simulated)),
         notes=[fitted_note(calibration), *given.notes, *size_note, *NOTES],
+        caveats=given.figures.caveats,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from chainmark.core import units
+from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.scenario import Stages
 
@@ -59,6 +60,7 @@ class Figures:
         hosts: how many hosts the cluster had.
         started: when the cluster started, as "2025-01-29 09:04:31"; empty when unknown. Two reports that show the
             same run agree in it.
+        caveats: of the run, where it is one of ours.
 
     Raises:
         UsageError: a figure is impossible.
@@ -73,6 +75,7 @@ class Figures:
     blocks: int | None = None
     hosts: int = 52
     started: str = ""
+    caveats: Caveats = field(default_factory=Caveats)
 
     def __post_init__(self) -> None:
         for metric, value in self.values.items():

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import contradicts
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import HostFacts, Source, Subject
 from chainmark.core.progress import Progress
@@ -27,6 +28,7 @@ from chainmark.systems.cardano.checks import check_heads, check_one_network, che
 from chainmark.systems.cardano.decoding import Reading, decode
 from chainmark.systems.cardano.documents import (
     PACKAGES,
+    TRUTH_FILE,
     UNKNOWN,
     Genesis,
     Meta,
@@ -104,7 +106,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         load_stated = bool(documents.meta.profile_content.generator.tps)
         missing = missing_messages(summaries, slots, load_stated)
         findings = gates.find(gates.Judged(summaries, slots, documents.genesis, analysis, lonely, missing))
-    node, node_notes = resolve_node(order.version, documents.meta, summaries)
+    node, node_notes, contradictions = resolve_node(order.version, documents.meta, summaries)
     known = facts.Subjects(
         genesis=documents.genesis,
         meta=documents.meta,
@@ -115,11 +117,16 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         node=node,
         left_out=len(order.exclude),
     )
-    notes = [*_cluster_notes(order, cluster, documents, analysis), *documents.notes, *node_notes]
+    notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis), *documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
     measured = len(analysis.hosts) - len(analysis.hosts_without_slots)
     catalogue = catalogue_for(catalogue, rules, measured)
-    return _imported(known, findings, _sources(cluster, documents, summaries), order.keep_events, catalogue)
+    imported = _imported(known, findings, _sources(cluster, documents, summaries), order.keep_events, catalogue)
+    imported.contradictions = contradictions
+    if documents.meta.is_synthetic or (cluster.folder / TRUTH_FILE).is_file():
+        imported.synthetic = True
+        imported.options["synthetic"] = True  # such a run is another one than that of the same logs taken for real
+    return imported
 
 
 def read_settings(settings: Sequence[str]) -> Settings:
@@ -207,16 +214,31 @@ def resolve_version(version: str | None, meta: Meta, told: Mapping[str, str | No
     return next(iter(hosts))
 
 
-def resolve_node(version: str | None, meta: Meta, summaries: Mapping[str, HostSummary]) -> tuple[facts.Node, list[str]]:
-    """The node that was measured, and a sentence wherever the logs disagree with what was said of it."""
+def resolve_node(
+    version: str | None, meta: Meta, summaries: Mapping[str, HostSummary]
+) -> tuple[facts.Node, list[str], list[str]]:
+    """The node that was measured, and a sentence wherever the logs disagree with what was said of it.
+
+    Returns:
+        The node; then the sentences on what is merely called otherwise, and those on what names another version.
+    """
     told = {name: summary.books.node_version for name, summary in summaries.items()}
     chosen = resolve_version(version, meta, told)
     expected = meta.node_version or chosen
-    others: dict[str, list[str]] = {}
+    hosts: dict[str, list[str]] = {}
     for name, one in told.items():
-        if one not in {None, expected}:
-            others.setdefault(str(one), []).append(name)
-    notes = [f"the logs of {listed(names)} are of version {one}, not {expected}" for one, names in others.items()]
+        if one is not None:
+            hosts.setdefault(one, []).append(name)
+    notes, contradictions = [], []
+    for one, names in hosts.items():
+        wrong = next((label for label in (chosen, expected) if contradicts(label, one)), None)
+        sentence = f"the logs of {listed(names)} are of version {one}, not {wrong or expected}"
+        if wrong is not None:
+            contradictions.append(sentence)
+        elif one != expected:
+            notes.append(sentence)
+    if not hosts and contradicts(chosen, expected):
+        contradictions.append(f"the description of the logs is of version {expected}, not {chosen}")
     described = meta.package(PACKAGES[0]).commit
     books = [summary.books for summary in summaries.values()]
     revision = next((one.node_revision for one in books if one.node_revision), None)
@@ -226,7 +248,7 @@ def resolve_node(version: str | None, meta: Meta, summaries: Mapping[str, HostSu
         revision=revision if described == UNKNOWN else described,
         compiler=meta.node_ghc_version or compiler,
     )
-    return node, notes
+    return node, notes, contradictions
 
 
 def _cluster_notes(order: ImportOrder, cluster: ClusterLogs, documents: Documents, analysis: Analysis) -> list[str]:

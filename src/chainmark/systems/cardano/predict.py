@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats
 from chainmark.core.progress import Progress
 from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate
@@ -108,6 +109,7 @@ def predict(
         fractions=dict(zip(ADOPTION, FRACTIONS, strict=True)),
         contributions=[part for index, result in enumerate(results) for part in contributions(index, result)],
         notes=_notes(given, planned, calibration, results),
+        caveats=given.figures.caveats if given.figures else Caveats(),
     )
 
 

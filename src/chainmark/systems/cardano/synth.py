@@ -44,6 +44,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile, read_profile
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
+from chainmark.systems.cardano.documents import SYNTHETIC_STATUS
 from chainmark.systems.cardano.profile import Profile
 
 DEFAULT_PROFILE = "cardano/value"
@@ -237,7 +238,7 @@ def _meta(profile: Profile, order: SyntheticOrder, main_format: str) -> dict[str
     if order.slots > WARM_UP_EPOCHS * profile.chain.epoch_slots:
         filters.append("epoch3+")
     inputs = 2 if full else 1
-    node = {"name": "cardano-node", "version": version, "commit": "unknown", "branch": None, "status": "synthetic"}
+    node = {"name": "cardano-node", "version": version, "commit": "unknown", "branch": None, "status": SYNTHETIC_STATUS}
     others = [{**node, "name": name, "version": "unknown"} for name in PACKAGES]
     return {
         "tag": f"synthetic-{version}-{profile.workload.name}-{order.seed}",

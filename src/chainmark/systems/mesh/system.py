@@ -14,6 +14,7 @@ from chainmark.capacity.model import Endpoint, Target
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import contradicts
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
@@ -32,6 +33,7 @@ from chainmark.systems.mesh.pruning import PRUNING, Pruning, read_pruning
 from chainmark.systems.mesh.published_import import ingest_published, parts_of
 
 NODE_VERSION = "node_version"
+_MIDDLEWARE = "middleware_version"
 # What was counted in a request's answer, as a report calls it.
 _COUNTED = {"total_count": "transactions in all", "seen": "times seen in blocks"}
 
@@ -92,6 +94,7 @@ class MeshApi:
             facts=_facts(server, corpus, pruning),
             conditions={"network": server.network_name, PRUNING.id: pruning.condition},
             warnings=tuple(_warnings(wrong)),
+            contradictions=_contradictions(server, order.version),
         )
 
     def keep_corpus(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> KeptCorpus:
@@ -170,10 +173,18 @@ def read_corpus(path: Path, server: Server) -> Corpus:
 
 def _subject(server: Server, version: str | None) -> Subject:
     versions = server.versions
-    middleware = versions.get("middleware_version")
+    middleware = versions.get(_MIDDLEWARE)
     told = middleware or versions.get(NODE_VERSION) or UNVERSIONED
     name = f"{server.network['blockchain']} Mesh API"
     return Subject(system="mesh", name=name, version=version or told, build=f"node {versions.get(NODE_VERSION)}")
+
+
+def _contradictions(server: Server, version: str | None) -> tuple[str, ...]:
+    """Whether the server tells another version than it is called; the label may mean its middleware or its node."""
+    told = [one for key in (_MIDDLEWARE, NODE_VERSION) if (one := server.versions.get(key))]
+    if version is None or not told or not all(contradicts(version, one) for one in told):
+        return ()
+    return (f"the server is of version {' with node '.join(told)}, not {version}",)
 
 
 def _skipped(server: Server, corpus: Corpus) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import chainmark as cm
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
 from chainmark.store.runs import Store
@@ -418,3 +420,56 @@ def test_real_logs_are_read_to_the_last_line(
     assert run.verify() == []
     if blocks is not None:
         assert sum(counts.get("blocks of the chain", {"none": 0}).values()) == blocks
+
+
+def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_rendering(
+    cluster: Path, tmp_path: Path
+) -> None:
+    """Else a comparison of 10.5.4 is filed, read and decided on as one of 10.6.2."""
+    folder = changed(cluster, tmp_path / "logs", edit_json("meta.json", ident=None))
+    run = ingest(tmp_path / "store", folder, version="10.6.2").run
+    (told,) = run.manifest.contradictions
+    assert told == "the logs of node-0, node-1, node-2 and node-3 are of version 10.5.4, not 10.6.2"
+    assert told in run.manifest.warnings
+    other = ingest(tmp_path / "store", make_cluster(tmp_path / "other", seed=2)).run
+    one = cm.open_run(run).document()
+    for document in (one, cm.compare(other, run, store=tmp_path / "store")):
+        assert document.caveats.sentences[-1] == told
+        assert f"! {told}" in document.text(200).partition("Gates")[0].partition("Gating")[0]
+        assert told in document.markdown().partition("\n\n**")[0]
+        assert told in document.html().partition("<nav")[0]
+        assert f'<property name="caveat" value="{told}" />' in document.junit()
+    assert told not in one.notes  # said once
+    assert told in read_pdf(one.pdf(), tmp_path)
+
+
+def test_a_label_that_agrees_or_names_no_version_is_no_contradiction(cluster: Path, tmp_path: Path) -> None:
+    for label in ("10.5.4", "10.5.4-lmdb", "my-branch"):
+        assert ingest(tmp_path, cluster, version=label).run.manifest.contradictions == []
+
+
+def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tmp_path: Path) -> None:
+    """Else figures of nodes that never ran are published as measurements."""
+    bare = changed(cluster, tmp_path / "bare", lambda folder: (folder / "meta.json").unlink())
+    real = changed(
+        cluster,
+        tmp_path / "real",
+        lambda folder: (folder / "truth.parquet").unlink(),
+        lambda folder: (folder / "meta.json").unlink(),
+    )
+    run, unmarked = (ingest(tmp_path / "store", one).run for one in (bare, real))
+    assert (run.manifest.synthetic, unmarked.manifest.synthetic) == (True, False)
+    assert ingest(tmp_path / "again", cluster).run.manifest.synthetic  # known by its description, too
+    assert cm.runs(tmp_path / "store")["badges"].to_list().count("SYNTHETIC") == 1
+    document = cm.open_run(run).document()
+    for text in (document.text(), document.markdown(), document.html(), document.junit(), document._repr_html_()):
+        assert "SYNTHETIC" in text
+    assert "SYNTHETIC" in read_pdf(document.pdf(), tmp_path)
+    assert "SYNTHETIC" not in cm.open_run(unmarked).document().text()
+
+
+def read_pdf(content: bytes, folder: Path) -> str:
+    """The words of a PDF's first page, on one line."""
+    (folder / "page.pdf").write_bytes(content)
+    read = ["pdftotext", "-l", "1", str(folder / "page.pdf"), "-"]
+    return " ".join(subprocess.run(read, capture_output=True, text=True, check=True).stdout.split())

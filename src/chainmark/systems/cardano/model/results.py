@@ -8,6 +8,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, CaveatsField
 
 PREDICTION_SCHEMA = 1
 # Below this many standard errors a difference is not printed as one.
@@ -131,6 +132,7 @@ class Prediction(BaseModel):
     contributions: list[Contribution]
     fractions: dict[str, float] = {}
     notes: list[str] = []
+    caveats: CaveatsField = Caveats()
 
 
 class WholeRow(BaseModel):
@@ -221,6 +223,7 @@ class Explanation(BaseModel):
     contributions: list[Contribution]
     fractions: dict[str, float] = {}
     notes: list[str] = []
+    caveats: CaveatsField = Caveats()
 
 
 class EvidenceRow(BaseModel):

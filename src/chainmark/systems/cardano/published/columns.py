@@ -16,6 +16,7 @@ from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.sides import SelectedRuns, select
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
@@ -87,6 +88,7 @@ def published_column(
         figures=_figures(catalogue, included, style, name),
         dictionary=data_dictionary(catalogue, style),
         notes=_run_notes(name, selected),
+        caveats=caveats_of(run.manifest for run in selected.runs),
     )
 
 

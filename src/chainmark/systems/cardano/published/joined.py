@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.compare.inputs import RunData
 from chainmark.core import units
+from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.side_by_side import FactRow
 from chainmark.core.wording import enumerated
@@ -89,6 +90,7 @@ def joined(reports: Sequence[PublishedReport]) -> PublishedReport:
         _append(result, _named_apart(new, [one.label for one in result.columns]))
     if len(result.columns) < 2:
         raise UsageError("one version alone is no comparison", "name two versions or more, the baseline first")
+    result.caveats = Caveats.joined(report.caveats for report in reports)
     if len(reports) > 1:
         result.title = f"{enumerated([one.label for one in result.columns[1:]])} against {result.columns[0].label}"
         workloads = list(dict.fromkeys(report.workload for report in reports))

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.store.runs import SealedRun
@@ -245,6 +246,7 @@ def run_figures(run: SealedRun) -> Figures:
         sampling_known=True,
         blocks=counted.distribution.n if counted is not None and counted.distribution is not None else None,
         started=manifest.started_at,
+        caveats=caveats_of([manifest]),
     )
 
 

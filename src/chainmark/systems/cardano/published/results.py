@@ -12,6 +12,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.core.side_by_side import FactRow
@@ -156,6 +157,7 @@ class PublishedReport(BaseModel):
     figures: list[PublishedFigure]
     dictionary: list[PublishedDictionary]
     notes: list[str] = []
+    caveats: CaveatsField = Caveats()
 
 
 def published_label(metric: Metric, style: ReportStyle) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from chainmark.core import units
+from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
 from chainmark.systems.cardano.trails.story import Neighbour, Story, StoryPlace, Untold, follow_command, short_key
@@ -181,6 +182,7 @@ class Follower:
             untold=_untold(places, len(trail.stages)),
             neighbours=[self._neighbour(other, by_key[other]) for other in sorted(others)],
             command=follow_command(trail.id, manifest.run_id, key),
+            caveats=caveats_of([manifest]),
         )
 
     def _number(self, rows: Sequence[Row]) -> int | None:

@@ -6,6 +6,7 @@ import shlex
 
 from pydantic import BaseModel, ConfigDict
 
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.manifest import Fact
 
 SCHEMA_VERSION = 2
@@ -98,6 +99,7 @@ class Story(BaseModel):
     key: str
     number: int | None = None
     number_label: str = ""
+    caveats: CaveatsField = Caveats()
     place_label: str
     base_label: str
     base_ns: int | None = None

@@ -1,0 +1,74 @@
+"""What a reader must know of the data before any figure: badges and sentences, first in every rendering."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from chainmark.core import units
+from chainmark.core.manifest import Manifest
+from chainmark.core.verdict import SYNTHETIC
+
+A_A = "A/A"
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+class Caveats(BaseModel):
+    """Badges, such as "SYNTHETIC", and sentences; a result without any leaves both empty."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    badges: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Those of several results, each once."""
+        found = list(parts)
+        badges = dict.fromkeys(badge for one in found for badge in one.badges)
+        sentences = dict.fromkeys(sentence for one in found for sentence in one.sentences)
+        return cls(badges=tuple(badges), sentences=tuple(sentences))
+
+
+def is_empty(caveats: Caveats) -> bool:
+    """Whether there is nothing to say, so that the JSON of a result need not say it."""
+    return not caveats.badges and not caveats.sentences
+
+
+CaveatsField = Annotated[Caveats, Field(exclude_if=is_empty)]
+
+
+def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
+    """What the runs that a result rests on say against taking it at its word.
+
+    Args:
+        manifests: of all of them.
+    """
+    runs = list(manifests)
+    synthetic = [run.run_id for run in runs if run.synthetic]
+    sentences = dict.fromkeys(text for run in runs for text in run.contradictions)
+    if not synthetic:
+        return Caveats(sentences=tuple(sentences))
+    which = "" if len(synthetic) == len(runs) else f"{len(synthetic)} of {units.plural(len(runs), 'run')}: "
+    told = f"synthetic data, {which}the logs were written by a simulation, no node ran"
+    return Caveats(badges=(SYNTHETIC,), sentences=(told, *sentences))
+
+
+def contradicts(label: str, told: str) -> bool:
+    """Whether a label names another version than what was measured tells.
+
+    A label without a version contradicts nothing, and "10.5" is 10.5.4 told in brief.
+
+    Args:
+        label: what somebody calls it: "10.6.2", "v1.0.1-rc1", "my-branch".
+        told: the version that the logs, a server or a binary tell.
+    """
+    named, found = _VERSION.search(label), _VERSION.search(told)
+    if named is None or found is None:
+        return False
+    left, right = named[0].split("."), found[0].split(".")
+    least = min(len(left), len(right))
+    return left[:least] != right[:least]

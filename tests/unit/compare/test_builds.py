@@ -1,0 +1,111 @@
+"""A/A: whether both sides are one build. Noise called a change of the release is a false alarm that nobody can find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chainmark.compare import compare
+from chainmark.compare.builds import is_one_build
+from chainmark.core.caveats import A_A, contradicts
+from chainmark.core.comparison import Comparison
+from chainmark.core.manifest import Configuration, Subject
+
+from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+
+
+def told(run: SyntheticRun, **subject: Any) -> SyntheticRun:
+    """The run with another subject."""
+    known = run.manifest.subject.model_dump() | {"binary_sha256": None, "revision": None, "build": None} | subject
+    return replace(run, manifest=run.manifest.model_copy(update={"subject": Subject(**known)}))
+
+
+def judged(baseline: dict[str, Any], candidate: dict[str, Any]) -> Comparison:
+    left, right = sides(repetitions=2)
+    return compare([told(run, **baseline) for run in left], [told(run, **candidate) for run in right], tool_version="0")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "same"),
+    [
+        ({"version": "v1", "binary_sha256": "a"}, {"version": "v2", "binary_sha256": "a"}, True),
+        ({"version": "v1", "binary_sha256": "a"}, {"version": "v1", "binary_sha256": "b"}, False),
+        ({"version": "v1", "revision": "a1"}, {"version": "v2", "revision": "a1"}, True),
+        ({"version": "v1", "revision": "a1"}, {"version": "v1", "revision": "b2"}, False),
+        ({"version": "v1", "revision": "a1", "build": "ghc 9"}, {"version": "v1", "revision": "a1"}, False),
+        ({"version": "v1", "revision": "000"}, {"version": "v2", "revision": "000"}, False),
+        ({"version": "v1"}, {"version": "v1"}, True),
+        ({"version": "v1"}, {"version": "v2"}, False),
+        ({"version": "unversioned"}, {"version": "unversioned"}, False),
+    ],
+)
+def test_builds_are_told_apart_by_the_best_that_is_known(
+    baseline: dict[str, Any], candidate: dict[str, Any], same: bool
+) -> None:
+    left, right = sides(repetitions=1)
+    found = [told(left[0], **baseline).manifest, told(right[0], **candidate).manifest]
+    assert is_one_build(found) is same
+
+
+def test_a_version_that_the_logs_contradict_makes_no_build_equal() -> None:
+    left, right = ([told(run, version="v1") for run in side] for side in sides(repetitions=1))
+    mislabelled = right[0].manifest.model_copy(update={"contradictions": ["the logs are of version 9"]})
+    assert is_one_build([left[0].manifest, right[0].manifest])
+    assert not is_one_build([left[0].manifest, mislabelled])
+
+
+def test_equal_builds_and_settings_make_the_report_an_aa() -> None:
+    left, right = sides(repetitions=2)
+    settings = left[0].manifest.configuration
+    runs = [
+        [
+            replace(made, manifest=made.manifest.model_copy(update={"configuration": settings}))
+            for made in (told(run, version="v1") for run in side)
+        ]
+        for side in (left, right)
+    ]
+    found = compare(*runs, tool_version="0")
+    assert found.title.startswith("A/A: both sides are the same build, ")
+    assert A_A in found.caveats.badges
+
+
+def test_one_build_with_two_configurations_is_no_aa_and_says_what_differs() -> None:
+    left, right = sides(repetitions=1)
+    runs = [
+        [
+            replace(
+                told(run, version="v1", binary_sha256="a"),
+                manifest=told(run, version="v1", binary_sha256="a").manifest.model_copy(
+                    update={"configuration": Configuration(effective={"config.toml": {"mempool.size": size}})}
+                ),
+            )
+            for run in side
+        ]
+        for side, size in ((left, 1), (right, 2))
+    ]
+    found = compare(*runs, tool_version="0")
+    assert A_A not in found.caveats.badges
+    assert not found.title.startswith("A/A")
+    assert found.caveats.sentences == ("both sides are the same build: what differs is its configuration, in 1 place",)
+
+
+def test_two_releases_are_no_aa() -> None:
+    found = judged({"version": "v1"}, {"version": "v2"})
+    assert found.caveats.badges == ()
+
+
+@pytest.mark.parametrize(
+    ("label", "measured", "wrong"),
+    [
+        ("10.6.2", "10.5.4", True),
+        ("v1.0.1", "v0.38.17", True),
+        ("10.5", "10.5.4", False),
+        ("10.5.4-lmdb", "10.5.4", False),
+        ("my-branch", "10.5.4", False),
+        ("10.5.4", "unknown", False),
+    ],
+)
+def test_a_label_contradicts_what_it_names_otherwise(label: str, measured: str, wrong: bool) -> None:
+    assert contradicts(label, measured) is wrong
