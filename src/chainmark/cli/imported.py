@@ -10,11 +10,12 @@ import chainmark as cm
 from chainmark.cli.console import out
 from chainmark.core import units
 from chainmark.core.caveats import caveats_of
+from chainmark.report.wording import gate_word
 
 _NOTES_SHOWN = 12
 _CLASSES_SHOWN = 10
 _LINES = "lines"
-_COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
+_COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "unknown": "bright_black"}
 
 
 def print_imported(made: Sequence[cm.Run]) -> None:
@@ -67,7 +68,9 @@ def _size(manifest: cm.Manifest) -> str:
 def _print_gates(manifest: cm.Manifest) -> None:
     table = Table("gate", "status", "measured", Column("detail", overflow="fold"), box=None)
     for gate in manifest.gates:
-        table.add_row(gate.label, f"[{_COLOURS[gate.status.value]}]{gate.status.value}[/]", gate.measured, gate.detail)
+        table.add_row(
+            gate.label, f"[{_COLOURS[gate.status.value]}]{gate_word(gate.status)}[/]", gate.measured, gate.detail
+        )
     out.print()
     out.print(table)
 

@@ -47,11 +47,14 @@ def _equality(gate_id: str, label: str, differences: dict[str, list[Setting]]) -
 
 
 def _hardware(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
-    """Machines that nobody stated, as of imported logs, cannot be held against each other, and do not differ."""
+    """Whether machines that nobody stated, as of imported logs, are alike is not known, and fails nothing."""
     runs = [*(baseline.included or baseline.runs), *(candidate.included or candidate.runs)]
     classes = list(dict.fromkeys(run.manifest.host.hardware_class or NOT_STATED for run in runs))
     stated = [name for name in classes if name != NOT_STATED]
-    status = GateStatus.PASS if len(classes) == 1 else GateStatus.WARN if len(stated) == 1 else GateStatus.FAIL
+    if len(stated) > 1:
+        status = GateStatus.FAIL
+    else:
+        status = GateStatus.PASS if len(stated) == len(classes) else GateStatus.UNKNOWN
     return Gate(
         id="hardware_equal",
         label="same hardware class",
@@ -72,7 +75,7 @@ def _builds(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
     return Gate(
         id="one_build_a_side",
         label="one build a side",
-        status=GateStatus.WARN if mixed else GateStatus.PASS,
+        status=GateStatus.WARN if mixed else GateStatus.UNKNOWN if unknown else GateStatus.PASS,
         measured=", ".join(mixed) or (NOT_STATED if unknown else "one binary a side"),
         limit="one binary a side",
         detail="differences between builds count as noise between runs" if mixed else "",

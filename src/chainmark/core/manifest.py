@@ -20,10 +20,11 @@ class Status(StrEnum):
 
 
 class GateStatus(StrEnum):
-    """The result of one gate."""
+    """The result of one gate. One whose measure is not known fails nothing, and is not met either."""
 
     PASS = "pass"  # noqa: S105 - not a password
     WARN = "warn"
+    UNKNOWN = "unknown"
     FAIL = "fail"
 
 

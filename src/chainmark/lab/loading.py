@@ -326,7 +326,7 @@ def _waited_gate(result: ServerResult) -> Gate:
         measured += f", the worst for {units.plain_percent(max(shares), decimals=1)} of its time"
     status = GateStatus.FAIL if hindered else GateStatus.PASS
     if steps and not shares:
-        status, measured = GateStatus.WARN, "this kernel does not tell"
+        status, measured = GateStatus.UNKNOWN, "this kernel does not tell"
     return Gate(
         id="waited",
         label="the generator and the server did not wait for a processor",

@@ -26,7 +26,7 @@ PORT_MAX = 65_535
 PREFIX = "chainmark_"
 _PLACE = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):)?(?P<port>\d+)")
 _STATUSES = ("valid", "invalid")
-_GATES = ("pass", "warn", "fail")
+_GATES = ("pass", "warn", "unknown", "fail")
 
 
 def parse_place(text: str) -> tuple[str, int]:

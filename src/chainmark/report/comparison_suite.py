@@ -13,6 +13,7 @@ _OF_OUTCOME = {
     Outcome.EQUAL: Verdict.PASS,
     Outcome.BETTER: Verdict.PASS,
 }
+_OF_GATE = {GateStatus.FAIL: Verdict.INVALID, GateStatus.UNKNOWN: Verdict.INCONCLUSIVE}
 
 
 def comparison_suite(comparison: Comparison, label: str | None = None) -> Suite:
@@ -23,8 +24,9 @@ def comparison_suite(comparison: Comparison, label: str | None = None) -> Suite:
         Case(
             f"gate.{gate.id}",
             gate.label,
-            Verdict.INVALID if gate.status is GateStatus.FAIL else Verdict.PASS,
+            _OF_GATE.get(gate.status, Verdict.PASS),
             f"{gate.measured}; required: {gate.limit}",
+            gates=gate.status is not GateStatus.UNKNOWN,
         )
         for gate in comparison.gates
     ]

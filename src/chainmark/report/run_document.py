@@ -16,11 +16,21 @@ from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.blocks import Column, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import gate_counts, gate_word
 
-_OF_GATE = {GateStatus.PASS: Verdict.PASS, GateStatus.WARN: Verdict.INFORMATIONAL}
+_OF_GATE = {
+    GateStatus.PASS: Verdict.PASS,
+    GateStatus.WARN: Verdict.INFORMATIONAL,
+    GateStatus.UNKNOWN: Verdict.INCONCLUSIVE,
+}
 _OF_KIND = {GateKind.INSTRUMENT: Verdict.INVALID, GateKind.SUBJECT: Verdict.FAIL}
 _OF_STATUS = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
-_LOOKS: dict[GateStatus, Emphasis] = {GateStatus.PASS: "better", GateStatus.WARN: "caution", GateStatus.FAIL: "worse"}
+_LOOKS: dict[GateStatus, Emphasis] = {
+    GateStatus.PASS: "better",
+    GateStatus.WARN: "caution",
+    GateStatus.UNKNOWN: "quiet",
+    GateStatus.FAIL: "worse",
+}
 
 
 class RunRecord(BaseModel):
@@ -72,16 +82,15 @@ def _sentence(manifest: Manifest) -> str:
             Status.INVALID: "The run is invalid and is never compared",
         }[manifest.status]
         return f"{meaning}: {told}."
-    warned = sum(gate.status is GateStatus.WARN for gate in manifest.gates)
-    warnings = f", {units.plural(warned, 'gate')} warned" if warned else ""
-    return f"The run may be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{warnings}."
+    others = "".join(f", {count}" for count in gate_counts(manifest.gates))
+    return f"The run may be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{others}."
 
 
 def _case(gate: Gate) -> Case:
     told = f"{gate.measured}; required: {gate.limit}"
     reason = f"{told} ({gate.detail})" if gate.detail else told
     verdict = _OF_GATE.get(gate.status, _OF_KIND[gate.kind])
-    return Case(gate.id, gate.label, verdict, reason, gates=gate.status is not GateStatus.WARN)
+    return Case(gate.id, gate.label, verdict, reason, gates=gate.status not in {GateStatus.WARN, GateStatus.UNKNOWN})
 
 
 def _gates(manifest: Manifest) -> Table:
@@ -91,7 +100,7 @@ def _gates(manifest: Manifest) -> Table:
     rows = []
     for gate in manifest.gates:
         told = [TableCell(getattr(gate, name)) for name in headings[3:]]
-        status = TableCell(gate.status.value, emphasis=_LOOKS[gate.status])
+        status = TableCell(gate_word(gate.status), emphasis=_LOOKS[gate.status])
         rows.append(row_of(gate.label, gate.kind.value, status, *told))
     return Table("gates", "What the run must meet", words(*headings), rows)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, RunEntry, Side
 from chainmark.core.manifest import Gate, GateStatus, Incident, Status
+from chainmark.core.wording import enumerated
 from chainmark.report.blocks import (
     IN_FULL,
     Block,
@@ -24,12 +25,13 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.side_facts import differs, machine, pairs_table, workload_differences
-from chainmark.report.wording import GATE_MARKS
+from chainmark.report.wording import GATE_MARKS, gate_counts
 
-_WORST_FIRST = (GateStatus.FAIL, GateStatus.WARN, GateStatus.PASS)
+_WORST_FIRST = (GateStatus.FAIL, GateStatus.WARN, GateStatus.UNKNOWN, GateStatus.PASS)
 _LOOKS: dict[GateStatus, Emphasis] = {
     GateStatus.FAIL: "worse",
     GateStatus.WARN: "caution",
+    GateStatus.UNKNOWN: "quiet",
     GateStatus.PASS: "plain",
 }
 _ACCOUNTS = "The books: what became of everything offered and read"
@@ -80,14 +82,12 @@ def summary(comparison: Comparison) -> list[str]:
     """Whether the result may be trusted, in a few sentences; what is wrong comes first."""
     runs = [run for _, run in runs_of(comparison)]
     gates = [gate for run in runs for gate in run.gates] + comparison.gates
-    failed = sum(gate.status is GateStatus.FAIL for gate in gates)
-    warned = sum(gate.status is GateStatus.WARN for gate in gates)
+    missed = gate_counts(gates)
     subject_failed = sum(run.status is Status.FAILED for run in runs)
     excluded = sum(run.excluded_because is not None for run in runs) - subject_failed
     lines = []
-    if failed or warned:
-        found = " and ".join(f"{many} {what}" for many, what in ((failed, "failed"), (warned, "warned")) if many)
-        lines.append(f"Of {units.plural(len(gates), 'gate')} checked, {found}.")
+    if missed:
+        lines.append(f"Of {units.plural(len(gates), 'gate')}, {enumerated(missed)}.")
     elif gates:
         lines.append(f"All {len(gates)} gates were met, by every run and by the pair.")
     else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from chainmark.core import units
-from chainmark.core.manifest import GateStatus
+from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.metric import Better
 
 VERDICT_WORDS = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "invalid": "INVALID"}
@@ -15,9 +16,23 @@ BETTER_WORDS = {
     Better.HIGHER: "higher is better",
     Better.NEITHER: "neither direction is better",
 }
-GATE_MARKS = {GateStatus.PASS: "✓", GateStatus.WARN: "!", GateStatus.FAIL: "✗"}
+GATE_MARKS = {GateStatus.PASS: "✓", GateStatus.WARN: "!", GateStatus.UNKNOWN: "?", GateStatus.FAIL: "✗"}
 NOT_COMPARED = "not compared"
 NOT_JUDGED = "not judged"
+
+
+_COUNTED = {GateStatus.FAIL: "failed", GateStatus.WARN: "warned", GateStatus.UNKNOWN: "could not be checked"}
+
+
+def gate_word(status: GateStatus) -> str:
+    """The status as tables of one run have it."""
+    return f"{GATE_MARKS[status]} {status.value}" if status is GateStatus.UNKNOWN else status.value
+
+
+def gate_counts(gates: Iterable[Gate]) -> list[str]:
+    """How many gates were not met, by what became of them: "1 failed", "2 could not be checked"."""
+    found = Counter(gate.status for gate in gates)
+    return [f"{found[status]} {word}" for status, word in _COUNTED.items() if found[status]]
 
 
 def prose(text: str) -> str:

@@ -22,6 +22,8 @@ from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
 from chainmark.core.metric import Weighting
 from chainmark.core.verdict import Verdict
+from chainmark.report.comparison_document import comparison_document
+from chainmark.report.validity import summary
 from chainmark.stats import replicates
 
 from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, catalogue, run, sides
@@ -142,9 +144,13 @@ def test_machines_and_binaries_that_nobody_stated_are_no_difference(stated: int)
     found = compared(baseline, candidate)
     hardware, builds = gate(found, "hardware_equal"), gate(found, "one_build_a_side")
     assert found.verdict is not Verdict.INVALID
-    assert hardware.status is (GateStatus.WARN if stated else GateStatus.PASS)
+    text = comparison_document(found).text()
+    assert "? same hardware class" in text  # a tick would say that somebody looked
+    assert "✓ not stated" not in comparison_document(found).markdown()
+    assert "2 could not be checked" in summary(found)[0]
+    assert hardware.status is GateStatus.UNKNOWN
     assert hardware.measured == ("AMD EPYC 7B13 × 8, 32 GiB against not stated" if stated else "not stated")
-    assert (builds.status, builds.measured) == (GateStatus.PASS, "not stated")
+    assert (builds.status, builds.measured) == (GateStatus.UNKNOWN, "not stated")
 
 
 def test_runs_averaged_by_different_rules_are_invalid() -> None:

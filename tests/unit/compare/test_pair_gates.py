@@ -142,9 +142,9 @@ UNKNOWN = {"cores": 0, "cpu_model": NOT_STATED}
     ("left", "right", "status", "measured", "told"),
     [
         ({}, {"cores": 16}, GateStatus.FAIL, "{} against {}", False),
-        ({}, UNKNOWN, GateStatus.WARN, "{} against not stated", True),
-        (UNKNOWN, {}, GateStatus.WARN, "not stated against {}", True),
-        (UNKNOWN, UNKNOWN, GateStatus.PASS, "not stated", True),
+        ({}, UNKNOWN, GateStatus.UNKNOWN, "{} against not stated", True),
+        (UNKNOWN, {}, GateStatus.UNKNOWN, "not stated against {}", True),
+        (UNKNOWN, UNKNOWN, GateStatus.UNKNOWN, "not stated", True),
     ],
     ids=["other machines", "candidate unknown", "baseline unknown", "both unknown"],
 )
@@ -181,8 +181,8 @@ def _built(name: str, *binaries: str | None) -> SelectedRuns:
         (["x", "y"], ["y"], GateStatus.WARN, "baseline: 2 binaries"),
         (["x"], ["z", "y", "x"], GateStatus.WARN, "candidate: 3 binaries"),
         (["x", "y"], ["z", "x"], GateStatus.WARN, "baseline: 2 binaries, candidate: 2 binaries"),
-        (["x", None], ["y"], GateStatus.PASS, "not stated"),
-        (["x"], [None], GateStatus.PASS, "not stated"),
+        (["x", None], ["y"], GateStatus.UNKNOWN, "not stated"),
+        (["x"], [None], GateStatus.UNKNOWN, "not stated"),
         (["x", None, "y"], ["y"], GateStatus.WARN, "baseline: 2 binaries"),
     ],
 )

@@ -65,7 +65,7 @@ def start_pressure_gate(pressure: float | None, profile: Profile) -> Gate:
     gate = _at_most("pressure", "the machine had time to start the network (CPU pressure)", pressure, limit, _percent)
     if pressure is not None:
         return gate
-    return gate.model_copy(update={"status": GateStatus.WARN, "measured": "? (this kernel does not tell)"})
+    return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
 
 
 def _named(failures: Sequence[Incident]) -> str:
@@ -220,7 +220,7 @@ def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
     if "nodes" in shares:
         told = ", ".join(f"{whose} {_percent(share)}" for whose, share in shares.items())
         return gate.model_copy(update={"measured": f"{told} of the time"})
-    return gate.model_copy(update={"status": GateStatus.WARN, "measured": "? (this kernel does not tell)"})
+    return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
 
 
 def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
