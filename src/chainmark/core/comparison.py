@@ -116,6 +116,13 @@ class Judgement(BaseModel):
     detectable: float | None = None
     note: str = ""
 
+    @property
+    def worse_alone(self) -> bool:
+        """Whether it is worse by itself, and not once all gating metrics are judged together."""
+        adjusted = self.p_worse_adjusted
+        is_worse = self.gating and self.outcome is Outcome.WORSE
+        return is_worse and adjusted is not None and adjusted > self.worse_level
+
 
 class ChartKind(StrEnum):
     """One kind is drawn one way, for every metric of every system."""

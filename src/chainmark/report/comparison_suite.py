@@ -89,4 +89,6 @@ def _verdict(comparison: Comparison, judgement: Judgement) -> Verdict:
         return Verdict.INFORMATIONAL
     if comparison.verdict is Verdict.INVALID:
         return Verdict.INVALID
+    if judgement.worse_alone:
+        return Verdict.INCONCLUSIVE
     return _OF_OUTCOME.get(judgement.outcome, Verdict.INCONCLUSIVE)

@@ -24,6 +24,8 @@ from chainmark.report.bars import IntervalBar, interval_bar
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import BETTER_WORDS, NOT_COMPARED, NOT_JUDGED
 
+# "worse" would contradict a verdict that takes all gating metrics together.
+WORSE_ALONE = "worse alone, not after correction"
 # Outcomes that say by themselves why there is no change.
 _WITHOUT_CHANGE = (Outcome.NO_DATA, Outcome.NOT_COMPARABLE)
 
@@ -126,6 +128,7 @@ class RowMaker:
             [unit.of(judgement.baseline.value), unit.of(judgement.candidate.value)], half_width(judgement, unit)
         )
         said = _change(judgement, unit)
+        alone = judgement.worse_alone
         no_interval = judgement.low is None and judgement.high is None
         interval = units.NOT_ESTIMABLE if no_interval else f"{said.low} … {said.high} {said.unit}".rstrip()
         return Row(
@@ -142,8 +145,8 @@ class RowMaker:
             high=said.high,
             interval=judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE and no_interval else interval,
             margin=_margin(judgement, metric),
-            outcome=_outcome(judgement, metric),
-            emphasis=_emphasis(judgement, metric),
+            outcome=WORSE_ALONE if alone else _outcome(judgement, metric),
+            emphasis="caution" if alone else _emphasis(judgement, metric),
             gating=judgement.gating,
             moved=judgement.moved,
             bar=interval_bar(judgement),

@@ -378,3 +378,22 @@ def test_the_typst_fonts_have_every_sign_that_a_report_uses() -> None:
 def test_the_page_runs_without_console_errors(tmp_path: Path) -> None:
     page = page_without_complaints(document_of(sample()).html(), tmp_path)
     assert page.count('data-drawn="yes"') == len(sample().charts)
+
+
+def test_worse_alone_is_not_called_worse_beside_an_undecided_verdict() -> None:
+    """A red "worse" beside INCONCLUSIVE makes a reader distrust one of the two."""
+    comparison = sample(Verdict.FAIL).model_copy(deep=True)
+    index = next(
+        place for place, one in enumerate(comparison.judgements) if one.gating and one.outcome is Outcome.WORSE
+    )
+    update = {"p_worse_adjusted": 0.08, "worse_level": 0.05}
+    comparison.judgements[index] = comparison.judgements[index].model_copy(update=update)
+    comparison.verdict = Verdict.INCONCLUSIVE
+    row = RowMaker(comparison).rows()[index]
+    assert (row.outcome, row.emphasis) == ("worse alone, not after correction", "caution")
+    assert document_of(comparison).cases[index].verdict is Verdict.INCONCLUSIVE
+    for text in (terminal(comparison, 200), markdown(comparison), web_page(comparison)):
+        assert "worse alone, not after correction" in text
+    significant = comparison.judgements[index].model_copy(update={"p_worse_adjusted": 0.04})
+    comparison.judgements[index] = significant
+    assert (RowMaker(comparison).rows()[index].outcome, row.gating) == ("worse", True)
