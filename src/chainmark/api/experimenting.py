@@ -21,12 +21,12 @@ from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, decide
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import ExperimentLength
+from chainmark.core.manifest import ExperimentLength, failed_gates
 from chainmark.core.progress import Progress
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
-from chainmark.lab.experimenting import Experiment, Experimenter, read_record
+from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, read_record
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.schedules import Arm
@@ -196,24 +196,33 @@ def _is_over(made: Experiment, store: Store, listener: Relay) -> bool:
         return False
     baseline, candidate = made.sides()
     found = decide(baseline, candidate, store.alike(made.runs))
+    return is_over(found, made.record.length.most, listener)
+
+
+def is_over(found: Decided, most: int, listener: Relay) -> bool:
+    """Say how far the decision is; whether it has fallen, or more runs will not bring it.
+
+    Args:
+        found: of the runs so far.
+        most: runs a side that are planned at most.
+        listener: who is told.
+    """
     if found.finding.verdict in {Verdict.PASS, Verdict.FAIL}:
         return True
-    return _is_hopeless(found, made, listener)
-
-
-def _is_hopeless(found: Decided, made: Experiment, listener: Relay) -> bool:
-    """Say how far the decision is; whether it is too far."""
+    sides = found.baseline, found.candidate
+    rounds = min(sum(is_evidence(run.manifest) for run in side.runs) for side in sides)
+    if all(side.included for side in sides) and failed_gates(found.gates):
+        listener.tell("the two sides cannot be compared, and no further run would change that")
+        return True
     chances = found.chances()
-    by_the_end = chances.get(made.record.length.most, 0.0)
-    so_far = f"after {units.plural(made.rounds, 'run')} a side not decided: {enumerated(found.undecided)}"
+    by_the_end = chances.get(most, 0.0)
+    so_far = f"after {units.plural(rounds, 'run')} a side not decided: {enumerated(found.undecided)}"
     listener.tell(
-        f"{so_far}; {units.plain_percent(by_the_end)} likely to be by {made.record.length.most} runs a side"
-        if chances
-        else so_far
+        f"{so_far}; {units.plain_percent(by_the_end)} likely to be by {most} runs a side" if chances else so_far
     )
-    if not chances or made.rounds < LEAST_BEFORE_GIVING_UP or by_the_end >= HOPELESS:
+    if not chances or rounds < LEAST_BEFORE_GIVING_UP or by_the_end >= HOPELESS:
         return False
-    listener.tell("the experiment ends here: what is planned will hardly decide it")
+    listener.tell("no more runs are made: what is planned will hardly decide it")
     return True
 
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from chainmark.api.context import Cancellation, Settings, as_settings, installed, relay, resolve_profile, store_at
+from chainmark.api.context import (
+    Cancellation,
+    Relay,
+    Settings,
+    as_settings,
+    installed,
+    relay,
+    resolve_profile,
+    store_at,
+)
+from chainmark.api.experimenting import is_over
+from chainmark.compare.decide import decide
 from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
+from chainmark.core import units
 from chainmark.core.attachment import Attachment
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
@@ -25,7 +38,8 @@ from chainmark.lab.sweeping import ADAPTIVE_ORDER, GRID_ORDER, Sweep, Sweeper, S
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
-from chainmark.store.runs import Store
+from chainmark.stats.sequential import FIRST_LOOK
+from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of
@@ -147,6 +161,7 @@ def qualify(
     baseline: str | None = None,
     candidate: str | None = None,
     plan: str = "standard",
+    most_runs: int | None = None,
     resume: str | None = None,
     settings: Settings | None = None,
     baseline_settings: Settings | None = None,
@@ -163,6 +178,7 @@ def qualify(
         system: the system.
         baseline, candidate: the release before, and the one that is judged; not needed to resume.
         plan: a shipped plan's name, or the path of a TOML file.
+        most_runs: runs a side at most of every scenario that goes on until it is decided; None: as the plan says, or 8.
         resume: an interrupted qualification to go on with, or to show again.
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
         seed, keep_homes, store, progress, cancel: as in `run`.
@@ -177,23 +193,38 @@ def qualify(
     """
     lab = qualifiable(load_system(system))
     kept = store_at(store)
-    qualifier = Qualifier(kept, lab)
+    listener = relay(progress, cancel)
+    qualifier = Qualifier(kept, lab, partial(_is_settled, kept, listener))
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:
         order = _order(lab, (baseline, candidate), plan, seed, as_settings(settings))
         of_version: dict[Role, Sequence[str]] = {"baseline": own["baseline"], "candidate": own["candidate"]}
-        order = replace(order, of_version=of_version, keep_homes=keep_homes)
+        ordered = order.plan.with_most_runs(max(most_runs, FIRST_LOOK)) if most_runs else order.plan
+        order = replace(order, plan=ordered, of_version=of_version, keep_homes=keep_homes)
     else:
-        if settings or any(own.values()):
-            raise UsageError(f"`{resume}` has its settings already", "leave out `--set` when you resume")
+        if settings or any(own.values()) or most_runs:
+            raise UsageError(
+                f"`{resume}` has its settings already", "leave out `--set` and `--most-runs` when you resume"
+            )
         order = _resumed(qualifier, resume, {"baseline": baseline, "candidate": candidate})
-    listener = relay(progress, cancel)
     installed(lab, [order.baseline, order.candidate], listener)
     made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
     if made.interrupted:
         return Experiment(made.experiment, None, True)
     history = kept.alike(run for one in made.scenarios for run in one.runs)
     return Experiment(made.experiment, document_of(qa_report(_qa_runs(lab, made), history)), False)
+
+
+def _is_settled(
+    store: Store, listener: Relay, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int
+) -> bool:
+    """Whether a scenario is decided, or more runs will hardly decide it."""
+    found = decide(baseline, candidate, store.alike([*baseline, *candidate]))
+    if is_over(found, most, listener):
+        counted = units.plural(min(len(baseline), len(candidate)), "run")
+        listener.tell(f"after {counted} a side: {found.finding.verdict}")
+        return True
+    return False
 
 
 def _order(

@@ -122,6 +122,10 @@ class QaProgress:
         """Say why a run is made once more."""
         self._bars.say(f"{step.version} ({step.side}) is run once more: {because}")
 
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._bars.say(text)
+
     def end(self, run: SealedRun) -> None:
         """Say how a run ended."""
         self._bars.end(run)

@@ -19,6 +19,15 @@ def qa(
     plan: Annotated[
         str, typer.Option(help="A shipped plan (`quick`, `standard`, `full`) or a TOML file.")
     ] = "standard",
+    most_runs: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=100,
+            help="Runs a side at most in a scenario that decides, which ends sooner if it is decided.",
+            show_default="as the plan says, or 8",
+        ),
+    ] = None,
     resume: Annotated[
         str | None,
         typer.Option(metavar="EXPERIMENT", help="Go on with what was interrupted, or show it again."),
@@ -40,7 +49,9 @@ def qa(
 
     Example: `chainmark qa cometbft --baseline v0.38.17 --candidate v1.0.1 --html qa.html --pdf qa.pdf`
 
-    What this machine cannot do is listed as not run, with what it needs. Interrupted, it goes on with `--resume`.
+    A scenario that decides makes at least two runs a side, and goes on until it is decided: `--most-runs 12` lets it
+    go on longer. What this machine cannot do is listed as not run, with what it needs. Interrupted, it goes on with
+    `--resume`.
     """
     with progress(expose, no_wait=no_wait, scenarios=True) as listener:
         made = cm.qualify(
@@ -48,6 +59,7 @@ def qa(
             baseline=baseline,
             candidate=candidate,
             plan=plan,
+            most_runs=most_runs,
             resume=resume,
             settings=settings,
             baseline_settings=set_baseline,

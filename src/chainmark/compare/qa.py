@@ -199,7 +199,7 @@ class _Maker:
             profile_name=plan.profile,
             profile_description=one.profile_description,
             settings=plan.settings,
-            repetitions=plan.repetitions,
+            repetitions=_repetitions(plan, lines),
             needs=plan.needs,
             lacking=list(one.lacking),
             experiment=one.experiment if runs else "",
@@ -391,6 +391,11 @@ def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:
         warnings=manifest.warnings,
         incidents=[incident.what for incident in manifest.incidents if not incident.planned],
     )
+
+
+def _repetitions(plan: ScenarioPlan, runs: Sequence[RunLine]) -> int:
+    """Runs of each side; where it went on until it was decided, as many as that took."""
+    return max((run.repetition for run in runs), default=plan.planned_runs) if plan.goes_on else plan.planned_runs
 
 
 def _side_line(side: str, label: str, runs: Sequence[RunData]) -> SideLine:

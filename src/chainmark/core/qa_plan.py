@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 Role = Literal["baseline", "candidate"]
 MOST_REPETITIONS = 100
+# Runs of a side where a plan says nothing: at most of a scenario that decides, and of any other.
+MOST_RUNS, REPETITIONS = 8, 3
 
 
 class ScenarioKind(StrEnum):
@@ -53,7 +55,9 @@ class ScenarioPlan(_Part):
         question: what it answers; method: how it is made. Both stand in the report.
         profile: a shipped profile, or a TOML file.
         settings: of the profile, as `--set` takes them; `{baseline}` and `{candidate}` stand for the versions.
-        repetitions: runs of each side; of a sweep at each load.
+        repetitions: a fixed number of runs of each side; of a sweep at each load. None: a gating comparison goes on
+            until it is decided, and anything else has `REPETITIONS`.
+        most_runs: of each side of a comparison that goes on until it is decided; None: as ordered, or `MOST_RUNS`.
         gating: whether the release can fail by it.
         needs: what the machine or the version must offer, as its system calls it: "namespaces", "cores:4".
         beside: a scenario whose runs of the candidate stand before the sides of this one, in its table and plots.
@@ -69,7 +73,8 @@ class ScenarioPlan(_Part):
     kind: ScenarioKind = ScenarioKind.COMPARISON
     profile: str
     settings: list[str] = []
-    repetitions: Annotated[int, Field(ge=1, le=MOST_REPETITIONS)] = 3
+    repetitions: Annotated[int, Field(ge=1, le=MOST_REPETITIONS)] | None = None
+    most_runs: Annotated[int, Field(ge=2, le=MOST_REPETITIONS)] | None = None
     sides: Annotated[list[SidePlan], Field(min_length=1)] = _BOTH
     gating: bool = True
     needs: list[str] = []
@@ -87,7 +92,22 @@ class ScenarioPlan(_Part):
             raise ValueError(f"the scenario `{self.id}` is judged, so its sides are `baseline` and `candidate`")
         if self.kind is ScenarioKind.INFORMATIONAL and self.gating:
             raise ValueError(f"the scenario `{self.id}` is informational, so it must say `gating = false`")
+        if self.most_runs is not None and not self.goes_on:
+            raise ValueError(
+                f"`most_runs` says nothing of the scenario `{self.id}`: only a gating comparison without `repetitions` "
+                "goes on until it is decided"
+            )
         return self
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether runs are made until the verdict is decided."""
+        return self.kind is ScenarioKind.COMPARISON and self.gating and self.repetitions is None
+
+    @property
+    def planned_runs(self) -> int:
+        """Runs of each side, of a sweep at each load; where it goes on until it is decided, at most."""
+        return (self.most_runs or MOST_RUNS) if self.goes_on else (self.repetitions or REPETITIONS)
 
 
 class PlotPlan(_Part):
@@ -152,6 +172,11 @@ class QaPlan(_Part):
                     f"the scenario `{scenario.id}` stands beside `{scenario.beside}`, which is not before it"
                 )
         return self
+
+    def with_most_runs(self, most: int) -> QaPlan:
+        """The same with so many runs a side at most, in every scenario that goes on until it is decided."""
+        scenarios = [one.model_copy(update={"most_runs": most}) if one.goes_on else one for one in self.scenarios]
+        return self.model_copy(update={"scenarios": scenarios})
 
     def scenario(self, scenario_id: str) -> ScenarioPlan:
         """The scenario of that id."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Status, Subject
+from chainmark.core.manifest import ExperimentLength, Status, Subject
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
 from chainmark.core.times import utc_now
 from chainmark.lab.machine import machine_to_itself
@@ -25,6 +25,10 @@ from chainmark.store.experiments import ExperimentFolder, experiment_folder, fin
 from chainmark.store.runs import SealedRun, Store
 
 EXPERIMENT_SCHEMA = 1
+# Whether more runs of the baseline and the candidate would change nothing, with so many at most planned of each.
+IsSettled = Callable[[Sequence[SealedRun], Sequence[SealedRun], int], bool]
+# A single pair shows no noise of its own.
+LEAST_ROUNDS = 2
 _CORES = "cores:"
 _MEMORY = "memory:"
 
@@ -47,6 +51,7 @@ class _Record(BaseModel):
     runs: dict[str, list[str]] = {}  # scenario → runs in the order in which they were made
     failures: dict[str, dict[str, str]] = {}  # scenario → side → why it could not be made
     lacking: dict[str, list[str]] = {}
+    settled: dict[str, int] = {}  # scenario → rounds after which more would have changed nothing
     finished: bool = False
 
 
@@ -78,7 +83,9 @@ class ScenarioMade:
     Attributes:
         lacking: clauses on what it needs and does not get; if there are any it was not run.
         sides: the profile of each side.
-        steps: the runs to make, in their order; none where it lacks something.
+        steps: the runs to make, in their order; none where it lacks something. Where it goes on until it is decided,
+            as many as there may be at most.
+        rounds: runs of each side after which it was decided; None: not before the last.
         names: by side, what its runs' places call it; of a sweep, with the load.
         done: the sealed runs by position; one that repeats an invalid run stands behind all that were planned.
         failures: by side, why a run of it could not be made, not even at the second try.
@@ -92,6 +99,12 @@ class ScenarioMade:
     names: dict[str, set[str]] = field(default_factory=dict)
     done: dict[int, SealedRun] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    rounds: int | None = None
+
+    @property
+    def wanted(self) -> list[Step]:
+        """The runs that are to be made, as far as is known."""
+        return [step for step in self.steps if self.rounds is None or step.repetition <= self.rounds]
 
     @property
     def runs(self) -> list[SealedRun]:
@@ -107,6 +120,10 @@ class ScenarioMade:
             for position, run in sorted(self.done.items())
             if position >= planned and position - planned in self.done
         }
+
+    def of_round(self, repetition: int) -> list[Step]:
+        """The runs of a round, in their order."""
+        return [step for step in self.steps if step.repetition == repetition]
 
     def of_side(self, side: str) -> list[SealedRun]:
         """The runs of one side; of a sweep at all loads."""
@@ -136,10 +153,15 @@ class QaListener(Listener, Protocol):
 
 @dataclass(frozen=True)
 class Qualifier:
-    """Makes the runs of plans into one store."""
+    """Makes the runs of plans into one store.
+
+    Attributes:
+        is_settled: asked after every round of a scenario that goes on until it is decided.
+    """
 
     store: Store
     system: QualifiableSystem
+    is_settled: IsSettled = lambda baseline, candidate, most: False
 
     def make(self, order: QaOrder, listener: QaListener) -> QaMade:
         """Begin a qualification and make it to its end, or until it is interrupted.
@@ -212,7 +234,7 @@ class Qualifier:
             self._schedule_sweep(made, order)
         elif not lacking:
             arms = [Arm(side.id, order.version(side.version), sides[side.id]) for side in scenario.sides]
-            made.steps = interleaved(arms, scenario.repetitions)
+            made.steps = interleaved(arms, scenario.planned_runs)
         return made
 
     def profile_of(self, order: QaOrder, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
@@ -249,7 +271,7 @@ class Qualifier:
             )
         roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}
         loads = system.sweep_plan(made.sides["baseline"]).loads
-        cells = grid_steps(loads, (order.baseline, order.candidate), made.plan.repetitions, order.seed)
+        cells = grid_steps(loads, (order.baseline, order.candidate), made.plan.planned_runs, order.seed)
         for position, cell in enumerate(cells):
             side = roles[cell.version]
             made.steps.append(cell.step(system.at_load(made.sides[side], cell.load), position))
@@ -297,6 +319,7 @@ class _Work:
             one.done = {
                 position: run for (experiment, position), run in finished.items() if experiment == one.experiment
             }
+            one.rounds = self.record.settled.get(one.plan.id)
         interrupted = False
         try:
             for one in self.made:
@@ -312,16 +335,36 @@ class _Work:
     def _scenario(self, one: ScenarioMade) -> None:
         """Make the missing runs; where one side's network cannot be run, the other sides are made all the same."""
         for step in one.steps:
-            if step.side in one.failures:
-                continue
-            try:
-                run = self._tried(one, step)
-                if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
-                    self._again(one, step, run)
-            except EnvironmentFailure as error:
-                one.failures[step.side] = error.message
-                self.record.failures.setdefault(one.plan.id, {})[step.side] = error.message
-                self._write()
+            if one.rounds is not None and step.repetition > one.rounds:
+                return
+            if step.side not in one.failures:
+                self._step(one, step)
+            if one.plan.goes_on and one.rounds is None and step is one.of_round(step.repetition)[-1]:
+                self._look(one, step.repetition)
+
+    def _step(self, one: ScenarioMade, step: Step) -> None:
+        """Make a run, or note why it cannot be made."""
+        try:
+            run = self._tried(one, step)
+            if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
+                self._again(one, step, run)
+        except EnvironmentFailure as error:
+            one.failures[step.side] = error.message
+            self.record.failures.setdefault(one.plan.id, {})[step.side] = error.message
+            self._write()
+
+    def _look(self, one: ScenarioMade, rounds: int) -> None:
+        """After a round: note if more would change nothing. One that was gone on from was looked at then."""
+        is_later = any(step.position in one.done for step in one.steps if step.repetition > rounds)
+        if is_later or rounds < LEAST_ROUNDS or rounds == one.plan.planned_runs:
+            return
+        # A side that cannot be made leaves the scenario undecided, whatever the other one shows.
+        sides = one.of_side("baseline"), one.of_side("candidate")
+        if one.failures or self.qualifier.is_settled(*sides, one.plan.planned_runs):
+            one.rounds = rounds
+        if one.rounds is not None and not one.failures:
+            self.record.settled[one.plan.id] = rounds
+            self._write()
 
     def _tried(self, one: ScenarioMade, step: Step) -> SealedRun:
         """The planned run, tried once more where it cannot be made at first: a machine may stumble once."""
@@ -343,7 +386,9 @@ class _Work:
         if step.position not in one.done:
             self._check_others(one, step)
             lab = Lab(self.qualifier.store, self.qualifier.system)
-            series = Series(lab, one.experiment, self.order.seed, self.order.keep_homes, self.listener)
+            most = one.plan.planned_runs if one.plan.goes_on else None
+            length = most and ExperimentLength(most=most, stops_early=True)
+            series = Series(lab, one.experiment, self.order.seed, self.order.keep_homes, self.listener, length or None)
             number = sum(len(scenario.done) for scenario in self.made) + 1
             run = series.make(step, number, max(number, self._total()), self._left_s())
             one.done[step.position] = run
@@ -365,16 +410,16 @@ class _Work:
                 )
 
     def _total(self) -> int:
-        """Runs as far as is known: those planned, and the repetitions that were needed."""
+        """Runs as far as is known: planned ones, at most while it is undecided, and the repetitions needed."""
         repeated = sum(position >= len(one.steps) for one in self.made for position in one.done)
-        return sum(len(one.steps) for one in self.made) + repeated
+        return sum(len(one.wanted) for one in self.made) + repeated
 
     def _expected_s(self, step: Step) -> float:
         return self.qualifier.system.expected_seconds(step.profile)
 
     def _left_s(self) -> float:
         """Seconds that the missing runs take, by what the system expects and how long those of this go took."""
-        missing = [step for one in self.made for step in one.steps if step.position not in one.done]
+        missing = [step for one in self.made for step in one.wanted if step.position not in one.done]
         expected = sum(self._expected_s(step) for step in missing)
         hoped = sum(hope for hope, _ in self.taken)
         return expected * (sum(real for _, real in self.taken) / hoped if hoped else 1.0)

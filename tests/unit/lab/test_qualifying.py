@@ -6,17 +6,19 @@ The system is a stand-in whose runs take no time, because it must be stopped at 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.qa_plan import QaPlan
+from chainmark.core.manifest import ExperimentLength
+from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
 from chainmark.store.experiments import find_experiment
-from chainmark.store.runs import Store
+from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.cometbft.system import SYSTEM
 
@@ -210,3 +212,99 @@ def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
     path.write_text(head + scenario + 'beside="later"\n', encoding="utf-8")
     with pytest.raises(UsageError, match="which is not before it"):
         read_plan(system, str(path))
+
+
+def _until_decided(plan: QaPlan, most: int) -> QaPlan:
+    """The first scenario goes on until it is decided, the second has two runs a side as before."""
+    first = plan.scenarios[0].model_copy(update={"repetitions": None, "most_runs": most})
+    return plan.model_copy(update={"scenarios": [first, plan.scenarios[1]]})
+
+
+@dataclass
+class _Asked:
+    """Says that it is settled after so many runs a side; keeps what it was asked with."""
+
+    after: int
+    asked: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int) -> bool:
+        self.asked.append((len(baseline), len(candidate), most))
+        return len(baseline) >= self.after
+
+
+def _decided(folder: Path, plan: QaPlan, asked: _Asked, system: StandIn | None = None) -> QaMade:
+    qualifier = Qualifier(Store(folder / "store"), system or StandIn(), asked)
+    return qualifier.make(_order(_until_decided(plan, 5)), Followed())
+
+
+@pytest.mark.parametrize(("after", "rounds"), [(1, 2), (2, 2), (4, 4), (9, 5)])
+def test_a_scenario_that_decides_goes_on_until_it_is_decided(
+    tmp_path: Path, plan: QaPlan, after: int, rounds: int
+) -> None:
+    """At least two runs a side, for one shows no noise; and no more than were planned at most."""
+    asked = _Asked(after)
+    made = _decided(tmp_path, plan, asked)
+    assert [len(one.runs) for one in made.scenarios] == [2 * rounds, 4]
+    assert asked.asked == [(number, number, 5) for number in range(2, min(rounds, 4) + 1)]
+    lengths = [place.length for one in made.scenarios for run in one.runs if (place := run.manifest.experiment)]
+    assert lengths == [ExperimentLength(most=5, stops_early=True)] * 2 * rounds + [None] * 4
+
+
+@pytest.mark.parametrize("stop", range(1, 11))
+def test_what_goes_on_until_it_is_decided_is_resumed_where_it_stopped(tmp_path: Path, plan: QaPlan, stop: int) -> None:
+    whole = _decided(tmp_path / "whole", plan, _Asked(3))
+    broken = _decided(tmp_path / "broken", plan, _Asked(3), StandIn(_interrupt_at(stop)))
+    assert broken.interrupted
+    store = Store(tmp_path / "broken" / "store")
+    resumed = Qualifier(store, StandIn(), _Asked(3)).resume(broken.experiment, Followed())
+    assert _shape(resumed) == _shape(whole)
+
+
+def test_what_was_decided_stays_so_however_it_would_be_decided_today(tmp_path: Path, plan: QaPlan) -> None:
+    """The archive has grown since: shown again, no run may be added to a finished qualification."""
+    made = _decided(tmp_path, plan, _Asked(2))
+    system = StandIn()
+    again = Qualifier(Store(tmp_path / "store"), system, _Asked(9)).resume(made.experiment, Followed())
+    assert system.made == []
+    assert _shape(again) == _shape(made)
+
+
+def test_the_total_shrinks_when_a_scenario_is_decided_early(tmp_path: Path, plan: QaPlan) -> None:
+    listener = Followed()
+    qualifier = Qualifier(Store(tmp_path / "store"), StandIn(), _Asked(2))
+    qualifier.make(_order(_until_decided(plan, 5)), listener)
+    assert [(number, total) for _, number, total, _ in listener.steps] == [
+        *((number, 14) for number in range(1, 5)),
+        *((number, 8) for number in range(5, 9)),
+    ]
+
+
+def test_a_side_that_cannot_be_made_ends_the_rounds(tmp_path: Path, plan: QaPlan) -> None:
+    """Whatever the other side's runs show, nothing can be decided without it; resumed, it is tried again."""
+    made = _decided(tmp_path, plan, _Asked(9), StandIn(_stumbling(1, 2)))
+    assert made.scenarios[0].failures == {"baseline": "a port is in use"}
+    assert [run.manifest.subject.version for run in made.scenarios[0].runs] == ["v2", "v2"]
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn(), _Asked(3)).resume(made.experiment, Followed())
+    assert len(resumed.scenarios[0].runs) == 6
+
+
+def test_only_what_goes_on_can_have_a_most(plan: QaPlan) -> None:
+    content = plan.scenarios[0].model_dump() | {"repetitions": 2, "most_runs": 4}
+    with pytest.raises(ValueError, match="only a gating comparison without `repetitions`"):
+        ScenarioPlan.model_validate(content)
+    content |= {"repetitions": None}
+    assert ScenarioPlan.model_validate(content).planned_runs == 4
+    assert ScenarioPlan.model_validate(content | {"most_runs": None}).planned_runs == 8
+
+
+def test_the_standard_plan_takes_no_longer_than_three_quarters_of_an_hour(tmp_path: Path) -> None:
+    """Even where nothing is decided before the most runs; it is the plan that everybody runs."""
+    system = qualifiable(SYSTEM)
+    qualifier = Qualifier(Store(tmp_path), system)
+    order = QaOrder(read_plan(system, "standard"), "v0.38.17", "v1.0.1")
+    seconds = 0.0
+    for scenario in order.plan.scenarios:
+        profiles = [qualifier.profile_of(order, scenario, side) for side in scenario.sides]
+        loads = len(SYSTEM.sweep_plan(profiles[0]).loads) if scenario.kind is ScenarioKind.SWEEP else 1
+        seconds += sum(map(system.expected_seconds, profiles)) * scenario.planned_runs * loads
+    assert seconds <= 45 * 60
