@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chainmark.compare.qa import ScenarioRuns, qa_report
 from chainmark.core.manifest import Subject
 from chainmark.core.verdict import Verdict
+from chainmark.lab.qa_plans import read_plan
+from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.cometbft.saturation.results import Knee, Saturation, SaturationReport, SaturationVersion, State
+from chainmark.systems.cometbft.system import SYSTEM
 
 from tests.unit.compare import qa_runs
 from tests.unit.compare.synthetic_runs import sides
@@ -56,3 +61,22 @@ def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result:
     report = qa_report(type(made)(**{**made.__dict__, "scenarios": [sweep]}))
     assert report.scenarios[0].result is result
     assert report.scenarios[0].swept == document
+
+
+def test_a_candidate_that_saturates_at_half_the_load_cannot_pass_the_standard_plan() -> None:
+    """Whatever its latencies below that load are: they are equal here."""
+    scenario = read_plan(qualifiable(SYSTEM), "standard").scenario("saturation")
+    baseline_runs, candidate_runs = sides(seconds=20, repetitions=3)
+    made = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario.model_dump()])
+
+    def verdict(candidate: SaturationVersion) -> Verdict:
+        document = SaturationReport(
+            title="t", system="cometbft", profile_name="p", experiment="e", started_at="", tool_version="0", seed=1,
+            tolerance=0.1, order="", versions=[_saturated("v0.38.17", 800, 1600), candidate],
+        )  # fmt: skip
+        runs = {"baseline": baseline_runs, "candidate": candidate_runs}
+        sweep = ScenarioRuns(made.plan.scenarios[1], "qa-saturation", runs, swept=document)
+        return qa_report(replace(made, scenarios=[made.scenarios[0], sweep])).verdict
+
+    assert verdict(_saturated("v1.0.1", 400, 800)) is Verdict.FAIL
+    assert verdict(_saturated("v1.0.1", 800, 1600)) is Verdict.PASS
