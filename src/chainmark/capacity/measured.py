@@ -28,7 +28,8 @@ class Books(_Measured):
 
     @model_validator(mode="after")
     def _adds_up(self) -> Books:
-        if self.due != self.ok + self.failed + self.unsent:
+        ended = self.ok + self.failed
+        if self.due != ended + self.unsent or self.sent != ended:
             raise EnvironmentFailure(f"the load engine's books of {self.due} requests do not add up: {self}")
         return self
 

@@ -211,11 +211,12 @@ class StepResult(Finished):
         return result
 
     def _check(self) -> None:
-        classed = sum(error.count for error in self.errors)
-        if classed != self.books.failed:
-            raise EnvironmentFailure(
-                f"the load engine classed {classed} of {self.books.failed} failed requests at {self.level}"
-            )
+        for books, errors in ((self.books, self.errors), (self.warm_up, self.warm_up_errors)):
+            classed = sum(error.count for error in errors)
+            if classed != books.failed:
+                raise EnvironmentFailure(
+                    f"the load engine classed {classed} of {books.failed} failed requests at {self.level}"
+                )
         if self.latency.n != self.books.ok:
             raise EnvironmentFailure(
                 f"the load engine's histogram holds {self.latency.n} of {self.books.ok} right answers at {self.level}"

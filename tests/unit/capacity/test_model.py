@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import Found
+from chainmark.capacity.measured import Books
 from chainmark.capacity.model import GiveUp, Level, LevelKind, Phase, StepOrder, StepResult
 from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.sla import Sla, judge
@@ -45,18 +49,59 @@ def test_a_rate_is_an_open_loop() -> None:
     assert told["mode"] == {"open": {"rate_per_s": 1000.5, "schedule": "poisson", "connections": 1024}}
 
 
-@pytest.mark.parametrize("broken", ["books", "classes", "latency"])
-def test_sums_that_do_not_add_up_are_not_believed(broken: str) -> None:
+WAYS = ("ok", "failed", "unsent")
+
+
+@given(
+    st.fixed_dictionaries({name: st.integers(0, 9) for name in WAYS}),
+    st.sampled_from((*Books.model_fields, None)),
+    st.sampled_from((-1, 1, 7)),
+)
+def test_books_in_which_a_request_is_in_no_class_or_in_two_are_not_believed(
+    ended: dict[str, int], broken: str | None, error: int
+) -> None:
+    """Any of the five counts can be the wrong one."""
+    sent = ended["ok"] + ended["failed"]
+    told = ended | {"sent": sent, "due": sent + ended["unsent"]}
+    if broken is None:
+        assert Books(**told).due == sum(ended[name] for name in WAYS)
+        return
+    with pytest.raises(EnvironmentFailure, match="do not add up"):
+        Books(**told | {broken: told[broken] + error})
+
+
+@given(st.lists(st.integers(0, 3), min_size=5, max_size=5))
+def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[int]) -> None:
+    told = dict(zip(("due", "sent", "ok", "failed", "unsent"), counts, strict=True))
+    sound = told["sent"] == told["ok"] + told["failed"] and told["due"] == told["sent"] + told["unsent"]
+    with nullcontext() if sound else pytest.raises(EnvironmentFailure):
+        Books(**told)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "told"),
+    [
+        (("books", "unsent"), 1, "books of 303 requests do not add up"),
+        (("books", "sent"), 302, "books of 303 requests do not add up"),
+        (("warm_up", "ok"), 1, "books of 0 requests do not add up"),
+        (("classes", 0, "count"), 2, "classed 2 of 3 failed requests"),
+        (("warm_up_classes", 0, "count"), 5, "classed 5 of 4 failed requests"),
+        (("latency", "n"), 299, "histogram holds 299 of 300 right answers"),
+    ],
+)
+def test_sums_that_do_not_add_up_are_not_believed(place: tuple[str | int, ...], wrong: int, told: str) -> None:
     """A request that is in no class, or in two, would shift every share."""
-    told = finished([0.1] * 300, failed=3)
-    if broken == "books":
-        told["books"]["unsent"] = 1
-    elif broken == "classes":
-        told["classes"][0]["count"] = 2
-    else:
-        told["latency"]["n"] = 299
-    with pytest.raises(EnvironmentFailure):
-        StepResult.of(order(), told)
+    result = finished([0.1] * 300, failed=3)
+    if place[0] == "warm_up_classes":
+        result["warm_up"] |= {"due": 4, "sent": 4, "failed": 4}
+        result["warm_up_classes"] = [dict(result["classes"][0], count=4)]
+    assert StepResult.of(order(), result).books.due == 303
+    of: Any = result
+    for key in place[:-1]:
+        of = of[key]
+    of[place[-1]] = wrong
+    with pytest.raises(EnvironmentFailure, match=told):
+        StepResult.of(order(), result)
 
 
 def test_a_result_keeps_what_the_engine_told() -> None:

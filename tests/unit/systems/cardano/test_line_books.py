@@ -1,0 +1,102 @@
+"""Every line of a host in one class: each sum can fail, and random counts are found to be nonsense."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.systems.cardano.books import Books, FileBook, HostSummary, Lives, Timeline, read_summary
+
+SOUND = {
+    "raw_lines": 28, "objects": 18, "decoded": 9, "ignored": 6, "skipped": 2, "not_objects": 8, "pieces": 1,
+    "malformed": 3, "malformed_envelope": 2, "malformed_body": 1,
+}  # fmt: skip
+FILES = (20, 8)
+DECODED = {"ForgedBlock": 4, "AddedToCurrentChain": 5}
+IGNORED = {"Peers": 6}
+
+
+def _file(lines: int) -> FileBook:
+    fields: dict[str, Any] = {"path": "node.log", "lines": lines}
+    return FileBook.model_construct(**fields)
+
+
+def books(
+    counts: dict[str, int],
+    files: tuple[int, ...] = FILES,
+    decoded: dict[str, int] = DECODED,
+    ignored: dict[str, int] = IGNORED,
+) -> Books:
+    """Of a host with those counts."""
+    fields: dict[str, Any] = {
+        **counts,
+        "files": [_file(lines) for lines in files],
+        "decoded_by_message": decoded,
+        "ignored_by_message": ignored,
+    }
+    return Books.model_construct(**fields)
+
+
+@pytest.mark.parametrize(
+    ("changed", "laws"),
+    [
+        ({"raw_lines": 29}, ["29 lines in 28 parts", "29 lines of files in 28 parts"]),
+        ({"not_objects": 9}, ["28 lines in 29 parts"]),
+        ({"malformed_envelope": 3}, ["3 malformed lines in 4 parts"]),
+        ({"objects": 19}, ["19 messages in 18 parts"]),
+        ({"skipped": 3}, ["28 lines in 29 parts", "18 messages in 19 parts"]),
+        ({"decoded": 10}, ["28 lines in 29 parts", "18 messages in 19 parts", "10 decoded messages in 9 parts"]),
+        ({"ignored": 5}, ["28 lines in 27 parts", "18 messages in 17 parts", "5 ignored messages in 6 parts"]),
+    ],
+)
+def test_each_sum_can_fail(changed: dict[str, int], laws: list[str]) -> None:
+    assert books(SOUND).imbalances == []
+    assert books(SOUND | changed).imbalances == laws
+
+
+def test_a_file_or_a_message_that_was_lost_is_found() -> None:
+    assert books(SOUND, files=FILES[:1]).imbalances == ["28 lines of files in 20 parts"]
+    assert books(SOUND, decoded={"ForgedBlock": 4}).imbalances == ["9 decoded messages in 4 parts"]
+    assert books(SOUND, ignored={}).imbalances == ["6 ignored messages in 0 parts"]
+
+
+@given(st.sampled_from(list(SOUND)), st.integers(-2, 9))
+def test_one_wrong_count_never_passes(name: str, error: int) -> None:
+    """`pieces` alone are in no sum: they are among the lines that are no objects."""
+    found = books(SOUND | {name: SOUND[name] + error}).imbalances
+    assert bool(found) == (error != 0 and name != "pieces")
+
+
+def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
+    zero = {"records": 0, "gaps": 0, "long_gaps": [], "skipped_future": 0, "skipped_before": 0, "jumps_skipped": 0}
+    timeline = {**zero, "first_slot": None, "last_slot": None, "restarts": [], "before_start": 0}
+    lives = dict.fromkeys(("entries", "forged", "errors", "switched_adoptions", "switched_unknown"), 0)
+    unknown = dict.fromkeys(
+        ("first_ns", "last_ns", "node_version", "node_revision", "compiler_version", "network_magic")
+    )
+    account: dict[str, Any] = {
+        **SOUND,
+        **unknown,
+        "files": [],
+        "decoded_by_message": DECODED,
+        "ignored_by_message": IGNORED,
+    }
+    account |= {"malformed_kept": [], "seconds_before_order": 0.0, "names": {}, "local_addresses": {}}
+    told = {
+        "host": "node-7",
+        "books": account,
+        "timeline": timeline,
+        "lives": {**lives, "errors_by": {}},
+        "loop_offsets_s": None,
+        "bytes": 0,
+    }
+    assert {*told} == {*HostSummary.model_fields}
+    assert {*timeline} == {*Timeline.model_fields}
+    assert {*lives, "errors_by"} == {*Lives.model_fields}
+    with pytest.raises(EnvironmentFailure, match="lines of node-7 were not all counted: 28 lines of files in 0 parts"):
+        read_summary("node-7", json.dumps(told))
