@@ -84,3 +84,44 @@ pub struct Stats {
     /// Whether the thread has real-time priority.
     pub realtime: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Count = fn(&mut Books) -> &mut u64;
+
+    #[test]
+    fn each_class_can_break_the_sum_and_what_is_no_packet_of_others_cannot() {
+        let sound = Books {
+            read: 36,
+            delivered: 1,
+            lost: 2,
+            no_route: 3,
+            cut: 4,
+            queue_full: 5,
+            write_failed: 6,
+            not_ipv4: 7,
+            queued: 8,
+            ..Books::default()
+        };
+        assert!(sound.balanced());
+        let classes: [Count; 9] = [
+            |books| &mut books.read,
+            |books| &mut books.delivered,
+            |books| &mut books.lost,
+            |books| &mut books.no_route,
+            |books| &mut books.cut,
+            |books| &mut books.queue_full,
+            |books| &mut books.write_failed,
+            |books| &mut books.not_ipv4,
+            |books| &mut books.queued,
+        ];
+        for (number, class) in classes.into_iter().enumerate() {
+            let mut books = sound;
+            *class(&mut books) += 1;
+            assert!(!books.balanced(), "{number}");
+        }
+        assert!(Books { resets: 9, read_bytes: 1, delivered_bytes: 1, ..sound }.balanced());
+    }
+}

@@ -369,6 +369,7 @@ mod tests {
         ) {
             let mut fabric = fabric(4, LineSettings { delay_ns: 5 * MS, jitter_share, loss, bandwidth_bps });
             let mut output = Recorded::default();
+            let mut arrived = 0;
             for (number, (from, to, gap_ns, action)) in steps.into_iter().enumerate() {
                 output.now_ns += gap_ns;
                 match action {
@@ -378,8 +379,14 @@ mod tests {
                     3 => fabric.arrive(from, &segment(from, to), &mut output),
                     _ => fabric.arrive(from, &packet(from, address(to), number as u32), &mut output),
                 }
+                arrived += u64::from(action > 1);
                 fabric.deliver_due(if number % 3 == 0 { 2 } else { usize::MAX }, &mut output);
-                prop_assert!(fabric.books().balanced(), "{:?}", fabric.books());
+                let books = fabric.books();
+                prop_assert!(books.balanced(), "{:?}", books);
+                // Counted without the books: what came, what stands in the queues, what was handed over.
+                let queued: usize = fabric.lanes.iter().map(|lane| lane.queue.len()).sum();
+                let delivered = output.written.len() as u64 - books.resets;
+                prop_assert_eq!([books.read, books.queued, books.delivered], [arrived, queued as u64, delivered]);
             }
             while let Some(due_ns) = fabric.next_due_ns() {
                 output.now_ns = output.now_ns.max(due_ns);

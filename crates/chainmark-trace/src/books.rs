@@ -110,10 +110,7 @@ impl HostBooks {
         ];
         match laws.into_iter().find(|(_, whole, parts)| whole != parts) {
             None => Ok(()),
-            Some((what, whole, parts)) => {
-                debug_assert!(false, "{what}: {whole} are not {parts}");
-                Err(ReadError::Sums { what, whole, parts })
-            }
+            Some((what, whole, parts)) => Err(ReadError::Sums { what, whole, parts }),
         }
     }
 }
@@ -124,5 +121,67 @@ pub(crate) fn count_name(counts: &mut BTreeMap<String, u64>, name: &str, most: u
         *count += 1;
     } else if counts.len() < most {
         counts.insert(name.to_owned(), 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = fn(&mut HostBooks);
+
+    fn sound() -> HostBooks {
+        let file = |lines| FileBook {
+            path: String::new(),
+            stored_bytes: 0,
+            text_bytes: 0,
+            lines,
+            blake3: String::new(),
+            first_ns: None,
+            container: Container::Plain,
+            wrapper: Wrapper::None,
+            damage: None,
+        };
+        HostBooks {
+            files: vec![file(20), file(8)],
+            raw_lines: 28,
+            objects: 18,
+            decoded: 9,
+            ignored: 6,
+            skipped: 2,
+            not_objects: 8,
+            pieces: 1,
+            malformed: 3,
+            malformed_envelope: 2,
+            malformed_body: 1,
+            decoded_by_message: BTreeMap::from([("ForgedBlock".to_owned(), 4), ("AddedToCurrentChain".to_owned(), 5)]),
+            ignored_by_message: BTreeMap::from([("Peers".to_owned(), 6)]),
+            ..HostBooks::default()
+        }
+    }
+
+    #[test]
+    fn each_sum_can_fail() {
+        sound().check().unwrap();
+        let broken: [(&str, Change); 12] = [
+            ("lines", |books| books.raw_lines += 1),
+            ("lines", |books| books.not_objects += 1),
+            ("lines", |books| books.skipped -= 1),
+            ("lines", |books| books.decoded += 1),
+            ("lines", |books| books.ignored -= 1),
+            ("lines", |books| books.malformed += 1),
+            ("lines of the files", |books| books.files[1].lines -= 1),
+            ("lines of the files", |books| books.files.truncate(1)),
+            ("malformed lines", |books| books.malformed_envelope += 1),
+            ("log objects", |books| books.objects += 1),
+            ("decoded lines", |books| books.decoded_by_message.clear()),
+            ("ignored lines", |books| *books.ignored_by_message.entry("Peers".to_owned()).or_default() += 1),
+        ];
+        for (expected, change) in broken {
+            let mut books = sound();
+            change(&mut books);
+            let error = books.check().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("the {expected} do not add up")), "{expected}: {error}");
+        }
     }
 }

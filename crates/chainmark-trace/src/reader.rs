@@ -22,7 +22,14 @@ const CHUNK: usize = 256 << 10;
 /// Reads the files of one host, in the order of the first time stamps in them, and tells `listen` every event in the
 /// order of the lines. The file of a place is an index into the books' files.
 pub fn read_host(files: &[PathBuf], control: &Control, listen: &mut dyn FnMut(&Event<'_>, Place)) -> Result<HostBooks> {
-    let mut reader = HostReader { decoder: Decoder::default(), control, listen, kept: Vec::new(), files: Vec::new() };
+    let mut reader = HostReader {
+        decoder: Decoder::default(),
+        control,
+        listen,
+        told: Told::default(),
+        kept: Vec::new(),
+        files: Vec::new(),
+    };
     for (first_ns, path) in in_time_order(files, control)? {
         reader.file(&path, first_ns)?;
     }
@@ -30,6 +37,7 @@ pub fn read_host(files: &[PathBuf], control: &Control, listen: &mut dyn FnMut(&E
     let mut books = reader.decoder.books();
     books.files = reader.files;
     books.malformed_kept = reader.kept;
+    (books.decoded, books.ignored, books.malformed) = (reader.told.decoded, reader.told.ignored, reader.told.malformed);
     books.check()?;
     Ok(books)
 }
@@ -52,10 +60,31 @@ fn in_time_order(files: &[PathBuf], control: &Control) -> Result<Vec<(Option<i64
     Ok(ordered)
 }
 
+/// What the decoder said of the lines, counted where it is heard: its own counts, by message and kind, must agree.
+#[derive(Default)]
+struct Told {
+    decoded: u64,
+    ignored: u64,
+    malformed: u64,
+}
+
+impl Told {
+    #[inline(always)]
+    fn count(&mut self, line: &Line<'_>) {
+        match line {
+            Line::Event(_) => self.decoded += 1,
+            Line::Ignored => self.ignored += 1,
+            Line::Malformed(_) => self.malformed += 1,
+            Line::Skipped | Line::NotObject | Line::Piece => {}
+        }
+    }
+}
+
 struct HostReader<'a> {
     decoder: Decoder,
     control: &'a Control,
     listen: &'a mut dyn FnMut(&Event<'_>, Place),
+    told: Told,
     kept: Vec<Malformed>,
     files: Vec<FileBook>,
 }
@@ -67,7 +96,9 @@ impl HostReader<'_> {
         let mut lines = Lines::open(path, self.control, true)?;
         lines.each(self.control, |piece| {
             place.line += 1;
-            match piece.decode(&mut self.decoder) {
+            let line = piece.decode(&mut self.decoder);
+            self.told.count(&line);
+            match line {
                 Line::Event(event) => (self.listen)(&event, place),
                 Line::Malformed(problem) if self.kept.len() < KEPT => {
                     self.kept.push(malformed(&name, place, problem, piece.bytes()));
@@ -98,6 +129,7 @@ impl HostReader<'_> {
         let Some(file) = self.files.last() else { return };
         let place = Place { file: self.files.len() as u32 - 1, line: file.lines };
         while let Some(line) = self.decoder.end() {
+            self.told.count(&line);
             match line {
                 Line::Event(event) => (self.listen)(&event, place),
                 Line::Malformed(problem) if self.kept.len() < KEPT => {

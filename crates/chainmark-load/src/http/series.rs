@@ -71,6 +71,11 @@ impl Second {
         self.failed[kind as usize] += 1;
     }
 
+    /// Failures of all kinds.
+    pub fn all_failed(&self) -> u64 {
+        self.failed.iter().sum()
+    }
+
     /// Forgets everything but the memory of its histograms.
     pub fn clear(&mut self) {
         let Self { started, ok, bytes_in, cpu_ns, in_flight, queued, failed, max_ns, .. } = self;

@@ -190,7 +190,6 @@ impl Tally {
         self.classes.count(class, ended.phase, ended.end_ns);
         self.books[ended.phase].failed += 1;
         self.second.failed(kind);
-        self.series_sums[2] += 1;
         let latency_ns = ended.end_ns - ended.due_ns;
         self.second.latency(latency_ns);
         if ended.phase == 1 {
@@ -235,6 +234,7 @@ impl Tally {
             self.second_waited_ns = waited_ns;
             self.series_sums[0] += self.second.started;
             self.series_sums[1] += self.second.ok;
+            self.series_sums[2] += self.second.all_failed();
             let mut series = self.common.series.lock().unwrap_or_else(PoisonError::into_inner);
             series.add(self.second_number, &self.second);
             drop(series);
@@ -368,4 +368,59 @@ fn equal(what: &str, one: u64, other: u64) -> Result<(), HttpError> {
 pub fn record_classes() -> Vec<&'static str> {
     let kinds = KINDS.iter().map(|kind: &Kind| kind.name());
     std::iter::once("ok").chain(kinds).chain(std::iter::once("unsent")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::classes::Class;
+    use super::*;
+
+    type Change = fn(&mut Whole);
+
+    /// In the warm-up one right answer; in the window seven, two failures and one that was never sent.
+    fn sound() -> Whole {
+        let mut whole = Whole::new(Vec::new());
+        whole.books[0] = Books { due: 1, sent: 1, ok: 1, failed: 0, unsent: 0 };
+        whole.books[1] = Books { due: 10, sent: 9, ok: 7, failed: 2, unsent: 1 };
+        let class = whole.classes.number(Class::new(Kind::Timeout, None, String::new()));
+        whole.classes.count(class, 1, 0);
+        whole.classes.count(class, 1, 0);
+        whole.records.push((0, 0, 1, 1, 0));
+        whole.records_left_out = 9;
+        whole.series_sums = [10, 8, 2];
+        whole
+    }
+
+    #[test]
+    fn each_sum_can_fail() {
+        sound().check(7, 9).unwrap();
+        let broken: [(&str, Change); 13] = [
+            ("window: due", |whole| whole.books[1].due += 1),
+            ("window: due", |whole| whole.books[1].unsent -= 1),
+            ("window: due", |whole| whole.books[1].ok += 1),
+            ("window: sent", |whole| whole.books[1].sent += 1),
+            ("warm-up: due", |whole| whole.books[0].due += 1),
+            ("warm-up: sent", |whole| whole.books[0].sent -= 1),
+            ("window: failed, all classes", |whole| whole.classes = Classes::default()),
+            ("warm-up: failed, all classes", |whole| whole.classes.count(0, 0, 0)),
+            ("due, records", |whole| whole.records_left_out += 1),
+            ("due, records", |whole| whole.records = Records::default()),
+            ("sent, its series", |whole| whole.series_sums[0] -= 1),
+            ("ok, its series", |whole| whole.series_sums[1] += 1),
+            ("failed, its series", |whole| whole.series_sums[2] += 1),
+        ];
+        for (expected, change) in broken {
+            let mut whole = sound();
+            change(&mut whole);
+            let error = whole.check(7, 9).unwrap_err().to_string();
+            assert!(error.contains(&format!("do not add up: {expected}")), "{expected}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_latency_that_is_missing_or_counted_twice_is_found() {
+        for (latency, latency_all) in [(6, 9), (8, 9), (7, 8), (7, 10)] {
+            assert!(sound().check(latency, latency_all).is_err(), "{latency} {latency_all}");
+        }
+    }
 }
