@@ -89,6 +89,6 @@ def _verdict(comparison: Comparison, judgement: Judgement) -> Verdict:
         return Verdict.INFORMATIONAL
     if comparison.verdict is Verdict.INVALID:
         return Verdict.INVALID
-    if judgement.worse_alone:
+    if judgement.worse_alone and comparison.verdict is not Verdict.FAIL:  # a fail has a failure
         return Verdict.INCONCLUSIVE
     return _OF_OUTCOME.get(judgement.outcome, Verdict.INCONCLUSIVE)
