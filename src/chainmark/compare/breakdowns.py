@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from chainmark.compare.samples import ChartSide
 from chainmark.core import units
 from chainmark.core.comparison import Breakdown, Scale
+from chainmark.core.manifest import Grouping
 from chainmark.core.metric import Kind, Metric, Population
 from chainmark.stats.keyed_means import Means
 
 MOST_VALUES = 60  # of a key: more than a reader goes through
 OUTLYING = 3.0  # robust z-scores
 _FEWEST = 5  # values that a spread can be told from
+_FEWEST_IN_GROUP = 3  # of two, nobody can say which one is unusual
 _MAD_TO_SD = 1.4826  # of a normal distribution
 _MEAN_TO_SD = 1.2533  # the same for the mean distance, where more than half of the values are alike
 _DIGITS = 6
@@ -33,7 +35,7 @@ def breakdowns_of(sides: Sequence[ChartSide], metric: Metric, population: Popula
         return []
     left, right = (_side_means(side, metric, population) for side in sides)
     keys = [key for key in population.breakdowns if left[key].of or right[key].of]
-    return [_breakdown(metric, key, left[key], right[key]) for key in keys]
+    return [_breakdown(metric, key, sides, (left[key], right[key])) for key in keys]
 
 
 def _side_means(side: ChartSide, metric: Metric, population: Population) -> dict[str, Means]:
@@ -56,35 +58,66 @@ def _joined(runs: Sequence[Means]) -> Means:
 
 @dataclass(frozen=True)
 class _Spread:
-    """How the values of one side lie about their median."""
+    """How the values of one side lie about the medians of their groups; of all values without groups."""
 
     median: float | None
     scores: dict[str, float]
     outlying: set[str]
+    medians: dict[str, float] = field(default_factory=dict)
 
 
-def _spread(means: Means, metric: Metric) -> _Spread:
+def _spread(means: Means, metric: Metric, group_of: Mapping[str, str] | None = None) -> _Spread:
+    """Robust z-scores within each group, by its own spread where that can be told, else by that within all groups.
+
+    A value in a group of fewer than three has nothing that it could be held against.
+    """
     if not means.of:
         return _Spread(None, {}, set())
-    values = np.array([mean for mean, _ in means.of.values()])
-    median = float(np.median(values))
-    if len(values) < _FEWEST:
-        return _Spread(median, {}, set())
-    distances = np.abs(values - median)
-    scale = _MAD_TO_SD * float(np.median(distances)) or _MEAN_TO_SD * float(distances.mean())
-    scores = distances / scale if scale > 0.0 else np.zeros(len(values))
-    matters = max(metric.floor, metric.margin * abs(median))
-    named = list(zip(means.of, scores.tolist(), distances.tolist(), strict=True))
+    groups: dict[str, list[str]] = {}
+    for name in means.of:
+        groups.setdefault((group_of or {}).get(name, ""), []).append(name)
+    median = float(np.median([mean for mean, _ in means.of.values()]))
+    middles = {group: float(np.median([means.of[name][0] for name in names])) for group, names in groups.items()}
+    medians = {name: middles[group] for group, names in groups.items() for name in names}
+    if len(means.of) < _FEWEST:
+        return _Spread(median, {}, set(), medians)
+    distances = {name: abs(mean - medians[name]) for name, (mean, _) in means.of.items()}
+    told = [names for names in groups.values() if len(names) >= _FEWEST_IN_GROUP]
+    common = _scale([distances[name] for names in told for name in names])
+    scores: dict[str, float] = {}
+    for names in told:
+        scale = _scale([distances[name] for name in names]) if len(names) >= _FEWEST else common
+        scores |= {name: distances[name] / scale if scale > 0.0 else 0.0 for name in names}
     outlying = {
         name
-        for name, score, distance in named
-        if score > OUTLYING and distance > matters and distance > OUTLYING * means.standard_error(name)
+        for name, score in scores.items()
+        if score > OUTLYING
+        and distances[name] > max(metric.floor, metric.margin * abs(medians[name]))
+        and distances[name] > OUTLYING * means.standard_error(name)
     }
-    return _Spread(median, {name: score for name, score, _ in named}, outlying)
+    return _Spread(median, scores, outlying, medians)
 
 
-def _breakdown(metric: Metric, key: str, left: Means, right: Means) -> Breakdown:
-    spreads = (_spread(left, metric), _spread(right, metric))
+def _scale(distances: Sequence[float]) -> float:
+    if not distances:
+        return 0.0
+    return _MAD_TO_SD * float(np.median(distances)) or _MEAN_TO_SD * float(np.mean(distances))
+
+
+def _grouping(side: ChartSide, key: str) -> Grouping | None:
+    """By which groups a key's values are held against each other: those of the side's first run that tells."""
+    return next((found for run in side.runs if (found := run.manifest.groups.get(key))), None)
+
+
+def _breakdown(metric: Metric, key: str, sides: Sequence[ChartSide], means: tuple[Means, Means]) -> Breakdown:
+    left, right = means
+    groupings = [_grouping(side, key) for side in sides]
+    one, other = (
+        _spread(found, metric, grouping.of if grouping else None)
+        for found, grouping in zip(means, groupings, strict=True)
+    )
+    spreads = (one, other)
+    label = next((grouping.label for grouping in groupings if grouping), "")
     names = sorted({*left.of, *right.of})
     score = {name: max((spread.scores[name] for spread in spreads if name in spread.scores), default=None)
              for name in names}  # fmt: skip
@@ -109,6 +142,9 @@ def _breakdown(metric: Metric, key: str, left: Means, right: Means) -> Breakdown
         stands_out=[out[name] for name in shown],
         median_baseline=_rounded(spreads[0].median),
         median_candidate=_rounded(spreads[1].median),
+        group_label=label,
+        group_medians_baseline=[_rounded(one.medians.get(name)) for name in shown] if label else [],
+        group_medians_candidate=[_rounded(other.medians.get(name)) for name in shown] if label else [],
         left_out=len(names) - len(shown),
     )
 

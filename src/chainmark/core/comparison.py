@@ -212,6 +212,10 @@ class EffectSize(BaseModel):
     largest_gap_at: float
 
 
+def _is_empty(value: str | list[float | None]) -> bool:
+    return not value
+
+
 class Breakdown(BaseModel):
     """The mean of one metric by the values of one key (host by host), what stands out first.
 
@@ -227,6 +231,8 @@ class Breakdown(BaseModel):
             and a distance from the median above the metric's margin and floor and above three standard errors of
             its mean (by the spread of its own samples, or that of all values' if it is wider).
         median_baseline, median_candidate: of the values' means.
+        group_label: what the groups are called in which values are held against each other; "": against all values.
+        group_medians_baseline, group_medians_candidate: per value, the median of its group, where there are groups.
         left_out: values that are not listed because there are too many; those come first that stand out, then those
             that changed by more than the metric's margin (its floor, where changes are absolute).
     """
@@ -244,16 +250,21 @@ class Breakdown(BaseModel):
     stands_out: list[str]
     median_baseline: float | None
     median_candidate: float | None
+    group_label: str = Field(default="", exclude_if=_is_empty)
+    group_medians_baseline: list[float | None] = Field(default=[], exclude_if=_is_empty)
+    group_medians_candidate: list[float | None] = Field(default=[], exclude_if=_is_empty)
     left_out: int = 0
 
     def beside_median(self, index: int) -> tuple[float | None, float | None]:
-        """A value's mean over its side's median, and their distance: on the side where it stands out.
+        """A value's mean over the median of its side or its group there, and their distance: on the side where it stands out.
 
         The ratio is None where one of them is not above 0, both are where one is not known.
         """
         in_baseline = self.stands_out[index] == "baseline"
         mean = (self.baseline if in_baseline else self.candidate)[index]
         median = self.median_baseline if in_baseline else self.median_candidate
+        if self.group_label:
+            median = (self.group_medians_baseline if in_baseline else self.group_medians_candidate)[index]
         if mean is None or median is None:
             return None, None
         return mean / median if mean > 0.0 and median > 0.0 else None, mean - median

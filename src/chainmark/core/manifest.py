@@ -185,6 +185,15 @@ class Source(BaseModel):
     place: str | None = None
 
 
+class Grouping(BaseModel):
+    """Which values of a key are alike: hosts of one region. ``label`` is what a group is called."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    of: dict[str, str]
+
+
 class Manifest(BaseModel):
     """``manifest.json`` of a run.
 
@@ -194,6 +203,7 @@ class Manifest(BaseModel):
         counts: the books: for each account, its classes; the sums have been checked.
         facts: what the system's own reports say of a run, in their order.
         contradictions: of the warnings, those that say that the subject is not what it is called.
+        groups: by key of the samples, which of its values are held against each other.
         synthetic: no node ran: a simulation wrote what the run was made from.
     """
 
@@ -220,6 +230,7 @@ class Manifest(BaseModel):
     warnings: list[str] = []
     contradictions: list[str] = []
     synthetic: bool = False
+    groups: dict[str, Grouping] = {}
     sources: list[Source] = []
     status: Status
 

@@ -20,7 +20,7 @@ from chainmark.capacity.model import Endpoint, Target
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import Configuration, Fact, Gate, HostFacts, Incident, Scalar, Source, Subject
+from chainmark.core.manifest import Configuration, Fact, Gate, Grouping, HostFacts, Incident, Scalar, Source, Subject
 from chainmark.core.progress import Progress
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun, UnfinishedRun
@@ -35,6 +35,7 @@ class Findings:
 
     Attributes:
         contradictions: of the warnings, those that say that the subject is not what it is called.
+        groups: by key of the samples, which of its values are held against each other.
         synthetic: a simulation wrote what the run is made from.
     """
 
@@ -48,6 +49,7 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
     contradictions: list[str] = field(default_factory=list)
     synthetic: bool = False
+    groups: dict[str, Grouping] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)

@@ -16,6 +16,7 @@ _STANDING_OUT = (
     "One stands out where its robust z-score is above 3 and it lies further from the median than the metric's margin "
     "and three standard errors."
 )
+_IN_GROUPS = " All that is within its own {0}; in a {0} of fewer than three none can stand out."
 
 
 def breakdowns(comparison: Comparison) -> dict[str, Details]:
@@ -53,7 +54,10 @@ def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
         if item.left_out
         else ""
     )
-    notes = [f"Means of {units.plural(len(item.values), item.key)}{left_out}.", _STANDING_OUT]
+    notes = [
+        f"Means of {units.plural(len(item.values), item.key)}{left_out}.",
+        _STANDING_OUT + (_IN_GROUPS.format(item.group_label) if item.group_label else ""),
+    ]
     blocks: list[Block] = [
         replace(breakdown_table(comparison, item, metric), notes=notes),
         replace(_chart(comparison, item, metric), title=""),
@@ -168,10 +172,11 @@ def _sentence(comparison: Comparison, item: Breakdown, metric: Metric, index: in
     ratio, distance = item.beside_median(index)
     label = comparison.baseline.label if where == "baseline" else comparison.candidate.label
     only = "" if where == "both" else f", in {label} only"
+    of = f" of its {item.group_label}" if item.group_label else ""
     who = f"{item.values[index]}: {metric.label}"
     if distance is None:
         return f"{who} stands out{only}"
     if ratio is not None:
-        return f"{who} {units.number(ratio, 1 if ratio >= 1.0 else 2)} × the median {item.key}{only}"
+        return f"{who} {units.number(ratio, 1 if ratio >= 1.0 else 2)} × the median {item.key}{of}{only}"
     side = "above" if distance > 0.0 else "below"
-    return f"{who} {units.quantity(abs(distance), metric.unit)} {side} the median {item.key}{only}"
+    return f"{who} {units.quantity(abs(distance), metric.unit)} {side} the median {item.key}{of}{only}"

@@ -145,3 +145,26 @@ def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
             found.append(description._tail_rows(frame, ["key"], "value", lowest=better == "higher"))
         assert found[0] == found[1] == found[2]
         assert len(found[0]) == min(things, TAIL_SAMPLES)
+
+
+def test_the_far_region_is_no_crowd_of_outliers_and_a_slow_host_in_it_is_one() -> None:
+    """Eleven warnings that say where hosts stand hide the one that says what is wrong."""
+    metric = catalogue().metric("fetch_s")
+    near = {f"near-{index}": (1.0 + 0.01 * index, 100) for index in range(20)}
+    far = {f"far-{index}": (3.0 + 0.03 * index, 100) for index in range(11)}
+    regions = {name: name.partition("-")[0] for name in [*near, *far]}
+    assert _spread(Means(near | far), metric).outlying == set(far)
+    assert _spread(Means(near | far), metric, regions).outlying == set()
+    slow = near | far | {"far-10": (9.0, 100), "near-3": (3.0, 100)}
+    found = _spread(Means(slow), metric, regions)
+    assert found.outlying == {"far-10", "near-3"}  # 3 s is usual far away, and not near
+    assert found.medians["far-10"] == pytest.approx(3.15)
+
+
+def test_in_small_regions_the_spread_within_all_of_them_is_the_measure() -> None:
+    metric = catalogue().metric("fetch_s")
+    means = {f"{region}-{index}": (base + 0.01 * index, 100) for region, base in (("a", 1.0), ("b", 2.0), ("c", 3.0))
+             for index in range(4)}  # fmt: skip
+    means |= {"b-3": (5.0, 100), "alone-0": (9.0, 100)}
+    regions = {name: name.partition("-")[0] for name in means}
+    assert _spread(Means(means), metric, regions).outlying == {"b-3"}

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import contradicts
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import HostFacts, Source, Subject
+from chainmark.core.manifest import Grouping, HostFacts, Source, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import apply_setting, check_profile
@@ -123,6 +123,10 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     catalogue = catalogue_for(catalogue, rules, measured)
     imported = _imported(known, findings, _sources(cluster, documents, summaries), order.keep_events, catalogue)
     imported.contradictions = contradictions
+    if documents.regions:
+        # The far region is no host's fault. A block's forger is a host, too.
+        region = Grouping(label="region", of=documents.regions)
+        imported.groups = {"host": region, "forger": region}
     if documents.meta.is_synthetic or (cluster.folder / TRUTH_FILE).is_file():
         imported.synthetic = True
         imported.options["synthetic"] = True  # such a run is another one than that of the same logs taken for real
