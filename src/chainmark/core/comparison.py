@@ -256,7 +256,7 @@ class Breakdown(BaseModel):
     left_out: int = 0
 
     def beside_median(self, index: int) -> tuple[float | None, float | None]:
-        """A value's mean over the median of its side or its group there, and their distance: on the side where it stands out.
+        """A value's mean over the median of its side or group, and their distance: on the side where it stands out.
 
         The ratio is None where one of them is not above 0, both are where one is not known.
         """
