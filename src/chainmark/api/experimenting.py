@@ -19,6 +19,7 @@ from chainmark.api.context import (
 from chainmark.api.measure import run
 from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, decide
+from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
@@ -30,6 +31,7 @@ from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, r
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.schedules import Arm
+from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.stats.sequential import FIRST_LOOK
@@ -101,6 +103,7 @@ def experiment(
         }
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
+        _tell_of_one_run_a_side(system, arms[0], length, kept, listener)
         made = Experimenter(kept, system).begin(arms, length, seed, listener, keep_homes=keep_homes)
     return _until_decided(made, kept, listener)
 
@@ -224,6 +227,22 @@ def is_over(found: Decided, most: int, listener: Relay) -> bool:
         return False
     listener.tell("no more runs are made: what is planned will hardly decide it")
     return True
+
+
+def _tell_of_one_run_a_side(
+    system: LaunchableSystem, arm: Arm, length: ExperimentLength, store: Store, listener: Relay
+) -> None:
+    """Say before the runs which metrics they cannot decide: those whose margin lies inside the assumed noise."""
+    if length.most > 1 or store.shows_noise(system.name, system.workload(arm.profile), host_facts().cpu_model):
+        return
+    gating = [metric for metric in system.catalogue().metrics if metric.gating]
+    hopeless = [metric.label for metric in gating if cannot_be_decided_by_one_pair(metric)]
+    if hopeless:
+        listener.say(
+            f"warning: one run a side decides none of these for an equal release: {enumerated(hopeless)}; their noise "
+            "between runs is not known, and assumed to exceed their margins (measure it by `chainmark aa`, or drop "
+            "`--repeat 1`)"
+        )
 
 
 def _tell_of_different_workloads(

@@ -13,6 +13,7 @@ from chainmark.core.metric import Better, Kind, Metric
 from chainmark.stats import intervals, power
 from chainmark.stats.intervals import Contrast, Spread, Working
 from chainmark.stats.sequential import Looks, lone_levels
+from chainmark.stats.special import t_quantile
 
 # Between runs, where nothing was measured: as much as networks on one machine were seen to have, so that an unchanged
 # release is not failed by it.
@@ -84,6 +85,17 @@ def _between_runs(
         noise += f" and {known.runs} of the archive"
     level = bench.level(round(known.degrees_of_freedom) if known else 0)
     return Noted(intervals.pooled(values[0], values[1], working, known, level), noise)
+
+
+def cannot_be_decided_by_one_pair(metric: Metric) -> bool:
+    """Whether one run a side, with the noise that is assumed, cannot show an unchanged metric to be within its margin.
+
+    By the margin alone: what a floor adds to it depends on values that are not known yet.
+    """
+    if metric.kind is not Kind.POSITIVE:
+        return False
+    error = max(metric.default_noise, ASSUMED_NOISE) * math.sqrt(2.0)
+    return math.log1p(metric.margin) <= t_quantile(1.0 - Bench().level(0), None) * error
 
 
 def _within_squared(side: SideEstimates, *, logarithmic: bool) -> float:

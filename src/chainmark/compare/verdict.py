@@ -219,7 +219,8 @@ def _inconclusive_sentence(gating: Sequence[Judgement], catalogue: Catalogue, la
     undecided = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
     names = enumerated([name_of(catalogue, item) for item in undecided])
     judged = units.plural(len(gating), "gating metric")
-    return f"{start}: of {judged}, {len(undecided)} could not be judged or decided: {names}"
+    how = " by one run a side" if any("assumed" in item.noise for item in undecided) else ""
+    return f"{start}: of {judged}, {len(undecided)} could not be judged or decided{how}: {names}"
 
 
 def _missing_advice(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:

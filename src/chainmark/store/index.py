@@ -288,6 +288,12 @@ class Selection:
         times = Counter((_place(entry), entry.build) for entry in near)
         return [entry for entry in near if times[_place(entry), entry.build] > 1]
 
+    def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
+        """Whether some build was run twice or more under this workload on this kind of processor."""
+        place = (system, _digest(workload), _digest(cpu_model))
+        builds = Counter(entry.build for entry in self.sealed if _place(entry) == place)
+        return any(times > 1 for times in builds.values())
+
     def _whole(self, entries: list[Entry]) -> list[Entry]:
         """The same, once it is sure that no run is overlooked.
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from chainmark.compare.estimates import SideEstimates
-from chainmark.compare.judge import Bench, effective_margin, judge
+from chainmark.compare.judge import Bench, cannot_be_decided_by_one_pair, effective_margin, judge
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
 from chainmark.stats.intervals import newcombe, poisson_ratio
@@ -380,3 +380,15 @@ def test_the_verdict_on_a_metric_agrees_with_its_p_value(ratio: float, deviation
     assert (found.outcome is Outcome.WORSE) == (number(found.p_worse) < ONE_LOOK)
     near = number(found.low) - 0.10 if better is LOWER else -0.10 - number(found.high)
     assert (found.outcome is Outcome.WORSE) == (near > 0.0)
+
+
+@pytest.mark.parametrize(
+    ("margin", "kind", "hopeless"),
+    [(0.10, Kind.POSITIVE, True), (0.25, Kind.POSITIVE, True), (0.30, Kind.POSITIVE, False), (0.10, Kind.COUNT, False)],
+)
+def test_what_one_run_a_side_cannot_decide_is_known_before(margin: float, kind: Kind, *, hopeless: bool) -> None:
+    """A noise of 10 % a run is 14.1 % of a change, and 1.665 of it are to fit into the margin: 26.5 %."""
+    assert cannot_be_decided_by_one_pair(metric(kind, margin=margin)) is hopeless
+    if kind is Kind.POSITIVE:
+        equal = judged(metric(kind, margin=margin), side([1.0]), side([1.0]))
+        assert (equal.outcome is Outcome.INCONCLUSIVE) is hopeless
