@@ -11,7 +11,7 @@ import numpy as np
 from chainmark.capacity.measured import Series
 from chainmark.capacity.model import StepResult, Waits
 from chainmark.network.run_queue import lost_share
-from chainmark.network.witness import Witness, listening_processes
+from chainmark.network.witness import Behind, Witness, listening_processes
 
 _NS = 1e9
 
@@ -34,7 +34,7 @@ class MachineWitness:
 
     def __init__(self, url: str) -> None:
         pids = listening_processes(url)
-        self._server = Witness(lambda: pids)
+        self._server = Witness(lambda: pids, Behind(lambda: pids))
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import socket
 import threading
@@ -18,6 +19,7 @@ import psutil
 from chainmark.network.run_queue import NS, Contention, RunQueue
 from chainmark.network.sampling import Ticker
 
+_LOOK_AGAIN_S = 3.0
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -38,10 +40,18 @@ class Seconds:
 
 
 class Witness:
-    """Watches processes, and what else the machine does, every second. Use as a context manager."""
+    """Watches processes, and what else the machine does, every second. Use as a context manager.
 
-    def __init__(self, pids: Callable[[], Collection[int]]) -> None:
-        self._pids = pids
+    Args:
+        pids: the processes that are watched.
+        behind: whom these work with (a server's node or database): not watched, and none of the others, whose processor
+            time is taken from ours.
+    """
+
+    def __init__(
+        self, pids: Callable[[], Collection[int]], behind: Callable[[], Collection[int]] = frozenset[int]
+    ) -> None:
+        self._pids, self._behind = pids, behind
         self._queue, self._contention = RunQueue(), Contention()
         self._rows: list[tuple[float, ...]] = []
         self._lock = threading.Lock()
@@ -63,7 +73,7 @@ class Witness:
         with self._lock:
             pids = set(self._pids())
             self._queue.read(pids)
-            self._contention.read(pids | {os.getpid()})
+            self._contention.read(pids | set(self._behind()) | {os.getpid()})
             stolen_s = psutil.cpu_times().steal
             queue = self._queue
             known = (queue.ran_s, queue.waited_s) if queue.known and pids else (np.nan, np.nan)
@@ -98,6 +108,43 @@ def listening_processes(url: str) -> set[int]:
         except psutil.Error:
             continue
     return found
+
+
+class Behind:
+    """The processes of this machine that a server's own connections lead to, and those behind them; looked up rarely.
+
+    What a load test makes them do is the server's work: a node beside its API on one machine does not disturb it.
+    Databases that are reached through sockets in the file system are not found.
+    """
+
+    def __init__(self, pids: Callable[[], Collection[int]]) -> None:
+        self._pids = pids
+        self._known: frozenset[int] = frozenset()
+        self._looked_s = -math.inf
+
+    def __call__(self) -> frozenset[int]:
+        """Those known by now; who stopped listening meanwhile is still among them."""
+        if time.monotonic() - self._looked_s >= _LOOK_AGAIN_S:
+            self._known |= processes_behind(self._pids())
+            self._looked_s = time.monotonic()
+        return self._known
+
+
+def processes_behind(pids: Collection[int]) -> frozenset[int]:
+    """The processes that listen where connections of these go out to, on this machine, and so on."""
+    try:
+        connections = psutil.net_connections("tcp")
+    except (OSError, psutil.Error):
+        return frozenset()
+    listening = {tuple(one.laddr)[1]: one.pid for one in connections if one.status == psutil.CONN_LISTEN and one.pid}
+    own_ends = {tuple(one.laddr) for one in connections if one.pid}
+    found, new = set[int](), set(pids)
+    while new:
+        ends = [tuple(one.raddr) for one in connections if one.pid in new and one.raddr]
+        reached = {listening[end[1]] for end in ends if end in own_ends and end[1] in listening}
+        new = reached - found - set(pids)
+        found |= new
+    return frozenset(found)
 
 
 def _is_here(address: str) -> bool:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
 
-from chainmark.network.witness import Witness, listening_processes
+from chainmark.network.witness import Witness, listening_processes, processes_behind
 
 
 def test_a_server_of_this_machine_is_found_by_its_port() -> None:
@@ -26,6 +30,7 @@ def test_a_server_elsewhere_has_no_processes_here(url: str) -> None:
 def test_seconds_lie_between_readings() -> None:
     witness = Witness(lambda: {os.getpid()})
     with witness:
+        witness.look()  # the ticker's own first one may come late
         work = sum(range(2_000_000))
     assert work
     first, last = witness._rows[0][0], witness._rows[-1][0]
@@ -40,3 +45,36 @@ def test_nobody_to_watch_is_not_nobody_waited() -> None:
     with witness:
         pass
     assert np.isnan(witness.between(np.array([witness._rows[0][0], witness._rows[-1][0]])).waited).all()
+
+
+# Connects to the port that it is given, if it is; then listens, and waits for the end.
+SERVER = """
+import socket, sys
+behind = [socket.create_connection(("127.0.0.1", int(port))) for port in sys.argv[1:]]
+own = socket.create_server(("127.0.0.1", 0))
+print(own.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def serving(*behind: str) -> Iterator[tuple[int, str]]:
+    """A process that listens, and its port."""
+    command = [sys.executable, "-c", SERVER, *behind]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.pid, process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+
+
+def test_a_servers_own_server_is_found_behind_it_and_who_asks_is_not() -> None:
+    """A node beside the API that is loaded works for it, and is not taken for somebody who disturbs it."""
+    with ExitStack() as stack:
+        node, node_port = stack.enter_context(serving())
+        api, api_port = stack.enter_context(serving(node_port))
+        stack.enter_context(socket.create_connection(("127.0.0.1", int(api_port))))
+        assert processes_behind({api}) == {node}
+        assert processes_behind({node}) == frozenset()
