@@ -19,7 +19,19 @@ from chainmark.capacity.engine import (
     native_engine,
     native_histogram,
 )
-from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Phase, Step, StepOrder, StepResult, Target, Waits
+from chainmark.capacity.model import (
+    Endpoint,
+    Gone,
+    Level,
+    LevelKind,
+    Outcome,
+    Phase,
+    Step,
+    StepOrder,
+    StepResult,
+    Target,
+    Waits,
+)
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.presence import Presence, takes_connections
 from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, Waiting, median_s
@@ -218,13 +230,22 @@ class StepRunner:
 
     def _expect_presence(self, step: Step) -> None:
         """A step that ended in silence says nothing about a server that is gone, and is no fail of it."""
+        if step.partial:
+            return
         silent_s = step.result.silence()
-        if silent_s is None or step.partial:
+        if silent_s is None:
+            self._expect_connections(step)
             return
         self.progress.stage(f"{self.endpoint.label}: nothing is answered; looking whether the server is there")
         gone = self._presence.gone(step.result.started_ns + round(silent_s * 1e9), self._is_answered)
         if gone:
             raise Interrupted(replace(step, partial=True), gone)
+
+    def _expect_connections(self, step: Step) -> None:
+        """The same of a server that went away just before the step's end."""
+        if step.outcome is Outcome.FAIL and step.result.books.failed and self._presence.refuses():
+            ended_ns = step.result.started_ns + round((step.result.warm_up_s + step.result.window_s) * 1e9)
+            raise Interrupted(replace(step, partial=True), Gone(self.target.name, ended_ns, "it takes no connections"))
 
     def _is_answered(self, longest_s: float) -> bool:
         """Whether one client gets any answer within so many seconds."""
