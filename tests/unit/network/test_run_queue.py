@@ -73,7 +73,8 @@ def test_what_gives_way_is_no_contention(prefix: tuple[str, ...]) -> None:
         queue.read([one])
         all_others.read({one})
         others_but_it.read({one, other})
-    assert all_others.seconds == pytest.approx(others_but_it.seconds, abs=0.1)
+    # Between both readings of a crowded machine others go on; what gives way would be up to a second.
+    assert all_others.seconds == pytest.approx(others_but_it.seconds, abs=0.3)
 
 
 def test_a_process_that_ends_or_is_not_there_is_no_error() -> None:
