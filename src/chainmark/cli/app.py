@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from chainmark.cli.interrupts import handle_interrupts
 from chainmark.cli.quick import Quick, QuickGroup
 from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
 
@@ -167,15 +166,9 @@ def options(
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does: in order, leaving nothing behind."""
-    raise KeyboardInterrupt
-
-
 def main() -> None:
     """Run the command line and exit with its code."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
+    handle_interrupts()
     try:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

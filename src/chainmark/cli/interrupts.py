@@ -1,0 +1,27 @@
+"""Ctrl-C and its like end a command in order: by KeyboardInterrupt, where that can be raised."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+RETRY_S = 0.005
+
+
+def handle_interrupts() -> None:
+    """Make SIGTERM and SIGHUP end a command as SIGINT does; SIGALRM asks again when none could."""
+    signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGALRM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the shell had it ignored
+        signals.append(signal.SIGINT)
+    for number in signals:
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not in Python that polars has called: it would become polars' panic or error."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("polars."):
+            signal.setitimer(signal.ITIMER_REAL, RETRY_S)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
