@@ -24,7 +24,8 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_examples_that_run_nodes_are_true(name: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN, encoding="utf-8")
-    examples.execute(name, plan=plan, small=ANYHOW)
+    anyhow = dict(setting.split("=") for setting in ANYHOW)
+    examples.execute(name, anyhow=anyhow, plan=plan, small=ANYHOW)
 
 
 def test_the_examples_that_keep_requests_are_true(rosetta_example: MeshServer, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, decide
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
 from chainmark.core.progress import Progress
 from chainmark.core.tool import tool_version
@@ -189,7 +189,25 @@ def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
             if made.runs:
                 listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
             raise
+    _check_evidence(made)
     return compared(made.sides(), store)
+
+
+def _check_evidence(made: Experiment) -> None:
+    """Refuse to compare where the machine left one side without any run.
+
+    Raises:
+        InvalidRunError: the measurement failed again and again before the other side's turn.
+    """
+    if all(made.sides()):
+        return
+    last = made.runs[-1].manifest
+    why = enumerated([f"{gate.label}: {gate.measured}" for gate in last.failed_gates])
+    count = units.plural(len(made.runs), "run")
+    raise InvalidRunError(
+        f"the measurement failed in each of {count} of {last.subject.version}; in the last, {why}",
+        f"give the measurement the machine to itself, then go on with `--resume {made.id}`",
+    )
 
 
 def _is_over(made: Experiment, store: Store, listener: Relay) -> bool:

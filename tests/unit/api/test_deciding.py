@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+import chainmark as cm
+from chainmark.api import experimenting
 from chainmark.api.context import relay
 from chainmark.api.experimenting import is_over
 from chainmark.compare.decide import decide
+from chainmark.core.errors import InvalidRunError
+from chainmark.store.runs import Store
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.lab.stand_in import Profile, StandIn
 
 
 class _Told:
@@ -46,3 +54,16 @@ def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
         run.manifest = run.manifest.model_copy(update={"workload": {**run.manifest.workload, "load.rate": 1}})
     over, told = _over((baseline, candidate))
     assert (over, told) == (True, ["the two sides cannot be compared, and no further run would change that"])
+
+
+def test_a_machine_that_never_has_time_is_said_to_be_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other side has no run then: this was "the candidate has no runs", a mistake of the user."""
+    system = StandIn(invalid=frozenset(range(1, 99)))
+    profile = Profile(system="cometbft", name="p")
+    monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, profile))
+    with pytest.raises(InvalidRunError, match="the measurement failed in each of 3 runs of v1") as failure:
+        cm.experiment("p", baseline="v1", candidate="v2", store=tmp_path)
+    assert len(Store(tmp_path).sealed()) == 3
+    assert re.search("--resume [^`]+-p-", str(failure.value.hint))
