@@ -10,6 +10,7 @@ import pytest
 
 from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.network.emulation import available
+from chainmark.network.zones import load_zone_table
 from chainmark.store.runs import SealedRun
 
 from tests.support import Lab
@@ -106,6 +107,11 @@ def test_zones_delay_what_nodes_say_to_each_other(lab: Lab) -> None:
     # Whoever sends the load, scrapes and asks is not delayed.
     assert run.manifest.counts["transactions"]["committed"] == run.manifest.counts["transactions"]["offered"]
     assert (run.path / "raw" / "links" / "link_stats.json").is_file()
+    zones = run.manifest.groups["host"]
+    assert zones.label == "zone"
+    assert zones.of == dict(
+        zip(sorted(set(run.samples("host_second")["host"])), load_zone_table("aws").zones, strict=False)
+    )
 
 
 def test_an_unknown_table_of_zones_is_named(lab: Lab) -> None:

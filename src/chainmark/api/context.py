@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import LaunchableSystem, System
-from chainmark.lab.schedules import Step
+from chainmark.lab.schedules import Step, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
@@ -58,7 +58,7 @@ class Relay:
         """The stage stands at ``fraction``."""
         self._pass("update", fraction, detail)
 
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
         """A run begins."""
         self._pass("begin", step, number, total, left_s)
 

@@ -13,7 +13,7 @@ from chainmark.cli.console import err
 from chainmark.core.progress import LiveSource
 from chainmark.core.qa_plan import ScenarioPlan
 from chainmark.core.tool import tool_version
-from chainmark.lab.schedules import LONE_SIDE, Step
+from chainmark.lab.schedules import LONE_SIDE, Step, Total
 from chainmark.network.openmetrics import ExperimentState, exposed
 from chainmark.store.runs import SealedRun
 
@@ -28,10 +28,10 @@ class TerminalProgress:
         self._task: TaskID | None = None
         self._heading = ""
 
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None, heading: str = "") -> None:
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None, heading: str = "") -> None:
         """Announce a run, by a heading of its own where there is one."""
         side = "" if step.side == LONE_SIDE else f" ({step.side})"
-        self._heading = heading or f"run {number} of {total} · {step.version}{side}"
+        self._heading = heading or f"{_which(number, total)} · {step.version}{side}"
         if self._bars is None:
             err.print(self._heading, markup=False)
 
@@ -69,9 +69,9 @@ class ExposedProgress:
         self._shown = shown
         self._state = state
 
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None, heading: str = "") -> None:
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None, heading: str = "") -> None:
         """Announce a run."""
-        self._state.begin(step.version, step.side, number, total)
+        self._state.begin(step.version, step.side, number, total.runs)
         self._shown.begin(step, number, total, left_s, heading)
 
     def say(self, text: str) -> None:
@@ -112,10 +112,11 @@ class QaProgress:
         told = f": not run, it needs {'; '.join(lacking)}" if lacking else ""
         self._bars.say(f"{scenario.title}{told}")
 
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
         """Announce a run."""
         side = step.side.partition("/")[2] or step.side
-        heading = f"run {number} of {total} · {self._title} · {step.version} ({side}) · {_left(left_s or 0.0)}"
+        left = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
+        heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {left}"
         self._bars.begin(step, number, total, left_s, heading)
 
     def again(self, step: Step, because: str) -> None:
@@ -137,6 +138,11 @@ class QaProgress:
     def update(self, fraction: float, detail: str = "") -> None:
         """Move the bar."""
         self._bars.update(fraction, detail)
+
+
+def _which(number: int, total: Total) -> str:
+    """Which run it is: "run 3 of 6", "run 3 of at most 16"."""
+    return " ".join(filter(None, (f"run {number} of", total.bound, str(total.runs))))
 
 
 def _left(seconds: float) -> str:

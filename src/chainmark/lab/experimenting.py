@@ -13,7 +13,7 @@ from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import Arm, Step, forth_and_back
+from chainmark.lab.schedules import Arm, Step, Total, forth_and_back
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -108,7 +108,9 @@ class Experiment:
             length = self.record.length.model_copy(update={"most": self.most}) if is_added else self.record.length
             series = Series(self.lab, self.id, self.record.seed, self.record.keep_homes, self.listener, length)
             repeated = sum(not is_evidence(run.manifest) for run in self.runs)
-            self.runs.append(series.make(step, position + 1, self.most * len(self.arms) + repeated))
+            may_end = self.record.length.stops_early and not is_added
+            total = Total(self.most * len(self.arms) + repeated, "at most" if may_end else "")
+            self.runs.append(series.make(step, position + 1, total))
         return True
 
     def _next_position(self) -> int:

@@ -18,7 +18,7 @@ from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import QualifiableSystem, SweptSystem
 from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import Arm, Step, grid_steps, interleaved
+from chainmark.lab.schedules import Arm, Step, Total, grid_steps, interleaved
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
@@ -105,6 +105,14 @@ class ScenarioMade:
     def wanted(self) -> list[Step]:
         """The runs that are to be made, as far as is known."""
         return [step for step in self.steps if self.rounds is None or step.repetition <= self.rounds]
+
+    @property
+    def may_end_sooner(self) -> bool:
+        """Whether a decision may make some of the wanted runs needless."""
+        if not self.steps or not self.plan.goes_on or self.rounds is not None:
+            return False
+        last = self.of_round(self.plan.planned_runs)
+        return self.plan.planned_runs > LEAST_ROUNDS and not any(step.position in self.done for step in last)
 
     @property
     def runs(self) -> list[SealedRun]:
@@ -390,7 +398,7 @@ class _Work:
             length = most and ExperimentLength(most=most, stops_early=True)
             series = Series(lab, one.experiment, self.order.seed, self.order.keep_homes, self.listener, length or None)
             number = sum(len(scenario.done) for scenario in self.made) + 1
-            run = series.make(step, number, max(number, self._total()), self._left_s())
+            run = series.make(step, number, self._total(number), self._left_s())
             one.done[step.position] = run
             self.taken.append((self._expected_s(step), _seconds(run)))
             self._write()
@@ -409,10 +417,12 @@ class _Work:
                     "the profile was changed since; start the qualification anew",
                 )
 
-    def _total(self) -> int:
-        """Runs as far as is known: planned ones, at most while it is undecided, and the repetitions needed."""
+    def _total(self, number: int) -> Total:
+        """Planned runs, at most where a decision may end them sooner, and the repetitions needed."""
         repeated = sum(position >= len(one.steps) for one in self.made for position in one.done)
-        return sum(len(one.wanted) for one in self.made) + repeated
+        may_end = any(one.may_end_sooner for one in self.made)
+        runs = sum(len(one.wanted) for one in self.made) + repeated
+        return Total(max(number, runs), "at most" if may_end else "")
 
     def _expected_s(self, step: Step) -> float:
         return self.qualifier.system.expected_seconds(step.profile)

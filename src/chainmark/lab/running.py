@@ -11,7 +11,7 @@ from chainmark.core.manifest import ExperimentLength, ExperimentPlace
 from chainmark.core.progress import Progress
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem, Order
-from chainmark.lab.schedules import Arm, Step, interleaved
+from chainmark.lab.schedules import Arm, Step, Total, interleaved
 from chainmark.lab.session import Content, Session, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store
 
@@ -19,7 +19,7 @@ from chainmark.store.runs import SealedRun, Store
 class Listener(Progress, Protocol):
     """Who follows runs that are made together."""
 
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
         """A run begins: the ``number``-th of ``total``, with about so many seconds left for all, if that is known."""
 
     def end(self, run: SealedRun) -> None:
@@ -62,7 +62,7 @@ class Lab:
         series = Series(self, experiment_id, seed, keep_homes, listener)
         steps = interleaved([arm], repetitions)
         with machine_to_itself(listener):
-            return [series.make(step, step.position + 1, len(steps)) for step in steps]
+            return [series.make(step, step.position + 1, Total(len(steps))) for step in steps]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Series:
     listener: Listener
     length: ExperimentLength | None = None
 
-    def make(self, step: Step, number: int, total: int, left_s: float | None = None) -> SealedRun:
+    def make(self, step: Step, number: int, total: Total, left_s: float | None = None) -> SealedRun:
         """Make one run; it is told of as the ``number``-th of ``total``."""
         place = ExperimentPlace(
             id=self.experiment_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -35,6 +35,18 @@ class Step(Arm):
 
     repetition: int
     position: int
+
+
+@dataclass(frozen=True)
+class Total:
+    """How many runs there will be, and whether that is a plan, or all that is known of it.
+
+    Attributes:
+        bound: "at most" where a decision may end them sooner, "at least" where a search may ask for more.
+    """
+
+    runs: int
+    bound: Literal["", "at most", "at least"] = ""
 
 
 @dataclass(frozen=True, order=True)

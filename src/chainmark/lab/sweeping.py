@@ -12,7 +12,7 @@ from chainmark.core.manifest import Fact
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import SweptSystem
 from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import Cell, Step, SweepPlan, forth_and_back, grid_steps, wanted_load
+from chainmark.lab.schedules import Cell, Step, SweepPlan, Total, forth_and_back, grid_steps, wanted_load
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store
 
@@ -139,11 +139,11 @@ class Sweeper:
 
     def _cells(
         self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
-    ) -> Iterator[tuple[Cell, int]]:
+    ) -> Iterator[tuple[Cell, Total]]:
         """What to run, and how many runs there are as far as is known."""
         if not order.adaptive:
             cells = grid_steps(plan.loads, order.versions, order.repetitions, order.seed)
-            yield from ((cell, len(cells)) for cell in cells)
+            yield from ((cell, Total(len(cells))) for cell in cells)
             return
         made = turn = 0
         while (load := self._wanted(plan, runs)) is not None:
@@ -151,7 +151,7 @@ class Sweeper:
             at = self.system.load_of(plan, load)
             for repetition in range(order.repetitions):
                 for version in forth_and_back(order.versions, turn):
-                    yield Cell(version, at, repetition + 1), made
+                    yield Cell(version, at, repetition + 1), Total(made, "at least")
                 turn += 1
 
     def _wanted(self, plan: SweepPlan, runs: Mapping[str, Sequence[SealedRun]]) -> int | None:

@@ -113,7 +113,9 @@ class ExperimentState(Collector):
             yield InfoMetricFamily(PREFIX + "run", "The run that is being made.", self.run)
         yield _gauge("stage_progress_ratio", "How much of the stage is done.", self.progress)
         yield _gauge("run_position", "Which of the planned runs is being made, counted from 1.", self.position)
-        yield _gauge("runs_planned", "Runs that the experiment has.", self.total)
+        yield _gauge(
+            "runs_planned", "Runs that the experiment has; where a decision may end it sooner, at most.", self.total
+        )
         yield _labelled(CounterMetricFamily, "runs_finished", "Runs that were sealed.", "status", self.finished)
         yield _labelled(CounterMetricFamily, "gates", "Gates of the runs that were sealed.", "status", self.gates)
 

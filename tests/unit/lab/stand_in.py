@@ -13,7 +13,7 @@ from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Sub
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.lab.protocols import Execution, Order
-from chainmark.lab.schedules import Step
+from chainmark.lab.schedules import Step, Total
 from chainmark.store.runs import SealedRun, UnfinishedRun
 
 from tests.unit.compare.synthetic_runs import catalogue, frames
@@ -104,13 +104,13 @@ class StandIn:
 class Followed:
     """A listener that keeps what it is told."""
 
-    steps: list[tuple[str, int, int, float]] = field(default_factory=list)
+    steps: list[tuple[str, int, Total, float]] = field(default_factory=list)
     again_because: list[str] = field(default_factory=list)
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """Not kept."""
 
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
         """Keep which run of how many it is, and the seconds left."""
         assert left_s is not None
         self.steps.append((step.version, number, total, left_s))

@@ -17,6 +17,7 @@ from chainmark.core.manifest import ExperimentLength
 from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
+from chainmark.lab.schedules import Total
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.capabilities import qualifiable
@@ -160,7 +161,7 @@ def test_what_a_machine_lacks_is_told_and_nothing_of_it_is_run(tmp_path: Path, p
 def test_progress_counts_to_the_total_and_says_how_long(tmp_path: Path, plan: QaPlan) -> None:
     listener = Followed()
     _make(tmp_path, StandIn(), plan, listener)
-    assert [(number, total) for _, number, total, _ in listener.steps] == [(number, 8) for number in range(1, 9)]
+    assert [(number, total) for _, number, total, _ in listener.steps] == [(n, Total(8)) for n in range(1, 9)]
     left = [seconds for *_, seconds in listener.steps]
     assert left[0] == 8 * 60.0  # what the system expects
     assert left[1:] == sorted(left[1:], reverse=True)
@@ -274,8 +275,8 @@ def test_the_total_shrinks_when_a_scenario_is_decided_early(tmp_path: Path, plan
     qualifier = Qualifier(Store(tmp_path / "store"), StandIn(), _Asked(2))
     qualifier.make(_order(_until_decided(plan, 5)), listener)
     assert [(number, total) for _, number, total, _ in listener.steps] == [
-        *((number, 14) for number in range(1, 5)),
-        *((number, 8) for number in range(5, 9)),
+        *((number, Total(14, "at most")) for number in range(1, 5)),
+        *((number, Total(8)) for number in range(5, 9)),
     ]
 
 

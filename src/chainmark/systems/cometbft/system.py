@@ -19,13 +19,14 @@ from chainmark._native import check_transaction_size
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Incident, Scalar, Subject
+from chainmark.core.manifest import Grouping, Incident, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Execution, Imported, ImportOrder, Order
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
+from chainmark.network.emulation import Links
 from chainmark.network.host import PressureMark
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.network.zones import load_zone_table
@@ -164,6 +165,7 @@ class CometBft:
             ],
             incidents=[*network.start_failures, *measurement.incidents],
             warnings=_warnings(network, measurement, comet),
+            groups=zones(network.links),
         )
 
     def parts(self, order: ImportOrder) -> list[str]:
@@ -273,6 +275,12 @@ def conditions(network: CometNetwork) -> dict[str, str]:
         "application": str(config.get("proxy_app")),
         "database": " and ".join(network.databases),
     }
+
+
+def zones(links: Links | None) -> dict[str, Grouping]:
+    """The zone of every node, where there are zones: a node in a far one is not slow for being there."""
+    of = links.plan.zone_of if links is not None else None
+    return {"host": Grouping(label="zone", of=dict(of))} if of else {}
 
 
 def _run_conditions(profile: Profile, order: Order, network: CometNetwork) -> dict[str, str]:

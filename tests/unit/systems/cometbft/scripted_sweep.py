@@ -14,7 +14,7 @@ from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Sub
 from chainmark.core.metric import Population, Table
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Execution, Order
-from chainmark.lab.schedules import Step, SweepLoad, SweepPlan
+from chainmark.lab.schedules import Step, SweepLoad, SweepPlan, Total
 from chainmark.lab.sweeping import SweepTest
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
@@ -132,7 +132,7 @@ class Scripted:
 class Quiet:
     """Who follows, and says nothing."""
 
-    def begin(self, step: Step, number: int, total: int, left_s: float | None = None) -> None:
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
         """A run begins."""
 
     def end(self, run: SealedRun) -> None:

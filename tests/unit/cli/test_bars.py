@@ -1,0 +1,72 @@
+"""What is said of runs while they are made: nobody takes a maximum for a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chainmark.cli.bars import QaProgress, TerminalProgress
+from chainmark.core.manifest import ExperimentLength
+from chainmark.lab.experimenting import Experimenter
+from chainmark.lab.qualifying import QaOrder, Qualifier
+from chainmark.lab.schedules import Arm, Total
+from chainmark.store.runs import Store
+
+from tests.unit.lab.stand_in import Profile, StandIn, two_scenarios
+
+_PROFILE = Profile(system="cometbft", name="trial")
+_ARMS = [Arm("baseline", "v1", _PROFILE), Arm("candidate", "v2", _PROFILE)]
+
+
+def _begun(text: str) -> list[str]:
+    """Which runs began, without the lines on how they ended."""
+    return [line.split(" · ")[0] for line in text.splitlines() if line.startswith("run ")]
+
+
+def _experiment(folder: Path, length: ExperimentLength, rounds: int) -> None:
+    made = Experimenter(Store(folder), StandIn()).begin(_ARMS, length, 1, TerminalProgress(None))
+    for _ in range(rounds):
+        assert made.next_round()
+
+
+@pytest.mark.parametrize(("stops_early", "total"), [(True, "at most 6"), (False, "6")])
+def test_an_experiment_says_whether_its_runs_are_a_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stops_early: bool, total: str
+) -> None:
+    """Who reads "run 3 of 16" waits for sixteen, although the verdict may be decided after the fourth."""
+    _experiment(tmp_path, ExperimentLength(most=3, stops_early=stops_early), 2)
+    assert _begun(capsys.readouterr().err) == [f"run {number} of {total}" for number in range(1, 5)]
+
+
+def test_runs_added_by_hand_are_all_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are looked at when all of them are there, so their number is a plan."""
+    experimenter = Experimenter(Store(tmp_path), StandIn())
+    made = experimenter.begin(_ARMS, ExperimentLength(most=2, stops_early=True), 1, TerminalProgress(None))
+    made.folder.write(made.record)
+    assert made.next_round()
+    assert made.next_round()
+    capsys.readouterr()
+    assert experimenter.resume(made.id, 1, TerminalProgress(None)).next_round()
+    assert _begun(capsys.readouterr().err) == ["run 5 of 6", "run 6 of 6"]
+
+
+def test_a_qualification_says_at_most_until_everything_is_decided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = two_scenarios(tmp_path)
+    goes_on = plan.scenarios[0].model_copy(update={"repetitions": None, "most_runs": 4})
+    order = QaOrder(plan.model_copy(update={"scenarios": [goes_on, plan.scenarios[1]]}), "v1", "v2")
+    settled = Qualifier(Store(tmp_path / "store"), StandIn(), lambda baseline, _, __: len(baseline) == 3)
+    settled.make(order, QaProgress(TerminalProgress(None)))
+    told = capsys.readouterr().err
+    most, rest = [f"run {n} of at most 12" for n in range(1, 7)], [f"run {n} of 10" for n in range(7, 11)]
+    assert _begun(told) == [*most, *rest]
+    assert "about 12 min left at most" in told
+
+
+def test_a_search_says_at_least(capsys: pytest.CaptureFixture[str]) -> None:
+    """It asks for its next load only when it knows this one."""
+    step = Arm("v1/c1r200", "v1", _PROFILE)
+    TerminalProgress(None).begin(step, 2, Total(4, "at least"))  # type: ignore[arg-type]
+    assert _begun(capsys.readouterr().err) == ["run 2 of at least 4"]
