@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.core import units
@@ -20,10 +20,11 @@ class Ruling:
     Attributes:
         number: the server's place in the document, from 0.
         endpoint: its id; label: as a report calls it.
-        kind: None where no capacity was looked for.
+        kind: None where no capacity was looked for, or where the fixed levels are judged beside a search.
         required: clients or requests per second that were asked for; None: that its lowest level passes.
         reason: a clause without the endpoint's name.
         gates: whether it counts for the whole. Who requires some capacities is not failed by others.
+        is_of_levels: it is said of the fixed levels, beside what is said of the endpoint's capacities.
     """
 
     number: int
@@ -35,10 +36,13 @@ class Ruling:
     verdict: Verdict
     reason: str
     gates: bool = True
+    is_of_levels: bool = False
 
     @property
     def name(self) -> str:
         """The endpoint and what was raised: "/block (clients)"."""
+        if self.is_of_levels:
+            return f"{self.label} (fixed levels)"
         return f"{self.label} ({self.kind})" if self.kind else self.label
 
 
@@ -70,7 +74,9 @@ def gone_text(target: TargetEntry) -> str:
 def rulings(report: LoadReport) -> list[Ruling]:
     """One ruling for each capacity that was looked for or asked for, server by server."""
     ruled = [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
-    return [replace(one, gates=one.required is not None) for one in ruled] if report.required else ruled
+    if not report.required:
+        return ruled
+    return [replace(one, gates=one.required is not None or _makes_invalid(one)) for one in ruled]
 
 
 def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[Verdict, list[str]]:
@@ -116,6 +122,8 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
             yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *ruled)
         if not endpoint.capacities:
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
+        elif hindered := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *hindered, is_of_levels=True)
     for key in report.required:
         if key not in measured:
             yield _not_measured(report, number, key)
@@ -206,18 +214,37 @@ def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
 def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
     """Of an endpoint without a search: every whole step must pass."""
     whole = [step for step in endpoint.steps if not step.partial]
-    if whole and all(step.reason == "waited" for step in whole):
-        return Verdict.INVALID, "the generator or the server waited for a processor that others had, in every step"
-    whole = [step for step in whole if step.reason != "waited"]
     if not whole:
         found = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
         return found, "no step was measured to its end"
-    for outcome, found in (
-        ("fail", Verdict.FAIL),
-        ("generator-limited", Verdict.GENERATOR_LIMITED),
-        ("inconclusive", Verdict.INCONCLUSIVE),
-    ):
-        levels = [level_text(step.kind, step.level) for step in whole if step.outcome == outcome]
-        if levels:
-            return found, f"{outcome} at {', '.join(dict.fromkeys(levels))}"
-    return Verdict.PASS, f"{units.plural(len(whole), 'step')} passed"
+    clean = [step for step in whole if step.reason != "waited"]
+    if failed := _levels(step for step in clean if step.outcome == "fail"):
+        return Verdict.FAIL, f"fail at {failed}"
+    if hindered := _hindered(whole):
+        return hindered
+    if open_ := _levels(step for step in clean if step.outcome == "inconclusive"):
+        return Verdict.INCONCLUSIVE, f"inconclusive at {open_}"
+    return Verdict.PASS, f"{units.plural(len(clean), 'step')} passed"
+
+
+def _hindered(steps: Sequence[StepEntry]) -> tuple[Verdict, str] | None:
+    """What makes a run invalid: a level without a clean measurement, or one at the generator's limit."""
+    whole = [step for step in steps if not step.partial]
+    clean = [step for step in whole if step.reason != "waited"]
+    measured = {(step.kind, step.level) for step in clean}
+    if waited := _levels(step for step in whole if (step.kind, step.level) not in measured):
+        why = "the generator or the server waited for a processor that others had, in every step"
+        return Verdict.INVALID, f"not measured at {waited}: {why}"
+    if limited := _levels(step for step in clean if step.outcome == "generator-limited"):
+        return Verdict.GENERATOR_LIMITED, f"generator-limited at {limited}"
+    return None
+
+
+def _levels(steps: Iterable[StepEntry]) -> str:
+    """The levels of these steps, each once."""
+    return ", ".join(dict.fromkeys(level_text(step.kind, step.level) for step in steps))
+
+
+def _makes_invalid(ruling: Ruling) -> bool:
+    """Whether the run is invalid by it, whatever is required: its gates fail by what waited, or was late itself."""
+    return ruling.verdict is Verdict.INVALID or (ruling.kind is None and ruling.verdict is Verdict.GENERATOR_LIMITED)

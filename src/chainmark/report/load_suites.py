@@ -43,7 +43,7 @@ def _case(ruling: Ruling, endpoint: EndpointEntry | None) -> Case:
     steps = [step for step in endpoint.steps if step.kind == ruling.kind or ruling.kind is None] if endpoint else []
     capacity = text.capacity_of(endpoint, ruling.kind) if endpoint and ruling.kind else None
     return Case(
-        f"{ruling.endpoint}.{ruling.kind}" if ruling.kind else ruling.endpoint,
+        _case_id(ruling),
         ruling.name,
         ruling.verdict,
         f"{ruling.name}: {ruling.reason}",
@@ -51,6 +51,12 @@ def _case(ruling: Ruling, endpoint: EndpointEntry | None) -> Case:
         figures=_figures(endpoint, capacity) if endpoint and capacity else {},
         seconds=_seconds(steps),
     )
+
+
+def _case_id(ruling: Ruling) -> str:
+    if ruling.is_of_levels:
+        return f"{ruling.endpoint}.fixed"
+    return f"{ruling.endpoint}.{ruling.kind}" if ruling.kind else ruling.endpoint
 
 
 def _not_run(name: str, reason: str) -> Case:

@@ -174,9 +174,10 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
     if not ruled:
         return "Nothing was measured."
     gating = [ruling for ruling in ruled if ruling.gates]
-    met = [ruling for ruling in gating if ruling.verdict is Verdict.PASS]
+    capacities = [ruling for ruling in gating if not ruling.is_of_levels]
+    met = [ruling for ruling in capacities if ruling.verdict is Verdict.PASS]
     kind = "required " if report.required else ""
-    told = [f"{held}: {len(met)} of {units.plural(len(gating), f'{kind}capacity', f'{kind}capacities')} met"]
+    told = [f"{held}: {len(met)} of {units.plural(len(capacities), f'{kind}capacity', f'{kind}capacities')} met"]
     several = len(report.targets) > 1
     for verdict in Verdict:
         names = [f"{one.target} {one.name}" if several else one.name for one in gating if one.verdict is verdict]

@@ -13,6 +13,7 @@ from chainmark.capacity.verdict import (
 )
 from chainmark.core.load_report import LoadReport
 from chainmark.core.verdict import Verdict
+from chainmark.report.load_document import load_document
 
 from tests.unit.report.load_samples import bare, endpoint, report, step, target, with_answer
 
@@ -117,6 +118,42 @@ def test_fixed_levels_without_a_search_must_all_pass(outcomes: list[str], found:
     steps = [step(n, "clients", 8.0, 64, phase="fixed", outcome=one) for n, one in enumerate(outcomes, start=1)]
     one = endpoint("/block", 64, capacities=[], steps=steps)
     assert verdict(report(target(endpoints=[one])))[0] is found
+
+
+_WAITED = {"phase": "fixed", "outcome": "generator-limited", "leaning": "generator-limited", "reason": "waited"}
+
+
+@pytest.mark.parametrize("searched", [True, False], ids=["beside a search", "alone"])
+@pytest.mark.parametrize("required", [{}, {"block.clients": 64.0}], ids=["nothing required", "a capacity required"])
+def test_a_fixed_level_that_only_waited_is_not_measured(searched: bool, required: dict[str, float]) -> None:
+    """Its run is invalid, so a comparison would leave it out: a green document would hide that until then."""
+    fixed = [step(1, "clients", 8.0, 64, phase="fixed"), step(2, "clients", 16.0, 64, **_WAITED)]
+    one = endpoint("/block", 64, capacities=[bare()] if searched else [], steps=fixed)
+    made = report(target(endpoints=[one]), required=required if searched else {})
+    said, reasons = verdict(made)
+    assert said is Verdict.INVALID
+    assert said.exit_code == 4
+    assert "not measured at 16 clients: the generator or the server waited" in reasons[0]
+    document = load_document(made)
+    assert document.verdict is Verdict.INVALID
+    assert "invalid: /block" in document.sentence
+    cases = [case for suite in document.suites for case in suite.cases if case.id != "mempool"]
+    assert [case.verdict for case in cases] == [MET, Verdict.INVALID] if searched else [Verdict.INVALID]
+    assert len({case.id for case in cases}) == len(cases)
+    again = endpoint(
+        "/block", 64, capacities=one.capacities, steps=[*fixed, step(3, "clients", 16.0, 64, phase="fixed")]
+    )
+    assert verdict(report(target(endpoints=[again]), required=made.required)) == (MET, [])
+
+
+def test_a_fixed_level_at_the_generators_limit_is_said_beside_a_search() -> None:
+    """Its gate makes the run invalid, too; and what a server failed outweighs what could not be measured."""
+    limited = step(1, "rate", 8.0, 64, phase="fixed", outcome="generator-limited", reason="generator")
+    beside = endpoint("/block", 64, capacities=[bare()], steps=[limited])
+    assert verdict(report(target(endpoints=[beside])))[0] is LIMITED
+    failed = step(2, "clients", 16.0, 64, phase="fixed", outcome="fail")
+    alone = endpoint("/block", 64, capacities=[], steps=[step(3, "clients", 8.0, 64, **_WAITED), failed])
+    assert verdict(report(target(endpoints=[alone])))[0] is MISSED
 
 
 def test_nothing_measured_is_inconclusive() -> None:
