@@ -150,6 +150,19 @@ def test_transactions_that_wait_for_ever_are_pending_and_not_lost(made: Maker) -
     assert "drained" in _failed(run)
 
 
+def test_of_what_waits_beyond_a_nodes_list_nothing_is_called_lost(made: Maker) -> None:
+    """Half of 300 wait, of which each node lists the hundred that came first to it."""
+    run = made("-hold", "2")
+    account = run.manifest.counts["transactions"]
+    assert account["lost"] == 0
+    assert account["pending"] >= 100
+    assert account["pending or lost"] == 300 - account["committed"] - account["pending"] > 0
+    gate = _gate(run, "lost")
+    assert gate.status is GateStatus.UNKNOWN
+    assert gate.measured == f"between 0 and {account['pending or lost']} accepted transactions lost"
+    assert _gate(run, "books").status is GateStatus.PASS
+
+
 def test_a_refused_transaction_in_a_block_is_a_wrong_answer(made: Maker) -> None:
     run = made("-commit-refused", "10")
     count = run.manifest.counts["transactions"]["rejected but committed"]

@@ -98,10 +98,20 @@ def _books_gates(profile: Profile, books: Books) -> list[Gate]:
     ]
     # Sent without waiting for a check, a transaction was received and not accepted: nothing was promised.
     if books.lost is not None and profile.load.method == "sync":
-        label = "no accepted transaction was lost"
-        lost = units.plural(books.lost, "accepted transaction")
-        gates.append(_conclusive("lost", label, books.lost == 0, f"{lost} lost", "0 lost"))
+        gates.append(_lost_gate(books.lost, books.unsure))
     return gates
+
+
+def _lost_gate(lost: int, unsure: int) -> Gate:
+    """Fails by what is lost for certain; what may as well wait in a mempool that lists only a part is not known."""
+    found = units.plural(lost + unsure, "accepted transaction")
+    told = f"between {units.count(lost)} and {found}" if unsure else found
+    gate = _conclusive("lost", "no accepted transaction was lost", lost == 0, f"{told} lost", "0 lost")
+    if not unsure:
+        return gate
+    detail = "when the run ended, mempools held more than their nodes list, or a node did not answer"
+    status = GateStatus.FAIL if lost else GateStatus.UNKNOWN
+    return gate.model_copy(update={"status": status, "detail": detail})
 
 
 def _load_gates(profile: Profile, measurement: Measurement, transactions: pl.DataFrame, *, held_up: bool) -> list[Gate]:

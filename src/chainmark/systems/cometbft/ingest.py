@@ -7,7 +7,7 @@ they come from a header.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -23,12 +23,14 @@ from chainmark.network.sampling import read_pages
 from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.answers import ACCEPTED, ANSWERS, MISSING, REJECTED, UNSENT, answer_names
 from chainmark.systems.cometbft.rpc import Block, RpcClient
-from chainmark.systems.cometbft.workload import Measurement, Waiting
+from chainmark.systems.cometbft.workload import Measurement
 
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
 
 HASH_BYTES = 32
+# Accepted transactions in no block, which a mempool may hold without listing them.
+PENDING_OR_LOST = "pending or lost"
 TRANSACTION_SCHEMA: Schema = {
     "connection": pl.UInt32, "sequence": pl.UInt32, "due_ns": pl.Int64, "sent_ns": pl.Int64, "answered_ns": pl.Int64,
     "answer": pl.String, "check_code": pl.UInt32, "size_bytes": pl.UInt32, "hash": pl.Binary, "height": pl.Int64,
@@ -216,12 +218,14 @@ class Books:
         problems: sums that do not add up (none, if all is well): a mistake in what was collected.
         contradictions: what the nodes did against their own answers: transactions refused, and committed all the same.
         lost: transactions that were accepted and are in no block and in no mempool; None where that is not known.
+        unsure: more of them that are in no block, and lost unless they are among what the mempools did not list.
     """
 
     counts: dict[str, dict[str, int]]
     problems: list[str]
     contradictions: list[str] = field(default_factory=list)
     lost: int | None = None
+    unsure: int = 0
 
 
 def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> Books:
@@ -230,8 +234,8 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     Every class is counted by itself, so that the sums can fail: answers by the load generator, committed from the
     blocks, pending from the mempools, and lost by hash: accepted, in no block and in no living node's mempool when
     draining ended. A transaction that was sent but never answered counts as accepted when it is in a block or in a
-    mempool, else as rejected. Of mempools that hold more than a node lists, pending is what is neither committed nor
-    lost, and lost is what no mempool has room for.
+    mempool, else as rejected. Where mempools hold more than their nodes list, lost is only what has no place among
+    that, and the rest is a class of its own, "pending or lost".
     """
     table = _with_ends(events.transactions, measurement.waiting.hashes)
     answers = {name: table.filter(pl.col("answer") == name).height for name in ANSWERS}
@@ -245,13 +249,13 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     counts = {"transactions": account, "answers": answers, "metric lines": events.scrape_counts}
     if measurement.reader is None:
         return Books(counts, _problems(counts, events, offered_by_profile))
-    missing = account["accepted"] - found.accepted_committed
-    lost = found.lost if measurement.waiting.listed else _unlisted_lost(missing, measurement.waiting)
-    pending = found.waiting if measurement.waiting.listed else missing - lost
+    unseen = measurement.waiting.unseen
+    unsure = found.lost if unseen is None else min(found.lost, unseen)
     account |= {
         "committed": found.committed - found.refused_committed,
-        "pending": pending,
-        "lost": lost,
+        "pending": found.waiting,
+        "lost": found.lost - unsure,
+        **({PENDING_OR_LOST: unsure} if unsure else {}),
         "rejected but committed": found.refused_committed,
     }
     counts["chain"] = {
@@ -265,7 +269,8 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     contradictions = []
     if found.refused_committed:
         contradictions.append(f"{units.count(found.refused_committed)} rejected transactions were committed")
-    return Books(counts, _problems(counts, events, offered_by_profile), contradictions, lost)
+    problems = _problems(counts, events, offered_by_profile)
+    return Books(counts, problems, contradictions, found.lost - unsure, unsure)
 
 
 def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes]) -> pl.DataFrame:
@@ -281,8 +286,7 @@ class _Found:
 
     committed: int
     waiting: int
-    lost: int
-    accepted_committed: int
+    lost: int  # accepted, in no block and listed by no mempool
     refused_committed: int
     unanswered: int  # and in a block or in a mempool, so that they were accepted
 
@@ -297,16 +301,10 @@ class _Found:
             "committed": pl.col("committed"),
             "waiting": pl.col("waiting"),
             "lost": accepted & ~is_there,
-            "accepted_committed": (accepted | unanswered) & pl.col("committed"),
             "refused_committed": refused & pl.col("committed"),
             "unanswered": unanswered & is_there,
         }
         return cls(**{name: table.filter(condition).height for name, condition in conditions.items()})
-
-
-def _unlisted_lost(missing: int, waiting: Waiting) -> int:
-    """Of accepted transactions that are in no block, those for which no mempool has room; a lower bound."""
-    return 0 if waiting.total is None else max(0, missing - waiting.total)
 
 
 def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
@@ -315,9 +313,11 @@ def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
 
 def _problems(counts: Mapping[str, Mapping[str, int]], events: Events, offered_by_profile: int | None) -> list[str]:
     account = counts["transactions"]
-    equations = [("offered", account["offered"], "unsent + rejected + accepted", ("unsent", "rejected", "accepted"))]
+    equations: list[tuple[str, int, str, Sequence[str]]] = [
+        ("offered", account["offered"], "unsent + rejected + accepted", ("unsent", "rejected", "accepted"))
+    ]
     if "committed" in account:
-        ends = ("committed", "pending", "lost")
+        ends = [name for name in ("committed", "pending", "lost", PENDING_OR_LOST) if name in account]
         equations.append(("accepted", account["accepted"], "committed + pending + lost", ends))
     sums = [(left, a, right, _sum(account, names)) for left, a, right, names in equations]
     if "chain" in counts:

@@ -13,6 +13,7 @@ from chainmark.core.manifest import Fact, Manifest
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cometbft.answers import REJECTED
+from chainmark.systems.cometbft.ingest import PENDING_OR_LOST
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.saturation.results import (
     CellRun,
@@ -95,8 +96,7 @@ def cell_of(run: SealedRun) -> CellRun:
         unsent=account["unsent"],
         rejected=refused,
         accepted=account["accepted"],
-        pending=account["pending"],
-        lost=account["lost"],
+        **_ends(account),
         committed=account["committed"],
         throughput_per_s=throughput,
         pace=_ratio(throughput, offered_per_s.value) if offered_per_s and offered_per_s.value > 0.0 else None,
@@ -104,6 +104,12 @@ def cell_of(run: SealedRun) -> CellRun:
         excluded="; ".join(f"{gate.label}: {gate.measured} ({gate.limit})" for gate in manifest.failed_gates),
         limits=_limits(manifest, summaries),
     )
+
+
+def _ends(account: Mapping[str, int]) -> dict[str, int | None]:
+    """Pending and lost; neither where the mempools held more than their nodes list."""
+    is_known = PENDING_OR_LOST not in account
+    return {name: account[name] if is_known else None for name in ("pending", "lost")}
 
 
 def version_of(label: str, runs: Sequence[SealedRun]) -> VersionRuns:

@@ -47,15 +47,14 @@ class Waiting:
     """What the mempools of the nodes that answered held when draining ended.
 
     Attributes:
-        hashes: of all transactions that were listed; a node lists no more than the first hundred.
+        hashes: of all transactions that were listed; a node lists no more than the first hundred, and has no pages.
         fullest: transactions in the fullest mempool.
-        total: in all of them together, copies too; None where a living node did not answer.
+        unseen: how many in all of them were not listed, copies too; None where a living node did not answer.
     """
 
     hashes: frozenset[bytes] = frozenset()
     fullest: int = 0
-    total: int | None = 0
-    listed: bool = True  # whether every transaction that waited is among the hashes
+    unseen: int | None = 0
 
 
 @dataclass
@@ -356,19 +355,18 @@ def _waiting(network: CometNetwork) -> Waiting:
     """What the living nodes' mempools hold now, by hash as far as they list it."""
     hashes: set[bytes] = set()
     sizes: list[int] = []
-    answered = listed = True
+    unseen: int | None = 0
     for node in network.alive():
         try:
             with RpcClient(node.address, timeout_s=2.0) as client:
                 found, size = client.mempool()
         except RpcError:
-            answered = False
+            unseen = None
             continue
         hashes.update(found)
         sizes.append(size)
-        listed = listed and len(found) == size
-    total = sum(sizes) if answered else None
-    return Waiting(frozenset(hashes), max(sizes, default=0), total, listed and answered)
+        unseen = None if unseen is None else unseen + max(0, size - len(found))
+    return Waiting(frozenset(hashes), max(sizes, default=0), unseen)
 
 
 def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:

@@ -137,6 +137,7 @@ def _gates(
     problems: list[str] | None = None,
     contradictions: list[str] | None = None,
     lost: int | None = 0,
+    unsure: int = 0,
     refused: int = 0,
     limits: dict[str, Any] | None = None,
     perturbation: list[dict[str, Any]] | None = None,
@@ -187,7 +188,7 @@ def _gates(
         samples["transaction"] = samples["transaction"].drop("tx_committed_share")
     taken = measurement(records([(b"x", ACCEPTED)], **(load or {})), **changes)
     events = Events(_transactions(0.001, 0.001, unsent=0, refused=refused), pl.DataFrame(), scrapes, {}, 0, 0, 0)
-    books = Books({}, problems or [], contradictions or [], lost)
+    books = Books({}, problems or [], contradictions or [], lost, unsure)
     found = run_gates(profile, taken, events, books, samples)
     assert len({gate.id for gate in found}) == len(found)
     return {gate.id: gate for gate in found}
@@ -395,6 +396,15 @@ def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_cal
 def test_what_is_received_without_a_check_was_not_accepted_and_is_not_lost() -> None:
     assert "lost" not in _gates(lost=3, profile_load={"method": "async"})
     assert "lost" not in _gates(lost=None)
+
+
+def test_what_may_be_lost_is_no_failure_and_no_pass() -> None:
+    """A hundred transactions are all that a node lists: what waits beyond them must not be called lost, nor safe."""
+    gate = _gates(lost=0, unsure=900)["lost"]
+    assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "between 0 and 900 accepted transactions lost")
+    gate = _gates(lost=3, unsure=17)["lost"]
+    assert (gate.status, gate.measured) == (GateStatus.FAIL, "between 3 and 20 accepted transactions lost")
+    assert gate.conclusive
 
 
 def test_few_blocks_are_told() -> None:
