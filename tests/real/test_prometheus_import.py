@@ -47,7 +47,7 @@ def _lines() -> Iterator[str]:
     """Three nodes for four minutes, scraped every second at phases of their own; node 2 starts anew after 90 s."""
     samples: dict[str, list[str]] = {}
     for index, node in enumerate(NODES):
-        labels = f'job="{node}",instance="10.0.0.{index}:26660",chain_id="known"'
+        labels = f'job="{node}",instance="10.0.0.{index}:26660",chain_id="known",version="v1.0.1"'
         plain = f'job="{node}",instance="10.0.0.{index}:26660"'
         namespace = "tendermint" if index == 1 else "cometbft"
         for second in range(-120, SECONDS + 30):
@@ -306,8 +306,12 @@ def test_the_servers_grid_can_be_taken_instead(server: str, here: Here, imported
 def test_two_imports_can_be_compared(here: Here, imported: Imported) -> None:
     """The same data under two versions are equal; what has no data on either side is said to have none."""
     here.run(*imported.arguments[:-1], "v0.38.17")
+    wrong = "the series of node0, node1 and node2 are labelled version v1.0.1, not v0.38.17"
+    assert here.store.sealed()[0].manifest.contradictions == [wrong]
+    assert imported.run.manifest.contradictions == []
     compared = compare_runs([imported.run], here.store.sealed(), history=[], tool_version="0")
     assert compared.verdict is not Verdict.INVALID
+    assert compared.caveats.sentences == (wrong,)
     outcomes = {one.metric_id: one for one in compared.judgements}
     assert outcomes["tx_latency_s"].outcome is Outcome.NO_DATA
     assert outcomes["node_rss_bytes"].outcome is not Outcome.NO_DATA

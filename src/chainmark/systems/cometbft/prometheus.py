@@ -17,9 +17,11 @@ import polars as pl
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue, load_catalogue
+from chainmark.core.caveats import contradicts
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, HostFacts, Scalar, Subject
 from chainmark.core.progress import Progress
+from chainmark.core.wording import enumerated
 from chainmark.lab.profiles import apply_setting, check_profile
 from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, Source
@@ -167,6 +169,7 @@ def _imported(fetched: Fetched, asked: Range, content: dict[str, object], found:
     limits = Limits(settings.complete_min, settings.blocks_min)
     judged = Judged(coverage, limits, found.samples["block"].height, tuple(found.warnings))
     version = str(content["version"])
+    wrong = contradictions(fetched.versions, version)
     workload: dict[str, Scalar | list[Scalar]] = {
         "source": "Prometheus",
         "network.nodes": len(fetched.hosts),
@@ -198,8 +201,23 @@ def _imported(fetched: Fetched, asked: Range, content: dict[str, object], found:
         options={},
         catalogue=catalogue_of_import(),
         incidents=coverage.incidents(),
-        warnings=[*found.warnings, *_missing(fetched)],
+        warnings=[*wrong, *found.warnings, *_missing(fetched)],
+        contradictions=wrong,
     )
+
+
+def contradictions(versions: Mapping[str, Sequence[str]], label: str) -> list[str]:
+    """Which nodes are labelled as another version than the run is called.
+
+    Args:
+        versions: by version, the nodes that are labelled so.
+        label: the run's.
+    """
+    return [
+        f"the series of {enumerated(nodes)} are labelled version {told}, not {label}"
+        for told, nodes in versions.items()
+        if contradicts(label, told)
+    ]
 
 
 def _counts(fetched: Fetched) -> dict[str, int]:

@@ -7,7 +7,7 @@ A node is a target (job and instance) that exposes the consensus height under `c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +25,8 @@ HEIGHT = "cometbft_consensus_height"
 TOTAL = "cometbft_consensus_total_txs"
 START = "process_start_time_seconds"
 LOAD = "node_load1"
+# No release of CometBFT tells its version on its metrics page (v0.34 to v1.0); who scrapes it may, by a target's label.
+VERSION_LABEL = "version"
 # Families of the node, without their namespace and without `_total`.
 NODE_FAMILIES = (
     "consensus_height",
@@ -92,6 +94,7 @@ class Fetched:
         scrapes: time_ns, host, metric, value; every family under its name at `cometbft_`, labels summed up.
         load: likewise, of the machines' load average.
         interval_s: the median time between two scrapes of a node.
+        versions: by what the nodes' series are labelled as their version, the nodes; a node's own pages tell none.
     """
 
     scrapes: pl.DataFrame
@@ -100,6 +103,7 @@ class Fetched:
     chain_id: str
     namespaces: tuple[str, ...]
     interval_s: float
+    versions: dict[str, list[str]] = field(default_factory=dict)
 
 
 def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
@@ -144,7 +148,17 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
         chain_id=chains[0],
         namespaces=tuple(sorted({one.name.partition("_")[0] for one in present})),
         interval_s=float(interval_s) if isinstance(interval_s, int | float) else float("nan"),
+        versions=_versions(present, hosts),
     )
+
+
+def _versions(heights: Sequence[Series], hosts: Mapping[str, Target]) -> dict[str, list[str]]:
+    named = {target: host for host, target in hosts.items()}
+    found: dict[str, set[str]] = {}
+    for one in heights:
+        if told := one.labels.get(VERSION_LABEL):
+            found.setdefault(told, set()).add(named[_target(one)])
+    return {told: sorted(nodes) for told, nodes in sorted(found.items())}
 
 
 def name_hosts(labels: Sequence[Mapping[str, str]], host_label: str) -> dict[str, Target]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOr
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.step import run_step
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import contradicts
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
@@ -27,6 +29,7 @@ from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Service, ServiceOrder
 from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, filled, filled_value
 
+_PRODUCT = re.compile(r"([A-Za-z][\w.-]*)/v?(\d[\w.+-]*)")
 PROBE_TIMEOUT_S = 30.0
 PROBE_WINDOW_S = 0.01
 PROBE_LOOK_S = 0.002
@@ -57,14 +60,16 @@ class HttpApi:
         http = cast(HttpProfile, profile)
         endpoints = chosen(endpoints_of(http), order.endpoints)
         check_right(order.target, endpoints, progress)
+        header, version = _server_header(order.target), order.version or http.version
         return Service(
-            subject=Subject(system=self.name, name=http.title, version=order.version or http.version),
+            subject=Subject(system=self.name, name=http.title, version=version),
             target=order.target,
             endpoints=endpoints,
             strata={},
             skipped={},
             corpus_hash=corpus_hash(endpoints),
-            facts=(Fact(label="Server", value=_server_header(order.target)),),
+            facts=(Fact(label="Server", value=header),),
+            contradictions=contradictions(header, http.title, version),
         )
 
 
@@ -175,6 +180,25 @@ def _ask_once(target: Target, endpoint: Endpoint) -> None:
         raise EnvironmentFailure(f"{what} was not answered: {error.detail or error.kind}", "is the server up?")
     status = f"status {error.status}" if error.kind == "status" else error.kind
     raise UsageError(f"{what} answers {status}, not what the profile calls right: {error.detail}{told}")
+
+
+def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:
+    """Whether a `Server` header tells another version than the API is called.
+
+    What answers may be a proxy or a framework, whose version is not the API's. So only a product counts that the API's
+    title names: "nginx/1.25.3" against "nginx, small files".
+
+    Args:
+        header: products with their versions, as RFC 9110 has them; others are passed over.
+        title: what the API is called.
+        version: how it is labelled.
+    """
+    words = set(re.findall(r"[\w.-]+", title.lower()))
+    return tuple(
+        f"the server says that it is {name} {told}, not {version}"
+        for name, told in _PRODUCT.findall(header)
+        if name.lower() in words and contradicts(version, told)
+    )
 
 
 def _server_header(target: Target) -> str:

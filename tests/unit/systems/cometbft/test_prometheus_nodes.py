@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from chainmark.core.errors import UsageError
 from chainmark.core.times import NS
 from chainmark.systems.cometbft.heights import HEIGHT, LAST_HEIGHT, first_sights, last_block_values
+from chainmark.systems.cometbft.prometheus import contradictions
 from chainmark.systems.cometbft.prometheus_nodes import name_hosts
 
 
@@ -38,6 +39,16 @@ def test_another_label_names_nodes_if_it_tells_them_apart() -> None:
         name_hosts(_labels(("qa", "x:1"), ("qb", "y:1")), "zone")
     with pytest.raises(UsageError, match="does not tell"):
         name_hosts(_labels(("qa", "x:1")), "region")
+
+
+def test_nodes_that_are_labelled_as_another_version_are_named() -> None:
+    """Half of a network that was not upgraded is not what the run is called."""
+    versions = {"v0.38.17": ["node1", "node3"], "v1.0.1": ["node0", "node2"], "canary": ["node4"]}
+    assert contradictions(versions, "v1.0.1") == [
+        "the series of node1 and node3 are labelled version v0.38.17, not v1.0.1"
+    ]
+    assert contradictions(versions, "my-branch") == []
+    assert contradictions({}, "v1.0.1") == []
 
 
 def _scrapes(rows: Sequence[tuple[float, str, str, float]]) -> pl.DataFrame:
