@@ -11,7 +11,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from chainmark.compare import compare
+from chainmark.compare.aa import aa_report
 from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.core.aa_report import AAReport
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
@@ -37,7 +39,7 @@ from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs
-from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
 from tests.unit.report import load_samples
 from tests.unit.report.samples import SENTENCES, sample
 from tests.unit.store.trail_runs import Lives, key_of, sealed
@@ -55,6 +57,13 @@ def comparison() -> Comparison:
     baseline, candidate = sides(WORSE)
     candidate[1].manifest.incidents.append(Incident(time_ns=_INCIDENT_NS, what="node2 restarted its RPC server"))
     return compare(baseline, candidate, tool_version=VERSION)
+
+
+@cache
+def own_noise() -> AAReport:
+    """Six runs of one build, and two that were earlier."""
+    runs = [run("v1.0.1", number, run_noise=0.03, seed=400 + number) for number in range(1, 9)]
+    return aa_report(runs[:6], runs[6:], VERSION)
 
 
 @cache
@@ -167,6 +176,7 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "compare-single": single,
     "compare-followed": followed,
     "side-by-side": side_by_side,
+    "aa": own_noise,
     "load": load,
     "load-unmet": load_unmet,
     "saturation": saturation,

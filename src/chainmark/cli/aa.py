@@ -26,7 +26,8 @@ def aa(
 ) -> None:
     """Run one version again and again: the noise of its figures, and how often the verdict raises a false alarm.
 
-    Later verdicts on the same workload and hardware use the noise of these runs.
+    Later verdicts on the same workload and hardware use the noise of these runs. It ends with 1 only if significantly
+    more false alarms are raised than the 5 % that are promised.
 
     Example: `chainmark aa cometbft/demo --version v1.0.1 --repeat 8`
     """

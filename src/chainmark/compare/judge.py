@@ -45,10 +45,11 @@ class Bench:
 
 @dataclass(frozen=True)
 class Noted:
-    """A contrast and where its noise comes from."""
+    """A contrast, where its noise comes from, and the error of its interval at each end."""
 
     contrast: Contrast
     noise: str
+    level: float
 
 
 def working_scale(metric: Metric, baseline: SideEstimates, candidate: SideEstimates) -> Working:
@@ -74,7 +75,8 @@ def _between_runs(
     baseline, candidate = sides
     if working is Working.RATIO:
         noise = f"between {baseline.runs} + {candidate.runs} runs (Welch)"
-        return Noted(intervals.welch_ratio(baseline.values, candidate.values, bench.level(0)), noise)
+        level = bench.level(0)
+        return Noted(intervals.welch_ratio(baseline.values, candidate.values, level), noise, level)
     values = [scaled(side.values, working) for side in sides]
     own, known = intervals.own_spread(*values), bench.spread(metric, statistic, working)
     noise = f"between {baseline.runs} + {candidate.runs} runs"
@@ -84,7 +86,7 @@ def _between_runs(
     elif known is not None:
         noise += f" and {known.runs} of the archive"
     level = bench.level(round(known.degrees_of_freedom) if known else 0)
-    return Noted(intervals.pooled(values[0], values[1], working, known, level), noise)
+    return Noted(intervals.pooled(values[0], values[1], working, known, level), noise, level)
 
 
 def cannot_be_decided_by_one_pair(metric: Metric) -> bool:
@@ -150,16 +152,17 @@ def _single_run(
     elif logarithmic:
         change = math.log1p(change / base)
     freedom = known.degrees_of_freedom if known else None
-    contrast = intervals.from_standard_error(change, error, freedom, working, bench.level(0))
-    return Noted(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise)
+    level = bench.level(0)
+    contrast = intervals.from_standard_error(change, error, freedom, working, level)
+    return Noted(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise, level)
 
 
 def _pooled(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates, level: float) -> Noted:
     totals = (round(baseline.total), float(baseline.exposure), round(candidate.total), float(candidate.exposure))
     if metric.kind is Kind.PROPORTION:
-        return Noted(intervals.newcombe(*totals, level), "binomial (Newcombe) on the pooled totals")
+        return Noted(intervals.newcombe(*totals, level), "binomial (Newcombe) on the pooled totals", level)
     make = intervals.poisson_ratio if working is Working.RATIO else intervals.poisson_difference
-    return Noted(make(*totals, level), "Poisson on the pooled totals")
+    return Noted(make(*totals, level), "Poisson on the pooled totals", level)
 
 
 def contrast_of(
@@ -185,7 +188,7 @@ def contrast_of(
         return between
     pooled = _pooled(metric, working, baseline, candidate, bench.level(0))
     wider, narrower = (between, pooled) if between.contrast.width > pooled.contrast.width else (pooled, between)
-    return Noted(wider.contrast, f"{wider.noise}, wider than {narrower.noise}")
+    return replace(wider, noise=f"{wider.noise}, wider than {narrower.noise}")
 
 
 def effective_margin(metric: Metric, base: float, scale: Scale) -> float:
@@ -364,7 +367,9 @@ def _judged(
         "note": "; ".join(notes),
     }
     if metric.better is not Better.NEITHER:
-        worst = power.detectable_worsening(direction.margin, contrast.standard_error, contrast.degrees_of_freedom)
+        worst = power.detectable_worsening(
+            direction.margin, contrast.standard_error, contrast.degrees_of_freedom, noted.level
+        )
         found |= {
             "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
             "p_worse": direction.p_worse,

@@ -88,7 +88,8 @@ class Judgement(BaseModel):
         moved: a diagnostic that changed: q <= 0.05, at least the floor, and more than 2 %.
         trend: statistically worse although within the margin.
         equivalent: the whole interval lies within the band.
-        detectable: smallest worsening found with 80 % power, on ``scale``; None when it cannot be stated.
+        detectable: smallest worsening that this look finds with 80 % power, judged alone, on ``scale``; None when it
+            cannot be stated.
     """
 
     metric_id: str

@@ -17,19 +17,23 @@ def aa_document(report: AAReport) -> Document:
     if left_out:
         blocks.append(Remarks("left-out", "Runs that are not counted", left_out))
     share = report.splits.get(Verdict.FAIL, 0) / sum(report.splits.values())
-    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, 5 % are allowed"
+    is_kept = report.verdict is not Verdict.FAIL
+    promise = "not significantly more than the 5 % that are promised" if is_kept else "significantly more than 5 %"
+    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, {promise}"
     return Document(
         kind="aa",
         title=report.title,
         subtitle=report.subtitle,
         verdict=report.verdict,
-        word=report.verdict.value.upper(),
+        word="MEASURED" if is_kept else "FALSE ALARMS",
         sentence=prose(report.sentence),
         suites=[Suite(report.title, [Case("false-alarms", "False alarms", report.verdict, reason)])],
         sections=[Section("noise", "Noise of the laboratory", blocks)],
         notes=[
             "The ways to halve the runs share runs, so their counts are no independent trials: they show the order of "
-            "magnitude. The runs are kept, and later verdicts on the same workload and hardware use their noise."
+            "magnitude. The runs are kept, and later verdicts on the same workload and hardware use their noise.",
+            "It fails where significantly more halves than 5 % are called worse. Halves that are undecided are what "
+            "the noise of so few runs leaves open: more runs decide more.",
         ],
         result=report,
         date=report.date,

@@ -250,7 +250,12 @@ def _facts(
     if judgement.trend:
         facts.append(("trend", "statistically worse, although within the margin"))
     if judgement.detectable is not None:
-        facts.append(("detectable with 80 % power", _on_scale(judgement.detectable, judgement, metric)))
+        facts.append(
+            (
+                "detectable at this look with 80 % power, judged alone",
+                _on_scale(judgement.detectable, judgement, metric),
+            )
+        )
     facts += _effect_facts(effect, metric)
     if judgement.note:
         facts.append(("note", judgement.note))

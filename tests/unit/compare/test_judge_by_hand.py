@@ -14,7 +14,7 @@ from chainmark.compare.judge import Bench, cannot_be_decided_by_one_pair, effect
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
 from chainmark.stats.intervals import newcombe, poisson_ratio
-from chainmark.stats.sequential import Looks
+from chainmark.stats.sequential import Looks, lone_levels
 
 from tests.unit.compare.metric_cases import ALONE, ONE_LOOK, archived, counts, metric, side, spread, stub_run
 
@@ -58,9 +58,28 @@ def test_what_is_said_of_a_worsening_is_said_of_the_worse_side(better: Better, w
     error = 0.02 * math.sqrt(2.0 / 3.0)
     worsening = math.log(ratio) if better is LOWER else -math.log(ratio)
     assert found.p_worse == pytest.approx(stats.t.sf((worsening - worst) / error, 4.0), rel=1e-6)
-    reach = worst + (stats.t.ppf(0.95, 4.0) + stats.t.ppf(0.80, 4.0)) * error
+    reach = worst + (stats.t.isf(ONE_LOOK, 4.0) + stats.t.ppf(0.80, 4.0)) * error
     expected = math.expm1(reach if better is LOWER else -reach)
     assert found.detectable == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_early_look_of_several_finds_less_than_a_single_one() -> None:
+    """After 3 of 8 planned runs a side only a part of the 5 % is spent: what is found then must not be overstated."""
+    looks = Looks(((2, 2), (3, 3)), 8)
+    level = lone_levels(looks)[-1]
+    assert level < 0.5 * ONE_LOOK
+    left, right = side(spread(1.0, 0.02)), side(spread(1.0, 0.02))
+    early, single = (judge(metric(), "mean", left, right, bench) for bench in (Bench(looks=looks), ALONE))
+    reach = math.log(1.1) + (stats.t.isf(level, 4.0) + stats.t.ppf(0.80, 4.0)) * 0.02 * math.sqrt(2.0 / 3.0)
+    assert early.detectable == pytest.approx(math.expm1(reach), rel=1e-6)
+    assert early.detectable is not None
+    assert single.detectable is not None
+    assert early.detectable > single.detectable
+    # What it states is what is called worse: the interval of a change that lies there by the t quantile's share.
+    shift = math.log(1.1) + stats.t.isf(level, 4.0) * 0.02 * math.sqrt(2.0 / 3.0)
+    for factor, outcome in ((1.0001, Outcome.WORSE), (0.9999, Outcome.INCONCLUSIVE)):
+        changed = judge(metric(), "mean", left, side(spread(math.exp(shift) * factor, 0.02)), Bench(looks=looks))
+        assert changed.outcome is outcome
 
 
 def test_a_falling_throughput_leaves_more_room_than_a_rising_latency() -> None:

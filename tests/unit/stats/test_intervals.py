@@ -396,6 +396,7 @@ def test_benjamini_hochberg_by_hand() -> None:
 
 
 def test_the_detectable_worsening_lies_beyond_the_margin() -> None:
-    found = detectable_worsening(0.0953, 0.02, None)
+    found = detectable_worsening(0.0953, 0.02, None, 0.05)
     assert found == pytest.approx(0.0953 + (1.6449 + 0.8416) * 0.02, abs=1e-4)
+    assert detectable_worsening(0.0953, 0.02, None, 0.025) == pytest.approx(0.0953 + (1.96 + 0.8416) * 0.02, abs=1e-4)
     assert t_quantile(0.95, 4.0) == pytest.approx(2.1318, abs=1e-4)
