@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.errors import EnvironmentFailure, UsageError
 
 
 @contextmanager
@@ -17,6 +17,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
     Raises:
         EnvironmentFailure: the disk is full, read-only or not writable.
+        UsageError: a folder stands where the file shall be, or a file where its folder shall be.
     """
     try:
         yield
@@ -31,6 +32,10 @@ def storage_errors(path: Path) -> Iterator[None]:
             raise EnvironmentFailure(
                 f"{path} may not be written ({error.strerror})", "keep runs elsewhere with `--store DIR`"
             ) from error
+        if error.errno in (errno.EISDIR, errno.ENOTDIR, errno.EEXIST):
+            above = existing_parent(path)
+            wrong = f"{above} is a {'folder' if above.is_dir() else 'file'}"
+            raise UsageError(f"{path} cannot be written: {wrong}", "name a file in a folder") from error
         raise
 
 
