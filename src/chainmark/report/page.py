@@ -15,7 +15,6 @@ from importlib import metadata, resources
 from typing import Any
 
 import jinja2
-import vl_convert
 from markupsafe import Markup
 
 from chainmark.core import units
@@ -51,6 +50,8 @@ def vega_bundle() -> Markup:
         bundle, _, digest = kept.read_text(encoding="ascii").partition("\n")
         if hashlib.sha256(bundle.encode()).hexdigest() == digest:
             return Markup(bundle)  # noqa: S704 - what is packed below
+    import vl_convert  # noqa: PLC0415 - 10 MB
+
     bundle = packed(vl_convert.javascript_bundle(snippet=_GLOBALS, vl_version=VEGA_LITE_VERSION))
     with contextlib.suppress(OSError, EnvironmentFailure):
         write_bytes(kept, f"{bundle}\n{hashlib.sha256(bundle.encode()).hexdigest()}".encode())

@@ -42,10 +42,15 @@ _Drawn = Mapping[str, tuple[list[str], str]]  # by the chart: its drawings and t
 
 def pdf_of(document: Content) -> bytes:
     """The document on paper. A document without a date gives a file without one."""
-    document = document.seen_on("pdf")
+    time = _timestamp(document.date) if document.date else None
+    return typeset("document.typ", _content(document.seen_on("pdf")), time)
+
+
+def _content(document: Content) -> dict[str, Any]:
+    """What the template reads."""
     charts = list(_charts(document.blocks()))
     drawn = dict(zip((chart.id for chart in charts), all_on_paper(charts), strict=True))
-    data: dict[str, Any] = {
+    return {
         "kind": document.kind,
         "title": document.title,
         "heading": _words(document.title),
@@ -68,7 +73,6 @@ def pdf_of(document: Content) -> bytes:
             {"title": section.title, "blocks": _blocks(section.blocks, drawn)} for section in document.sections
         ],
     }
-    return typeset("document.typ", data, _timestamp(document.date) if document.date else None)
 
 
 def _timestamp(date: str) -> datetime.datetime:

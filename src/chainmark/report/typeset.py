@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
-import typst
-
+from chainmark.report.apart import run_apart
 from chainmark.report.page import template_text
 
-
-@functools.cache
-def _template(name: str) -> bytes:
-    """A template of this package."""
-    return template_text(name).encode()
+_PROGRAM = str(Path(__file__).with_name("typesetting.py"))
 
 
 def typeset(template: str, data: Mapping[str, object], time: datetime.datetime | None = None) -> bytes:
@@ -25,14 +20,11 @@ def typeset(template: str, data: Mapping[str, object], time: datetime.datetime |
         template: a file of this package's templates.
         data: what the template reads as ``report``.
         time: when the file says it was made; None for a template that leaves this out.
+
+    Raises:
+        EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
     """
-    compiled = typst.compile(
-        _template(template),
-        format="pdf",
-        sys_inputs={"report": json.dumps(data, ensure_ascii=False, sort_keys=True)},
-        ignore_system_fonts=True,
-        timestamp=time,
-    )
-    if not isinstance(compiled, bytes):  # a list of pages is returned for images only
-        raise TypeError("the PDF was not compiled into one file")
-    return compiled
+    order = {"template": template_text(template), "time": time and time.isoformat()}
+    task = "\n".join([json.dumps(order), json.dumps(data, ensure_ascii=False, sort_keys=True)]).encode()
+    del data  # as large again, while Typst works
+    return run_apart(_PROGRAM, task, "setting the PDF")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Literal
 
+from chainmark.report import drawing
+from chainmark.report.apart import run_apart
 from chainmark.report.chart import (
     PALETTES,
     QUIET,
@@ -22,7 +25,7 @@ from chainmark.report.chart import (
     paper_charts,
     rows_of,
 )
-from chainmark.report.drawing import Drawing, svg_of, svgs_apart
+from chainmark.report.drawing import Drawing
 
 Spec = dict[str, Any]
 Along = Literal["x", "y"]
@@ -38,7 +41,8 @@ _MOST_DECADES = 5
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
-_MOST_DRAWN_HERE = 6  # drawings: of more, a process of their own is worth its start
+_MOST_DRAWN_HERE = 6  # drawings: of more, processes of their own are worth their start
+_DRAWN_BY_ONE = 12  # then: the engine takes 100 MB, and with every drawing some more
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -92,13 +96,26 @@ def on_paper(chart: Chart, background: str = "transparent") -> tuple[list[str], 
 def all_on_paper(charts: Iterable[Chart], background: str = "transparent") -> list[tuple[list[str], str]]:
     """The same of several charts: where they are many, the memory of what draws them is free again afterwards."""
     pages = [(chart, paper_charts(chart)) for chart in charts]
-    drawings: list[Drawing] = [
+    drawings = (
         (_paper_spec(page) | {"background": background}, print_config(PALETTES[chart.palette].light))
         for chart, own in pages
         for page in own
-    ]
-    drawn = iter(svgs_apart(drawings) if len(drawings) > _MOST_DRAWN_HERE else [svg_of(one) for one in drawings])
+    )
+    is_long = sum(len(own) for _, own in pages) > _MOST_DRAWN_HERE
+    drawn = svgs_apart(drawings) if is_long else map(drawing.svg_of, drawings)
     return [([next(drawn) for _ in own], own[0].note) for _, own in pages]
+
+
+def svgs_apart(drawings: Iterator[Drawing]) -> Iterator[str]:
+    """The drawings as SVG, drawn by one process after the other.
+
+    Raises:
+        EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
+    """
+    while some := list(islice(drawings, _DRAWN_BY_ONE)):
+        task = json.dumps(some).encode()
+        del some  # ten times as large
+        yield from json.loads(run_apart(drawing.__file__, task, "drawing the charts"))
 
 
 def _paper_spec(page: Chart) -> Spec:
