@@ -42,7 +42,7 @@ class Column:
     media: frozenset[Medium] = EVERYWHERE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a long document has thousands
 class TableCell:
     """A figure or words, and what follows the figure: its standard error and its unit.
 
@@ -72,7 +72,7 @@ def phrased(*phrases: Phrase, notes: Sequence[str] = (), emphasis: Emphasis = "p
     return TableCell(unphrased(phrases), emphasis=emphasis, phrases=phrases, notes=notes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TableRow:
     """One row. A second row says the same of the row above it in another way.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Scale
-from chainmark.report.chart import GOOD, QUIET, Axis, Chart, Layer, Limit, Origin, Series, Thinning, Tip, columns_of
+from chainmark.report.chart import GOOD, QUIET, Axis, Chart, Layer, Limit, Origin, Series, Thinning, Tip
 
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
@@ -103,6 +103,15 @@ def line_label(line: Line, context: ChartContext) -> str:
 _Drawn = tuple[list[Layer], Axis, Axis, list[Limit]]
 
 
+def _is_banded(line: Line) -> bool:
+    return bool(line.low and line.high)
+
+
+def _times(figures: Sequence[float], factor: float) -> Sequence[float]:
+    """The same figures, and not copies of them, where the unit is theirs."""
+    return figures if factor == 1.0 else [figure * factor for figure in figures]
+
+
 class _Samples:
     """One chart's lines, and how each kind draws them: pooled ones thick with their band, single runs thin behind."""
 
@@ -139,16 +148,21 @@ class _Samples:
     def columns(self, name: str) -> dict[str, list[Any]]:
         """The points of the lines of one set."""
         factor, across, upwards = self._factors()
-        rows: list[dict[str, Any]] = []
-        for line in self.lines[name]:
-            banded = bool(line.low and line.high)
-            same = {"side": line_label(line, self.context), "run": line.run_id or "all runs"}
-            for index, (x, y) in enumerate(zip(line.x, line.y, strict=False)):
-                row = {"x": x * across, "y": y * upwards, **same}
-                if banded and line.low and line.high:
-                    row |= {"low": line.low[index] * factor, "high": line.high[index] * factor}
-                rows.append(row)
-        return columns_of(rows) if rows else {"x": [], "y": [], "side": [], "run": []}
+        lines = self.lines[name]
+        columns: dict[str, list[Any]] = {"x": [], "y": [], "side": [], "run": []}
+        if any(_is_banded(line) for line in lines):
+            columns |= {"low": [], "high": []}
+        for line in lines:
+            points = min(len(line.x), len(line.y))
+            columns["x"] += _times(line.x, across)[:points]
+            columns["y"] += _times(line.y, upwards)[:points]
+            columns["side"] += [line_label(line, self.context)] * points
+            columns["run"] += [line.run_id or "all runs"] * points
+            if "low" in columns:
+                low, high = (line.low, line.high) if line.low and line.high else (None, None)
+                columns["low"] += [None] * points if low is None else _times(low, factor)[:points]
+                columns["high"] += [None] * points if high is None else _times(high, factor)[:points]
+        return columns
 
     def _factors(self) -> tuple[float, float, float]:
         """Of the metric's values, and of x and y."""
