@@ -126,6 +126,8 @@ def false_alarms_exceed(share: float, runs: int) -> bool:
 
 def _verdict(splits: dict[Verdict, int], total: int, runs: int) -> Verdict:
     """What was measured is a result, however small the sample: only too many false alarms are a failure."""
+    if splits.get(Verdict.INVALID) == total:
+        return Verdict.INVALID
     return Verdict.FAIL if false_alarms_exceed(splits[Verdict.FAIL] / total, runs) else Verdict.PASS
 
 

@@ -48,7 +48,7 @@ def judge_failures(sides: tuple[SelectedRuns, SelectedRuns], labels: tuple[str, 
     sentence = "; ".join(reversed(named) if other[0] else named)
     reasons = [_told(side, label) for side, label in zip(sides[::-1], labels[::-1], strict=True) if side.failed]
     probability = fisher_more(*other, *base)
-    if other[0] and not base[0]:
+    if not base[0]:
         verdict: Verdict | None = Verdict.FAIL
     elif other[0]:
         verdict = Verdict.FAIL if probability <= LEVEL else Verdict.INCONCLUSIVE
@@ -66,7 +66,7 @@ def _named(side: SelectedRuns, label: str) -> str:
     if not failed:
         return f"{label} failed none of {side.telling}"
     causes = list(dict.fromkeys(_cause(side, run.run_id) for run in failed))
-    more = f", and {len(causes) - _TOLD} other reasons" if len(causes) > _TOLD else ""
+    more = f", and {units.plural(len(causes) - _TOLD, 'other reason')}" if len(causes) > _TOLD else ""
     return f"{label} failed {len(failed)} of {runs}: {'; '.join(causes[:_TOLD])}{more}"
 
 

@@ -26,8 +26,8 @@ def looks_of(baseline: SelectedRuns, candidate: SelectedRuns) -> Looks:
     planned = min(length.most for length in lengths)
     looks = {length.most for length in lengths}
     if any(length.stops_early for length in lengths):
-        looks |= set(range(FIRST_LOOK, planned + 1))
-    elif fewest < planned:
-        planned = fewest
+        looks |= set(range(planned + 1))
+    else:
+        planned = min(planned, fewest)
     earlier = [(runs, runs) for runs in sorted(looks) if FIRST_LOOK <= runs < fewest]
     return Looks((*earlier, now), max(planned, min(FIRST_LOOK, fewest)))

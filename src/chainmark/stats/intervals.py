@@ -17,8 +17,8 @@ from chainmark.stats import special
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.special import t_quantile
 
-CONFIDENCE = 0.90
-LEVEL = (1.0 - CONFIDENCE) / 2.0  # of each of the two one-sided tests that an interval is
+LEVEL = 0.05  # of each of the two one-sided tests that an interval is; exact, as counts' p-values can be equal to it
+CONFIDENCE = 1.0 - 2.0 * LEVEL
 _LARGEST_Z = 37.0  # beyond it the normal tail is smaller than a float can hold
 _ROUNDING = 1e-12  # of a distance between logarithms or shares
 _HALVINGS = 48  # of the range up to it: to 2e-13

@@ -9,12 +9,16 @@ import pytest
 from rich.console import Console
 
 from chainmark.compare import compare
+from chainmark.compare.failures import RunFailures, judge_failures
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.sides import SelectedRuns
 from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Status
 from chainmark.core.verdict import Verdict
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.terminal import print_document
 
+from tests.unit.compare.metric_cases import stub_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
 QUIET = 0.002  # so that what is left of three runs a side decides
@@ -172,4 +176,116 @@ def test_many_reasons_are_counted_and_the_first_are_told() -> None:
     for number, one in enumerate(right):
         _spoil([one], measured=f"node{number} died")
     found = compare(left, right, tool_version="test")
-    assert found.sentence.startswith("v1.0.1 failed 3 of 3 runs: node0 died; node1 died, and 1 other reasons; ")
+    assert found.sentence.startswith("v1.0.1 failed 3 of 3 runs: node0 died; node1 died, and 1 other reason; ")
+
+
+# --- of the runs' manifests alone -----------------------------------------------------------------------------------
+
+NO_FIGURES = "the figures of failed runs are in no metric: what a broken network took is not how fast it is"
+
+
+def _side(name: str, passed: int, *causes: str, invalid: int = 0) -> SelectedRuns:
+    """A side of so many passed runs, then a failed one for every cause, then invalid ones."""
+    runs = [stub_run(name, 1.0, number) for number in range(passed + len(causes) + invalid)]
+    for one, cause in zip(runs[passed:], causes, strict=False):
+        _spoil([one], measured=cause)
+    _spoil(runs[passed + len(causes) :], Status.INVALID, "too slow")
+    excluded = {run.manifest.run_id: f"because of {run.manifest.run_id}" for run in runs[passed:]}
+    return SelectedRuns(name, [LoadedRun(run) for run in runs], excluded)
+
+
+def _failures(baseline: SelectedRuns, candidate: SelectedRuns) -> RunFailures:
+    return judge_failures((baseline, candidate), ("A", "B"))
+
+
+def test_where_no_run_failed_nothing_is_said() -> None:
+    assert _failures(_side("a", 2), _side("b", 2, invalid=1)) == RunFailures(None, "", [])
+
+
+def test_who_failed_how_often_and_what_follows_in_words() -> None:
+    """The candidate's failures stand first, as they decide; where only the baseline failed, it does."""
+    only_candidate = _failures(_side("a", 3), _side("b", 2, "x"))
+    assert only_candidate == RunFailures(
+        Verdict.FAIL,
+        "B failed 1 of 3 runs: x; A failed none of 3",
+        ["failed by B: b-2: because of b-2", NO_FIGURES],
+    )
+    only_baseline = _failures(_side("a", 2, "x"), _side("b", 3))
+    assert only_baseline == RunFailures(
+        None,
+        "A failed 1 of 3 runs: x; B failed none of 3",
+        [
+            "failed by A: a-2: because of a-2",
+            "A failed runs that B passed: a baseline that fails is a weak one to compare with",
+            NO_FIGURES,
+        ],
+    )
+    no_baseline = _failures(_side("a", 0, "x", "y"), _side("b", 1))
+    assert no_baseline.verdict is Verdict.INCONCLUSIVE
+    assert no_baseline.reasons == [
+        "failed by A: a-0: because of a-0; a-1: because of a-1",
+        "A passed no run: its figures have nothing that B could be compared with",
+        NO_FIGURES,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict", "more"),
+    [
+        # Of 6 + 6 runs 1 + 5 failed: p = (6 · 6 + 1) / comb(12, 6) = 0.040.
+        (5, Verdict.FAIL, "B fails more often than A (Fisher's exact test, one-sided: p = 0.040, required 0.05)"),
+        # 1 + 4 failed: p = (15 · 6 + 6) / comb(12, 5) = 0.121.
+        (4, Verdict.INCONCLUSIVE, "B is not shown to fail more often than A (Fisher's exact test, one-sided: p = 0.12"),
+        # The baseline fails more: that is no failure of the candidate, and no pass.
+        (0, None, "A failed runs that B passed"),
+    ],
+)  # fmt: skip
+def test_failing_more_often_is_judged_by_the_candidates_tail(
+    candidate: int, verdict: Verdict | None, more: str
+) -> None:
+    found = _failures(_side("a", 5, "x"), _side("b", 6 - candidate, *["x"] * candidate))
+    assert found.verdict is verdict
+    assert found.reasons[-2].startswith(more)
+    assert found.reasons[-1] == NO_FIGURES
+    if candidate:
+        assert found.reasons[-2].endswith("required 0.05); while it fails runs, it does not pass")
+        assert [text[:11] for text in found.reasons[:-2]] == ["failed by B", "failed by A"]
+
+
+def test_a_candidate_that_fails_less_often_than_its_baseline_is_no_failure() -> None:
+    assert _failures(_side("a", 1, *["x"] * 5), _side("b", 5, "x")).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_probability_of_exactly_five_percent_is_a_failure() -> None:
+    """Two of 20 runs failed, the candidate's only one among them: p = 19 / comb(20, 2) = 0.1; two of 40: 0.05."""
+    assert _failures(_side("a", 18, "x"), _side("b", 0, "x")).verdict is Verdict.INCONCLUSIVE
+    found = _failures(_side("a", 38, "x"), _side("b", 0, "x"))
+    assert found.verdict is Verdict.FAIL
+    assert found.reasons[-2].startswith("B fails more often than A ")
+
+
+def test_equal_causes_are_told_once_and_two_at_most() -> None:
+    def told(*causes: str) -> str:
+        return _failures(_side("a", 1), _side("b", 0, *causes)).sentence.removesuffix("; A failed none of 1")
+
+    assert told("x", "y", "x") == "B failed 3 of 3 runs: x; y"
+    assert told("x", "y", "z", "z") == "B failed 4 of 4 runs: x; y, and 1 other reason"
+    assert told("x", "y", "z", "w") == "B failed 4 of 4 runs: x; y, and 2 other reasons"
+
+
+def test_the_cause_of_a_failed_run_is_what_its_deciding_gate_found() -> None:
+    """A gate of the subject that the machine may explain is named, as its measure alone says little."""
+    side = _side("b", 1, "x")
+    failed = side.runs[1].manifest
+    failed.gates[-1:] = [
+        _gate(conclusive=True, kind=GateKind.INSTRUMENT, measured="late"),
+        _gate(conclusive=False, measured="3 of 4"),
+        _gate(conclusive=True, measured="node2 died"),
+    ]
+    assert (
+        _failures(_side("a", 2), side).sentence == "B failed 1 of 2 runs: no node was lost: 3 of 4; A failed none of 2"
+    )
+    del failed.gates[-2]
+    assert _failures(_side("a", 2), side).sentence == "B failed 1 of 2 runs: node2 died; A failed none of 2"
+    failed.gates.clear()
+    assert "B failed 1 of 2 runs: because of b-1; " in _failures(_side("a", 2), side).sentence

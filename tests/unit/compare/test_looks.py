@@ -50,18 +50,20 @@ def test_runs_beyond_a_fixed_number_are_one_more_look() -> None:
     assert looks(5, FIXED) == Looks(((3, 3), (5, 5)), 3)
 
 
-def test_each_addition_is_a_look_when_it_is_complete() -> None:
-    """Three runs as planned, two added, one more added: looked at after three, five and six."""
-    sides_ = [side(name, 6, FIXED) for name in ("baseline", "candidate")]
+@pytest.mark.parametrize(("planned", "before"), [(FIXED, pairs(3, 3)), (EARLY, pairs(2, 6))])
+def test_each_addition_is_a_look_when_it_is_complete(
+    planned: ExperimentLength, before: tuple[tuple[int, int], ...]
+) -> None:
+    """Two runs are added to those planned, then one more: looked at after each addition, too."""
+    most = planned.most
+    sides_ = [side(name, most + 3, planned) for name in ("baseline", "candidate")]
     for one in sides_:
-        for number, run in enumerate(one.runs[3:]):
-            most = 5 if number < 2 else 6
+        for number, run in enumerate(one.runs[most:]):
+            length = planned.model_copy(update={"most": most + (2 if number < 2 else 3)})
             place = run.manifest.experiment
             assert place is not None
-            run.manifest.experiment = place.model_copy(
-                update={"length": ExperimentLength(most=most, stops_early=False)}
-            )
-    assert looks_of(*sides_) == Looks(((3, 3), (5, 5), (6, 6)), 3)
+            run.manifest.experiment = place.model_copy(update={"length": length})
+    assert looks_of(*sides_) == Looks((*before, *((most + more,) * 2 for more in (2, 3))), most)
 
 
 def test_a_single_pair_is_no_look_at_what_follows_it() -> None:

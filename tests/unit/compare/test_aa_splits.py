@@ -1,0 +1,218 @@
+"""One build against itself: its noise by hand, and what the verdict makes of every split of its runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from chainmark.compare import aa
+from chainmark.compare.aa import aa_report
+from chainmark.core.aa_report import AAReport
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.verdict import Verdict
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+GATING = metric(gating=True)
+
+
+def _run(number: int, values: dict[str, float | None], metrics: Sequence[Metric], *, minute: int = 0) -> SyntheticRun:
+    """A run without samples whose metrics have these means."""
+    started = f"2026-11-20T08:{minute or number:02d}:00Z"
+    described = manifest("v1", 1, seed=number, run_id=f"run-{number}", started_at=started, experiment=None)
+    described.gates.clear()
+    summaries = {
+        name: MetricSummary(
+            metric_id=name,
+            distribution=None,
+            estimates={} if value is None else {"mean": Estimate(value=value, standard_error=None, method="stub")},
+        )
+        for name, value in values.items()
+    }
+    populations = [Population(id="block", label="blocks", keys=["height"])]
+    known = Catalogue(
+        system="x", title="X", populations=populations, tables=[Table(id="all", title="All")], metrics=list(metrics)
+    )
+    return SyntheticRun(described, known, {}, summaries)
+
+
+def _runs(values: Sequence[float | None], one: Metric = GATING) -> list[SyntheticRun]:
+    return [_run(number, {one.id: value}, [one]) for number, value in enumerate(values)]
+
+
+def _report(values: Sequence[float | None], one: Metric = GATING) -> AAReport:
+    return aa_report(_runs(values, one), [], "1.2")
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What a split ended with, as far as it is asked for."""
+
+    verdict: Verdict = Verdict.PASS
+
+    @property
+    def finding(self) -> _Ended:
+        """It is all one here."""
+        return self
+
+
+def test_a_quiet_build_passes_every_split() -> None:
+    """Of four runs two can be taken for the candidate's in six ways."""
+    found = _report([1.0, 1.001, 1.0, 1.001])
+    assert found.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
+    assert (found.verdict, found.runs_a_side) == (Verdict.PASS, 2)
+    assert found.sentence == (
+        "Of 6 ways to take these runs for two releases with 2 runs a side, 6 pass; "
+        "the noisiest figure against its margin is x (mean)"
+    )
+    assert (found.tool_version, found.title) == ("1.2", "CometBFT v1 against itself")
+    assert (found.subtitle, found.date) == ("profile cometbft/demo · 4 runs · 2026-11-20", "2026-11-20")
+    assert found.runs == ["run-0", "run-1", "run-2", "run-3"]
+    assert (found.left_out, found.archive_runs) == ({}, 0)
+
+
+def test_how_the_splits_end_is_counted() -> None:
+    """Two runs at 1 and two at 2: when each side has its own, the build is worse than itself; one such says little."""
+    open_ = _report([1.0, 1.2, 1.4, 1.7])
+    assert (open_.verdict, open_.splits[Verdict.FAIL]) == (Verdict.PASS, 0)
+    assert open_.splits[Verdict.INCONCLUSIVE] > 0
+    assert sum(open_.splits.values()) == 6
+    failed = _report([1.0, 1.001, 2.0, 2.001])
+    assert failed.verdict is Verdict.PASS
+    assert failed.splits[Verdict.FAIL] == 1
+    assert " and 1 fail;" in failed.sentence
+
+
+def test_every_split_is_judged_with_the_chosen_half_as_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order in which the runs were made; an odd last run belongs to no side."""
+    seen: list[tuple[list[int], list[int]]] = []
+
+    archive = _runs([1.0] * 2)
+
+    def noted(left: Sequence[SyntheticRun], right: Sequence[SyntheticRun], history: object) -> _Ended:
+        assert history is archive
+        first, second = ([run.manifest.seed for run in side] for side in (left, right))
+        seen.append((first, second))
+        return _Ended()
+
+    monkeypatch.setattr(aa, "decide", noted)
+    aa_report(_runs([1.0] * 5)[::-1], archive, "1")
+    assert seen == [([place for place in range(4) if place not in way], list(way)) for way in combinations(range(4), 2)]
+    seen.clear()
+    report = aa_report(_runs([1.0] * 8), archive, "1")
+    every = [list(way) for way in combinations(range(8), 4)]
+    assert [right for _, right in seen] == [every[number * 70 // 40] for number in range(40)]
+    assert report.splits[Verdict.PASS] == 40
+
+
+def test_more_splits_fail_than_the_promise_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight runs are seven independent comparisons at most, of which two are too many."""
+    ended: list[Verdict] = []
+
+    monkeypatch.setattr(aa, "decide", lambda *_: _Ended(ended.pop()))
+    for failed, verdict in ((11, Verdict.PASS), (12, Verdict.FAIL)):
+        ended[:] = [Verdict.FAIL] * failed + [Verdict.PASS] * (40 - failed)
+        assert _report([1.0] * 8).verdict is verdict
+    ended[:] = [Verdict.INVALID] * 40
+    nothing = _report([1.0] * 8)
+    assert (nothing.verdict, nothing.splits[Verdict.INVALID]) == (Verdict.INVALID, 40)
+    assert "a side, 40 invalid; " in nothing.sentence
+
+
+@pytest.fixture
+def _undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decided does not matter."""
+    monkeypatch.setattr(aa, "decide", lambda *_: _Ended())
+
+
+@pytest.mark.usefixtures("_undecided")
+@pytest.mark.parametrize(
+    ("settings", "margin"),
+    [
+        ({}, math.log(1.1)),
+        ({"better": Better.HIGHER}, -math.log(0.9)),
+        # A floor of 30 % of the geometric mean.
+        ({"floor": 0.6}, math.log(1.3)),
+        ({"floor": 0.6, "better": Better.HIGHER}, -math.log(0.7)),
+    ],
+)
+def test_the_noise_of_a_positive_metric_is_a_share_with_an_interval(settings: dict[str, Any], margin: float) -> None:
+    values = [2.0 / 1.2, 2.0, 2.0, 2.0 * 1.2]
+    (row,) = _report(values, metric(gating=True, **settings)).noise
+    deviation = float(np.std(np.log(values), ddof=1))
+    assert (row.metric_id, row.label, row.statistic, row.unit, row.is_relative) == ("x_s", "x", "mean", "s", True)
+    assert row.values == values
+    assert row.deviation == pytest.approx(deviation)
+    assert row.low == pytest.approx(deviation * math.sqrt(3 / stats.chi2.ppf(0.95, 3)))
+    assert row.high == pytest.approx(deviation * math.sqrt(3 / stats.chi2.ppf(0.05, 3)))
+    assert row.margin == pytest.approx(margin)
+
+
+@pytest.mark.usefixtures("_undecided")
+@pytest.mark.parametrize("kind", [Kind.DIFFERENCE, Kind.COUNT])
+def test_the_noise_of_any_other_metric_is_in_its_unit(kind: Kind) -> None:
+    """A count is compared by its ratio, and differs in its unit all the same."""
+    values = [4.0, 5.0, 5.0, 6.0]
+    (row,) = _report(values, metric(kind, gating=True, margin=0.2)).noise
+    assert not row.is_relative
+    assert row.deviation == pytest.approx(float(np.std(values, ddof=1)))
+    assert row.margin == pytest.approx(0.2 * 5.0)
+
+
+@pytest.mark.usefixtures("_undecided")
+def test_only_what_gates_is_told_and_only_where_two_runs_show_it() -> None:
+    metrics = [
+        metric(id="a_s", gating=True, label="quiet", margin=0.5),
+        metric(id="b_s", gating=True, label="noisy", order=2),
+        metric(id="c_s", gating=True, label="once", order=3),
+        metric(id="d_s", gating=False, label="diagnostic", order=4),
+    ]
+    runs = [
+        _run(
+            number,
+            {"a_s": value, "b_s": value, "c_s": None if number else 1.0, "d_s": value},
+            metrics,
+        )
+        for number, value in enumerate([1.0, 1.3, 0.8, 1.0])
+    ]
+    found = aa_report(runs, [], "1")
+    assert [row.metric_id for row in found.noise] == ["a_s", "b_s"]
+    assert found.sentence.endswith("the noisiest figure against its margin is noisy (mean)")
+
+
+@pytest.mark.usefixtures("_undecided")
+def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counted() -> None:
+    runs = _runs([1.0] * 5)
+    late = Gate(id="g", label="in time", status=GateStatus.FAIL, measured="91 %", limit=">= 98 %")
+    runs[1].manifest.gates.append(late)
+    runs[1].manifest.status = Status.INVALID
+    archive = [*runs[:2], *_runs([1.0] * 9)[6:]]
+    found = aa_report(runs, archive, "1")
+    assert found.runs == ["run-0", "run-2", "run-3", "run-4"]
+    assert found.left_out == {"run-1": "in time: 91 %, required >= 98 %"}
+    assert found.archive_runs == 3
+    assert "· 4 runs ·" in found.subtitle
+    with pytest.raises(UsageError, match="only 3 of 4 runs are valid; the noise between runs needs 4") as refused:
+        aa_report(runs[:4], [], "1")
+    assert refused.value.hint == "in time: 91 %, required >= 98 %"
+    with pytest.raises(UsageError) as few:
+        aa_report(runs[2:], [], "1")
+    assert few.value.hint == "make more runs: `--repeat 8`"
+
+
+@pytest.mark.usefixtures("_undecided")
+def test_runs_that_began_in_the_same_second_have_an_order_all_the_same() -> None:
+    runs = [_run(number, {"x_s": 1.0}, [GATING], minute=7) for number in range(4)]
+    assert aa_report(runs[::-1], [], "1").runs == ["run-0", "run-1", "run-2", "run-3"]

@@ -1,0 +1,162 @@
+"""An experiment of two sides: which runs are made, what each knows of its place, and how it goes on.
+
+The system is a stand-in whose runs take no time, because its measurement must fail on demand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import ExperimentLength
+from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, read_record
+from chainmark.lab.schedules import Arm
+from chainmark.store.experiments import experiment_folder
+from chainmark.store.runs import Store
+
+from tests.unit.lab.stand_in import Followed, Profile, StandIn, two_scenarios
+
+LENGTH = ExperimentLength(most=2, stops_early=True)
+ARMS = [
+    Arm("baseline", "v1", Profile(system="cometbft", name="quick")),
+    Arm("candidate", "v2", Profile(system="cometbft", name="quick", rate=2)),
+]
+
+
+class _Listener(Followed):
+    """Keeps which run of how many each was; how long it takes is not known here."""
+
+    def begin(self, step: object, number: int, total: int, left_s: float | None = None) -> None:
+        """Keep them."""
+        assert left_s is None
+        self.steps.append(("", number, total, 0.0))
+
+    @property
+    def told(self) -> list[tuple[int, int]]:
+        """Which run of how many."""
+        return [(number, total) for _, number, total, _ in self.steps]
+
+
+def _begun(tmp_path: Path, system: StandIn, listener: _Listener | None = None) -> Experiment:
+    return Experimenter(Store(tmp_path / "store"), system).begin(ARMS, LENGTH, 10, listener or _Listener())
+
+
+def _resumed(tmp_path: Path, made: Experiment, more: int, listener: _Listener | None = None) -> Experiment:
+    made.folder.path.mkdir(parents=True, exist_ok=True)
+    made.folder.write(made.record)
+    return Experimenter(Store(tmp_path / "store"), StandIn()).resume(made.id, more, listener or _Listener())
+
+
+def _places(experiment: Experiment) -> list[tuple[str, int, int, int]]:
+    """Side, repetition, position and seed of every run."""
+    return [
+        (place.side, place.repetition, place.position, run.manifest.seed)
+        for run in experiment.runs
+        if (place := run.manifest.experiment)
+    ]
+
+
+def test_rounds_go_forth_and_back_and_every_run_knows_its_place(tmp_path: Path) -> None:
+    listener = _Listener()
+    made = _begun(tmp_path, StandIn(), listener)
+    assert (made.rounds, made.most, made.runs) == (0, 2, [])
+    assert made.next_round()
+    assert (made.rounds, made.next_round(), made.rounds) == (1, True, 2)
+    assert _places(made) == [
+        ("baseline", 1, 0, 10),
+        ("candidate", 1, 1, 11),
+        ("candidate", 2, 2, 12),
+        ("baseline", 2, 3, 13),
+    ]
+    assert listener.told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    baseline, candidate = made.sides()
+    assert [run.manifest.subject.version for run in [*baseline, *candidate]] == ["v1", "v1", "v2", "v2"]
+    assert [run.manifest.profile["rate"] for run in [*baseline, *candidate]] == [1, 1, 2, 2]
+    lengths = [place.length for run in made.runs if (place := run.manifest.experiment)]
+    assert lengths == [LENGTH] * 4
+    ids = {place.id for run in made.runs if (place := run.manifest.experiment)}
+    assert ids == {made.id}
+
+
+def test_a_run_that_the_instrument_failed_is_made_again_in_its_place(tmp_path: Path) -> None:
+    """It is no evidence; the next one takes its repetition, with a seed of its own."""
+    listener = _Listener()
+    made = _begun(tmp_path, StandIn(invalid=frozenset({2})), listener)
+    assert made.next_round()
+    assert _places(made) == [("baseline", 1, 0, 10), ("candidate", 1, 1, 11), ("candidate", 1, 2, 12)]
+    assert [is_evidence(run.manifest) for run in made.runs] == [True, False, True]
+    assert made.rounds == 1
+    assert listener.told == [(1, 4), (2, 4), (3, 5)]
+
+
+@pytest.mark.parametrize(("invalid", "ends"), [({1, 2}, True), ({1, 2, 3}, False)])
+def test_an_instrument_that_fails_three_times_ends_the_experiment(
+    tmp_path: Path, invalid: set[int], ends: bool
+) -> None:
+    made = _begun(tmp_path, StandIn(invalid=frozenset(invalid)))
+    assert made.next_round() is ends
+    assert len(made.runs) == (4 if ends else 3)
+    assert made.rounds == int(ends)
+
+
+def test_an_experiment_goes_on_after_the_last_run_that_counts(tmp_path: Path) -> None:
+    """Interrupted within its second round: the side that has its run makes no other one."""
+
+    def stop(number: int) -> None:
+        if number == 4:
+            raise KeyboardInterrupt
+
+    made = _begun(tmp_path, StandIn(stop))
+    assert made.next_round()
+    with pytest.raises(KeyboardInterrupt):
+        made.next_round()
+    resumed = _resumed(tmp_path, made, 0)
+    assert (resumed.rounds, resumed.most) == (1, 2)
+    assert resumed.next_round()
+    assert _places(resumed)[2:] == [("candidate", 2, 2, 12), ("baseline", 2, 3, 13)]
+
+
+def test_added_rounds_say_how_far_they_go_and_the_planned_ones_keep_their_plan(tmp_path: Path) -> None:
+    """From that the verdict finds when the runs were looked at."""
+    made = _begun(tmp_path, StandIn())
+    made.next_round()
+    listener = _Listener()
+    resumed = _resumed(tmp_path, made, 1, listener)
+    assert resumed.most == 3
+    assert resumed.next_round()
+    assert resumed.next_round()
+    lengths = [place.length for run in resumed.runs if (place := run.manifest.experiment)]
+    added = ExperimentLength(most=3, stops_early=True)
+    assert lengths == [*[LENGTH] * 4, added, added]
+    assert listener.told == [(3, 6), (4, 6), (5, 6), (6, 6)]
+    again = _resumed(tmp_path, resumed, 2)
+    assert (again.most, again.rounds, again.record.more) == (5, 3, 3)
+
+
+def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    made = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True)
+    resumed = _resumed(tmp_path, made, 0)
+    record = resumed.record
+    assert (record.system, record.seed, record.keep_homes, record.length) == ("cometbft", 10, True, LENGTH)
+    assert (record.schema_version, record.kind, record.more) == (1, "experiment", 0)
+    assert record.started_at[:2] == "20"
+    assert resumed.arms == ARMS
+    assert made.id.startswith("cometbft-quick-")
+    kept = _begun(tmp_path, StandIn()).record
+    assert not kept.keep_homes
+
+
+def test_an_experiment_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:
+    folder = experiment_folder(Store(tmp_path / "store"), "e1")
+    folder.path.mkdir(parents=True)
+    folder.write(two_scenarios(tmp_path))
+    with pytest.raises(UsageError, match="`e1` is no experiment of two sides") as other:
+        read_record(folder)
+    assert other.value.hint == "`chainmark qa --resume e1` goes on with it"
+    (folder.path / "experiment.json").write_text('{"kind": "saturation"}', encoding="utf-8")
+    with pytest.raises(UsageError) as sweep:
+        read_record(folder)
+    assert sweep.value.hint == "`chainmark saturation --resume e1` goes on with it"
