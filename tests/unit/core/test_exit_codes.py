@@ -7,9 +7,10 @@ from itertools import combinations
 import pytest
 
 from chainmark.core.errors import ExitCode
-from chainmark.core.verdict import Verdict, worst
+from chainmark.core.verdict import Case, Suite, Verdict, shown, worst
 
 HEARD_FIRST = [
+    Verdict.GONE,
     Verdict.FAIL,
     Verdict.INVALID,
     Verdict.PARTIAL,
@@ -38,6 +39,7 @@ def test_nothing_judged_is_no_pass() -> None:
         (Verdict.PASS, ExitCode.DONE),
         (Verdict.INFORMATIONAL, ExitCode.DONE),
         (Verdict.FAIL, ExitCode.FAIL),
+        (Verdict.GONE, ExitCode.ENVIRONMENT),
         (Verdict.INVALID, ExitCode.INVALID),
         (Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE),
         (Verdict.PARTIAL, ExitCode.INCONCLUSIVE),
@@ -46,5 +48,12 @@ def test_nothing_judged_is_no_pass() -> None:
     ],
 )
 def test_exit_codes_are_those_of_every_command(verdict: Verdict, code: ExitCode) -> None:
-    """0, 1, 3 and 4 are what pipelines are written against."""
+    """0, 1, 3, 4 and 5 are what pipelines are written against."""
     assert verdict.exit_code is code
+
+
+def test_a_document_that_judges_nothing_is_a_case_that_cannot_fail() -> None:
+    """A pipeline sees that it was made, and what it says."""
+    case = Case("shown", "Side by side", Verdict.INFORMATIONAL, gates=False)
+    assert shown("Side by side", iter(["a", "b"])) == Suite("Side by side", [case], output=["a", "b"])
+    assert shown("Side by side").output == []

@@ -158,7 +158,7 @@ def second_samples(events: Events, pressure: pl.DataFrame, window: Window) -> pl
     """One row per second of the window: rates of the whole network, its mempools, the machine."""
     edges_ns = window.start_ns + NS * np.arange(window.seconds + 1)
     due, sent = events.transactions["due_ns"], events.transactions["sent_ns"].drop_nulls()
-    mempools = _by_second(events.scrapes.filter(pl.col("metric") == "cometbft_mempool_size"), window, ["host"])
+    mempools = _by_second(events.scrapes.filter(pl.col("metric") == "cometbft_mempool_size"), window, "host")
     per_second = mempools.group_by("second").agg(
         mempool_mean_transactions=pl.col("value").mean(), mempool_max_transactions=pl.col("value").max()
     )
@@ -207,10 +207,9 @@ class Curve:
 
 
 def committed_until(blocks: pl.DataFrame) -> Curve:
-    """The transactions committed since the first block, each block's spread evenly over its interval."""
+    """The transactions committed with the blocks so far, each block's spread evenly over its interval."""
     ordered = blocks.sort("height").with_columns(seen_ns=pl.coalesce("observed_ns", "time_ns"))
-    totals = (ordered["transactions"].cum_sum() - ordered["transactions"].head(1).sum()).cast(pl.Float64)
-    return Curve(ordered["seen_ns"].to_numpy(), totals.to_numpy())
+    return Curve(ordered["seen_ns"].to_numpy(), ordered["transactions"].cum_sum().cast(pl.Float64).to_numpy())
 
 
 def growth(values: np.ndarray) -> np.ndarray:
@@ -244,7 +243,7 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: Curve, window: Windo
         window: the analysed part.
     """
     rows = []
-    for part in processes.drop_nulls("cpu_s").sort("host", "time_ns").partition_by("host", maintain_order=True):
+    for part in processes.drop_nulls("cpu_s").sort("time_ns").partition_by("host"):
         times_ns = part["time_ns"].to_numpy()
         used = Curve(times_ns, np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))]))
         edges_ns = np.clip([window.start_ns, window.end_ns], times_ns[0], times_ns[-1])
@@ -255,15 +254,13 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: Curve, window: Windo
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _by_second(frame: pl.DataFrame, window: Window, keys: list[str]) -> pl.DataFrame:
-    """The last row of every second and key in the window."""
-    binned = frame.filter(window.contains("time_ns")).with_columns(
-        second=((pl.col("time_ns") - window.start_ns) // NS).cast(pl.Int64)
-    )
-    return binned.sort("time_ns").group_by("second", *keys, maintain_order=True).last()
+def _by_second(frame: pl.DataFrame, window: Window, *keys: str) -> pl.DataFrame:
+    """The last row of every second and key in the window, in no order."""
+    binned = frame.filter(window.contains("time_ns")).with_columns(second=(pl.col("time_ns") - window.start_ns) // NS)
+    return binned.sort("time_ns").group_by("second", *keys).last()
 
 
-def _rate(column: str, over: list[str]) -> pl.Expr:
+def _rate(column: str, *over: str) -> pl.Expr:
     """Increase per second of a counter since the sample before; null where it fell (the process started anew)."""
     step = pl.col(column).diff().over(over) if over else pl.col(column).diff()
     seconds = (pl.col("time_ns").diff().over(over) if over else pl.col("time_ns").diff()) / NS
@@ -272,12 +269,12 @@ def _rate(column: str, over: list[str]) -> pl.Expr:
 
 def _waiting_share(column: str) -> pl.Expr:
     """The share of the time since the sample before; a sampler that must wait may read its two clocks apart."""
-    return (_rate(column, []) / 1e6).clip(upper_bound=1.0)
+    return (_rate(column) / 1e6).clip(upper_bound=1.0)
 
 
-def _lost_share(ran: str, waited: str, over: list[str]) -> pl.Expr:
+def _lost_share(ran: str, waited: str, *over: str) -> pl.Expr:
     """As :func:`.run_queue.lost_share`, of the time since the sample before; null where a counter fell."""
-    ran_s, waited_s, contended_s = (_rate(column, over) for column in (ran, waited, "contended_s"))
+    ran_s, waited_s, contended_s = (_rate(column, *over) for column in (ran, waited, "contended_s"))
     wanted_s = pl.max_horizontal(ran_s + waited_s, LEAST_BUSY_SHARE)
     return pl.when(ran_s.is_not_null() & waited_s.is_not_null()).then(
         pl.min_horizontal(waited_s, contended_s) / wanted_s
@@ -290,31 +287,31 @@ def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
         machine_cpu_pressure=_waiting_share("cpu_pressure_us"),
         machine_io_pressure=_waiting_share("io_pressure_us"),
         machine_memory_pressure=_waiting_share("memory_pressure_us"),
-        machine_cpu_cores=_rate("cpu_busy_s", []),
-        machine_cpu_steal_cores=_rate("cpu_steal_s", []),
+        machine_cpu_cores=_rate("cpu_busy_s"),
+        machine_cpu_steal_cores=_rate("cpu_steal_s"),
         machine_load1=pl.col("load1"),
-        harness_cpu_cores=_rate("harness_cpu_s", []),
-        nodes_run_queue_share=_lost_share("nodes_ran_s", "nodes_waited_s", []),
-        generator_run_queue_share=_lost_share("generator_ran_s", "generator_waited_s", []),
-        machine_steal_share=_rate("cpu_steal_s", []) / _rate("cpu_total_s", []),
+        harness_cpu_cores=_rate("harness_cpu_s"),
+        nodes_run_queue_share=_lost_share("nodes_ran_s", "nodes_waited_s"),
+        generator_run_queue_share=_lost_share("generator_ran_s", "generator_waited_s"),
+        machine_steal_share=_rate("cpu_steal_s") / _rate("cpu_total_s"),
     )
-    return _by_second(rates, window, []).drop("time_ns")
+    return _by_second(rates, window).drop("time_ns")
 
 
 def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: Window) -> pl.DataFrame:
     """One row per node and second: what its process used and what the node itself reports."""
-    used = processes.sort("host", "time_ns").select(
+    used = processes.sort("time_ns").select(
         "time_ns",
         "host",
-        node_cpu_cores=_rate("cpu_s", ["host"]),
-        node_run_queue_share=_lost_share("ran_s", "waited_s", ["host"]),
+        node_cpu_cores=_rate("cpu_s", "host"),
+        node_run_queue_share=_lost_share("ran_s", "waited_s", "host"),
         node_rss_bytes=pl.col("rss_bytes").cast(pl.Float64),
         node_open_files=pl.col("open_files").cast(pl.Float64),
         node_threads=pl.col("threads").cast(pl.Float64),
-        node_disk_read_bytes_per_s=_rate("disk_read_bytes", ["host"]),
-        node_disk_written_bytes_per_s=_rate("disk_written_bytes", ["host"]),
+        node_disk_read_bytes_per_s=_rate("disk_read_bytes", "host"),
+        node_disk_written_bytes_per_s=_rate("disk_written_bytes", "host"),
     )
-    wide = scrapes.pivot(on="metric", index=["time_ns", "host"], values="value").sort("host", "time_ns")
+    wide = scrapes.pivot("metric", index=["time_ns", "host"]).sort("time_ns")
     reported = wide.select(
         "time_ns",
         "host",
@@ -328,8 +325,8 @@ def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: 
     hosts = sorted(processes["host"].unique())
     grid = pl.DataFrame({"host": hosts}).join(pl.DataFrame({"second": np.arange(window.seconds)}), how="cross")
     return (
-        grid.join(_by_second(used, window, ["host"]).drop("time_ns"), on=["host", "second"], how="left")
-        .join(_by_second(reported, window, ["host"]).drop("time_ns"), on=["host", "second"], how="left")
+        grid.join(_by_second(used, window, "host").drop("time_ns"), on=["host", "second"], how="left")
+        .join(_by_second(reported, window, "host").drop("time_ns"), on=["host", "second"], how="left")
         .with_columns(time_s=pl.col("second").cast(pl.Float64))
         .drop("second")
         .sort("time_s", "host")
@@ -342,7 +339,7 @@ def _column(wide: pl.DataFrame, family: str) -> pl.Expr:
 
 
 def _counter(wide: pl.DataFrame, family: str) -> pl.Expr:
-    return _rate(family, ["host"]) if family in wide.columns else pl.lit(None, dtype=pl.Float64)
+    return _rate(family, "host") if family in wide.columns else pl.lit(None, dtype=pl.Float64)
 
 
 def perturbation_samples(perturbations: pl.DataFrame, window: Window) -> pl.DataFrame:
@@ -383,7 +380,7 @@ def joiner_samples(joiners: pl.DataFrame, processes: pl.DataFrame, window: Windo
 def joiner_second_samples(heights: pl.DataFrame, window: Window) -> pl.DataFrame:
     """One row per joining node and second in which it was looked at: its height, and that of the network."""
     return (
-        _by_second(heights, window, ["host"])
+        _by_second(heights, window, "host")
         .select(
             "host",
             time_s=pl.col("second").cast(pl.Float64),

@@ -80,6 +80,8 @@ def test_blocks_carry_the_rounds_and_votes_that_the_next_block_states() -> None:
     assert found["height"].to_list() == [5, 6, 7]
     assert found["block_interval_s"].to_list() == [1.0, 1.0, 2.0]
     assert found["block_interval_observed_s"].to_list() == [1.0, 1.0, 2.0]
+    assert found["block_size_bytes"].to_list() == [2.0, 3.0, 4.0]
+    assert found["block_transactions"].to_list() == [10.0, 20.0, 40.0]
     assert found["block_extra_rounds"].to_list() == [0.0, 1.0, None]
     assert found["block_missing_votes"].to_list() == [2.0, 0.0, None]
 
@@ -128,6 +130,40 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
     assert found["node_run_queue_share"].to_list() == [0.5, None, 0.0, None]
     assert found["node_peers"].to_list() == [2.0, None, None, None]
     assert found["node_goroutines"].to_list() == [None] * 4
+
+
+def test_the_wait_of_a_process_that_was_started_anew_is_not_known() -> None:
+    """Its new process may have waited longer than the old one had, and ran less."""
+    anew = PROCESSES.with_columns(
+        waited_s=pl.Series([0.0, 0.0, 0.0, 0.3, 0.9]), ran_s=pl.Series([0.0, 0.0, 9.0, 1.5, 4.5])
+    )
+    found = host_second_samples(pl.DataFrame(schema=SCRAPES), anew, Window(NS, 5 * NS)).filter(pl.col("host") == "a")
+    assert found["node_run_queue_share"].to_list() == [None, None, None, pytest.approx(0.3 / 1.8)]
+
+
+def test_no_node_is_taken_for_the_one_listed_before_it() -> None:
+    """Node b's counters are the larger ones: from a's last sample on, they would be a rate in b's first second."""
+    frame = pl.DataFrame(
+        {
+            **{name: [4.0, 5.0, 40.0, 50.0] for name in ("cpu_s", "ran_s", "waited_s", "contended_s")},
+            **{name: [4, 5, 40, 50] for name in ("disk_read_bytes", "disk_written_bytes")},
+            **dict.fromkeys(("rss_bytes", "open_files", "threads"), [1] * 4),
+            "host": ["a", "a", "b", "b"],
+            "time_ns": [NS, 2 * NS, 3 * NS, 4 * NS],
+        }
+    )
+    sent = "cometbft_p2p_message_send_bytes"
+    pages = [(NS, "a", sent, 1.0), (2 * NS, "a", sent, 5.0), (3 * NS, "b", sent, 9.0), (4 * NS, "b", sent, 10.0)]
+    scrapes = pl.DataFrame(pages, schema=SCRAPES, orient="row")
+    found = host_second_samples(scrapes, frame, Window(NS, 5 * NS)).filter(pl.col("host") == "b")
+    for column, last in (
+        ("node_cpu_cores", 10.0),
+        ("node_disk_read_bytes_per_s", 10.0),
+        ("node_disk_written_bytes_per_s", 10.0),
+        ("node_run_queue_share", 0.5),
+        ("node_sent_bytes_per_s", 1.0),
+    ):
+        assert found[column].to_list() == [None, None, None, last], column
 
 
 SCRAPES: dict[str, type[pl.DataType]] = {
@@ -254,6 +290,9 @@ def test_a_run_has_the_populations_that_it_sampled() -> None:
     # Node a used 3.5 s of the processor until 4 s, and 50 transactions were committed; b was last seen at 2 s.
     assert plain["host"].rows() == [("a", 1.0, pytest.approx(3.5 / 50)), ("b", 2.0, None)]
     assert plain["host_second"]["host"].unique().sort().to_list() == ["a", "b"]
+    # Whose start was not timed, and who was not sampled, is a node as well.
+    timed = samples(events, Sampled(PROCESSES, PRESSURE), window, {"c": 3.0, "b": 2.0})["host"]
+    assert timed.rows() == [("a", None, pytest.approx(3.5 / 50)), ("b", 2.0, None), ("c", 3.0, None)]
     # A node that joins is not one of the steady ones, whose means it would change.
     joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
     heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
@@ -290,6 +329,8 @@ def test_samples_lie_in_order_whatever_the_order_of_the_events() -> None:
     swapped = replace(events, transactions=events.transactions.with_columns(sequence=pl.Series([0, 2, 1])))
     window = Window(0, 10 * NS)
     assert transaction_samples(swapped, window).select("time_s", "sequence").rows() == [(1.0, 1), (1.0, 2), (2.0, 0)]
+    crossed = replace(events, transactions=swapped.transactions.with_columns(connection=pl.Series([0, 4, 5])))
+    assert transaction_samples(crossed, window).select("connection", "sequence").rows() == [(4, 2), (5, 1), (0, 0)]
     assert block_samples(BLOCKS[::-1], window).equals(block_samples(BLOCKS, window))
     assert transaction_samples(replace(events, blocks=BLOCKS[::-1]), window).equals(transaction_samples(events, window))
     edges = NS * np.arange(1, 6)
@@ -322,6 +363,9 @@ def test_every_value_is_a_float_and_every_key_keeps_its_kind() -> None:
         values = {column: kind for column, kind in frame.schema.items() if column not in keys}
         assert set(values.values()) == {pl.Float64()}, (name, values)
     assert [name for name in found["perturbation"].columns if name.startswith("recovery")] == ["recovery_kill_s"]
+    # What no page has is a column all the same.
+    unscraped = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 4 * NS))
+    assert unscraped.schema == found["host_second"].schema
 
 
 def test_joining_nodes_whose_heights_nobody_kept_have_no_samples() -> None:

@@ -340,6 +340,12 @@ def test_each_class_can_break_the_sum_of_the_accepted_ones(monkeypatch: pytest.M
     assert refused.problems == ["accepted 1 ≠ committed + pending + lost 2"]
 
 
+def test_a_load_that_never_began_has_books_of_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    books = account(monkeypatch, [], [])
+    assert set(books.counts["transactions"].values()) == {0}
+    assert books.problems == []
+
+
 def test_what_was_listed_and_then_committed_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mempools are read first: a block may come between."""
     books = account(monkeypatch, [(MINE[0], ACCEPTED)], [MINE[0]], held=[MINE[0]])
@@ -392,6 +398,7 @@ def test_without_the_chain_nothing_is_claimed_of_blocks() -> None:
     assert books.counts["transactions"] == {"offered": 3, "unsent": 0, "rejected": 2, "accepted": 1}
     assert "chain" not in books.counts
     assert (books.problems, books.lost) == ([], None)
+    assert balance(collect(taken, OURS, Silent()), taken, 4).problems == ["offered 3 ≠ the schedule 4"]
 
 
 def test_a_refused_transaction_in_a_block_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:

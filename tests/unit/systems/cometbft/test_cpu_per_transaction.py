@@ -58,6 +58,32 @@ def test_a_node_that_went_away_counts_while_it_was_there(last_s: float, *, told:
     assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(0.1 / RATE_PER_S) if told else None]
 
 
+def test_a_node_that_came_late_counts_from_then_on() -> None:
+    """With the transactions of that time alone: twice as many were committed in the half before it came."""
+    committed = Curve(np.array([0, 5 * NS, 10 * NS]), np.array([0.0, 2_000.0, 3_000.0]))
+    frame = processes([5.0, 10.0], [1.0, 1.5])
+    assert per_transaction(frame, Window(0, 10 * NS), committed) == [pytest.approx(0.5 / 1_000)]
+    late = processes([5.5, 10.0], [1.0, 1.5])
+    assert per_transaction(late, Window(0, 10 * NS), committed) == [None]
+    assert per_transaction(processes([5.0], [1.0]), Window(0, 10 * NS), committed) == [None]
+
+
+def test_a_node_that_did_nothing_meanwhile_used_nothing() -> None:
+    frame = processes([0, 4, 8, 10], [5.0, 6.0, 6.0, 6.0])
+    assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(1.0 / 2_000)]
+
+
+def test_a_reading_without_another_figure_has_its_processor_time() -> None:
+    """The kernel refuses some accounts of a process and not others."""
+    frame = processes([0, 5, 10], [1.0, 3.0, None]).with_columns(disk_read_bytes=pl.Series([1, None, 1]))
+    assert per_transaction(frame, Window(0, 8 * NS)) == [pytest.approx(2.0 / 1_000)]
+
+
+def test_a_single_committed_transaction_has_its_cost() -> None:
+    one = Curve(np.array([0, 10 * NS]), np.array([0.0, 1.0]))
+    assert per_transaction(processes([0, 10], [1.0, 1.25]), Window(0, 10 * NS), one) == [0.25]
+
+
 def test_without_a_committed_transaction_there_is_no_figure() -> None:
     still = Curve(np.array([0, 100 * NS]), np.zeros(2))
     assert per_transaction(processes([0, 10], [0.0, 1.0]), Window(0, 10 * NS), still) == [None]

@@ -39,6 +39,35 @@ def test_a_recovery_runs_from_the_undoing_and_stands_in_the_column_of_its_kind()
     assert "recovery_restart_s" not in samples.columns
 
 
+def test_perturbations_stand_in_the_order_of_time_and_their_kinds_in_that_of_the_profile() -> None:
+    """The same sources must give the same bytes."""
+    rows = [
+        (2, "pause", "node1", "", 12 * NS, 13 * NS, 14 * NS, 1, 2),
+        (2, "pause", "node0", "", 12 * NS, 13 * NS, 14 * NS, 1, 2),
+        (1, "kill", "node4", "", 12 * NS, 13 * NS, 14 * NS, 1, 2),
+        (3, "restart", "node0", "", 11 * NS, 13 * NS, 14 * NS, 1, 2),
+        *((number, "kill", "node0", "", number * NS, 90 * NS, 91 * NS, 1, 2) for number in range(20, 40)),
+    ]
+    found = perturbation_samples(pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row"), WINDOW)
+    first = found.select("perturbation", "host").rows()[:4]
+    assert first == [("3 restart", "node0"), ("1 kill", "node4"), ("2 pause", "node0"), ("2 pause", "node1")]
+    kinds = ["recovery_pause_s", "recovery_kill_s", "recovery_restart_s"]
+    assert [column for column in found.columns if column.startswith("recovery")] == kinds
+
+
+def test_joining_nodes_stand_in_the_order_of_time() -> None:
+    begun_ns = {"b": 13 * NS, "c": 12 * NS, "a": 13 * NS}
+    rows = [(host, at_ns, at_ns, None, None, True) for host, at_ns in begun_ns.items()]
+    joiners = pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
+    memory = pl.DataFrame({"host": ["c", "a"], "rss_bytes": [3, 1]})
+    found = joiner_samples(joiners, memory, WINDOW)
+    # One that was never sampled, because it died at once, was started all the same.
+    assert found.select("host", "joiner_rss_max_bytes").rows() == [("c", 3.0), ("a", 1.0), ("b", None)]
+    looks = [(second * NS, host, 1, 1, True) for second in (12, 11) for host in ("b", "c", "a")]
+    heights = joiner_second_samples(pl.DataFrame(looks, schema=HEIGHT_SCHEMA, orient="row"), WINDOW)
+    assert heights.select("time_s", "host").rows() == [(second, host) for second in (1.0, 2.0) for host in "abc"]
+
+
 def test_a_joining_node_is_as_fast_as_its_blocks_and_its_time_say() -> None:
     joiners = pl.DataFrame(
         [

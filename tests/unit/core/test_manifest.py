@@ -1,0 +1,49 @@
+"""What a run with its gates is worth, and whose failure it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.core.manifest import Gate, GateKind, GateStatus, HostFacts, Status, status_of
+
+from tests.unit.compare.synthetic_runs import manifest
+
+SUBJECT, INSTRUMENT = GateKind.SUBJECT, GateKind.INSTRUMENT
+
+
+def _gate(kind: GateKind, status: GateStatus = GateStatus.FAIL, *, conclusive: bool = False) -> Gate:
+    return Gate(id="g", label="g", status=status, measured="m", limit="l", kind=kind, conclusive=conclusive)
+
+
+@pytest.mark.parametrize(
+    ("gates", "status"),
+    [
+        ([], Status.VALID),
+        ([_gate(SUBJECT)], Status.FAILED),
+        ([_gate(INSTRUMENT)], Status.INVALID),
+        # An overloaded machine explains what was not committed, and explains no node that died.
+        ([_gate(SUBJECT), _gate(INSTRUMENT)], Status.INVALID),
+        ([_gate(INSTRUMENT), _gate(SUBJECT, conclusive=True)], Status.FAILED),
+        *(([_gate(SUBJECT, one, conclusive=True)], Status.VALID) for one in GateStatus if one is not GateStatus.FAIL),
+    ],
+)
+def test_what_a_run_is_worth_follows_from_the_gates_that_it_did_not_meet(gates: list[Gate], status: Status) -> None:
+    assert status_of(gates) is status
+
+
+def test_the_gates_that_decided_are_those_of_the_side_that_failed() -> None:
+    """A reader of a failed run is told of the node that died, and not of the load that was late because of it."""
+    run = manifest("v1", 1)
+    died, late = _gate(SUBJECT, conclusive=True), _gate(INSTRUMENT)
+    run.gates[:] = [late, _gate(SUBJECT, GateStatus.WARN), died]
+    run.status = Status.FAILED
+    assert (run.deciding_gates, run.failed_gates) == ([died], [late, died])
+    run.status = Status.INVALID
+    assert run.deciding_gates == [late]
+
+
+def test_machines_of_one_class_share_model_cores_and_memory() -> None:
+    """A few MiB that a kernel keeps for itself make no other machine."""
+    host = HostFacts(cpu_model="EPYC", cores=8, memory_bytes=2**35 - 2**20, kernel="6.1", operating_system="Debian")
+    assert host.hardware_class == "EPYC × 8, 32 GiB"
+    assert host.model_copy(update={"cores": 0}).hardware_class == "EPYC"
