@@ -1,0 +1,148 @@
+"""What others had of the processor while a step ran: which seconds count, and whose they were."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, StepOrder, StepResult, Waits
+from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.witness import MachineWitness
+from chainmark.network.witness import Seconds
+
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+
+NOWHERE = "http://192.0.2.1:80"  # whose processes are not on this machine
+
+
+class _Seen:
+    """A witness that saw these seconds, and keeps what it was asked about."""
+
+    def __init__(self, ran: list[float], waited: list[float], contended: list[float], stolen: list[float]) -> None:
+        self.seconds = Seconds(*map(np.array, (ran, waited, contended, stolen)))
+        self.edges_s: list[float] = []
+
+    def between(self, edges_ns: np.ndarray) -> Seconds:
+        """What it saw."""
+        self.edges_s = ((edges_ns - 1_700_000_000_000_000_000) / 1e9).tolist()
+        return self.seconds
+
+
+def _result(cpu_s: list[float], waited_s: list[float | None], window_s: float = 3.0) -> StepResult:
+    """A step of a warm-up of 1 s, a window and the time in which it drained."""
+    told: dict[str, Any] = finished([0.1] * 400, window_s=window_s, answered=[100] * len(cpu_s))
+    told["series"] |= {"cpu_s": cpu_s, "waited_s": waited_s}
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 8.0), warm_up_s=1.0, duration_s=window_s)
+    return StepResult.of(order, told)
+
+
+def _waits(result: StepResult, seen: _Seen) -> Waits:
+    watch = MachineWitness(NOWHERE)
+    watch._server = seen  # type: ignore[assignment]
+    return watch.waits(result)
+
+
+def test_the_shares_of_a_step_are_those_of_its_window() -> None:
+    """Five seconds: one of warm-up, three of the window, one of draining; the outer ones lose everything."""
+    seen = _Seen(
+        ran=[0.0, 1.0, 1.0, 2.0, 0.0],
+        waited=[9.0, 0.5, 0.0, 0.5, 9.0],
+        contended=[9.0, 0.25, 1.0, 0.75, 9.0],
+        stolen=[0.9, 0.1, 0.2, 0.3, 0.9],
+    )
+    found = _waits(_result([0.0, 0.5, 1.0, 0.5, 0.0], [9.0, 0.25, 0.5, 0.25, 9.0]), seen)
+    assert seen.edges_s == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    # Of the window: 2 s run and 1 s waited, and no more than that was had by others.
+    assert found.generator == pytest.approx(1.0 / 3.0)
+    assert found.server == pytest.approx(1.0 / 5.0)
+    assert found.stolen == pytest.approx(0.2)
+    # Of each second by itself at most what others had in it.
+    assert found.generator_by_second == pytest.approx((1.0, 0.25 / 0.75, 0.5 / 1.5, 0.25 / 0.75, 1.0))
+    assert found.server_by_second == pytest.approx((1.0, 0.25 / 1.5, 0.0, 0.5 / 2.5, 1.0))
+    assert found.stolen_by_second == (0.9, 0.1, 0.2, 0.3, 0.9)
+
+
+def test_a_step_that_ended_before_its_window_has_no_share() -> None:
+    seen = _Seen([1.0], [1.0], [1.0], [0.5])
+    found = _waits(_result([1.0], [1.0]), seen)
+    assert (found.generator, found.server, found.stolen) == (None, None, None)
+    assert found.generator_by_second == (0.5,)
+
+
+@pytest.mark.parametrize(("window_s", "seconds"), [(2.6, 3), (2.4, 2), (0.4, 0)])
+def test_a_second_counts_that_lies_in_the_window_for_half_of_it_at_least(window_s: float, seconds: int) -> None:
+    stolen = [0.0, 1.0, 2.0, 3.0, 4.0]
+    seen = _Seen([0.0] * 5, [0.0] * 5, [0.0] * 5, stolen)
+    found = _waits(_result([0.0] * 5, [0.0] * 5, window_s), seen)
+    assert found.stolen == (float(np.mean(stolen[1 : 1 + seconds])) if seconds else None)
+
+
+def test_what_the_kernel_does_not_tell_is_not_known() -> None:
+    nothing = [float("nan")] * 4
+    found = _waits(_result([0.5] * 4, [None] * 4), _Seen(nothing, nothing, [1.0] * 4, [0.0] * 4))
+    assert (found.generator, found.server, found.stolen) == (None, None, 0.0)
+    assert found.generator_by_second == (None,) * 4
+
+
+def test_a_server_of_this_machine_is_watched_while_the_step_runs() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        watch = MachineWitness(f"http://127.0.0.1:{server.getsockname()[1]}")
+    assert watch._server._pids() == {os.getpid()}
+    with watch:
+        assert watch._server._ticker is not None
+    assert watch._server._rows
+
+
+@pytest.mark.parametrize(
+    ("waits", "worst"),
+    [
+        (Waits(0.2, 0.1, 0.0), (0.2, "the generator's threads")),
+        (Waits(None, 0.1, 0.05), (0.1, "the server's processes")),
+        (Waits(0.0, 0.1, 0.2), (0.2, "the whole machine, by its hypervisor")),
+        (Waits(None, None, None), None),
+    ],
+)
+def test_the_worst_share_is_told_with_whose_it_is(waits: Waits, worst: tuple[float, str] | None) -> None:
+    assert waits.worst() == worst
+
+
+@pytest.mark.parametrize(
+    ("share", "met"), [(0.1, True), (0.101, False), (0.0, True), (None, True)], ids=["at", "above", "none", "unknown"]
+)
+def test_a_step_counts_unless_others_had_more_than_a_tenth(share: float | None, *, met: bool) -> None:
+    """Then it is the machine's figure, and neither passes nor fails the server."""
+    step = judge(
+        _result([0.1] * 5, [0.0] * 5), Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(share, None, None)
+    )
+    found = step.condition(Condition.WAITED)
+    assert found is not None
+    assert (found.measured, found.limit, found.met) == (share, 0.1, met)
+    assert found.outcome is (Outcome.PASS if met else Outcome.FAIL)
+    assert step.outcome is (Outcome.PASS if met else Outcome.GENERATOR_LIMITED)
+    assert step.leaning is step.outcome
+    assert step.reason is (None if met else Condition.WAITED)
+    assert found.note == (
+        "this kernel does not tell"
+        if share is None
+        else "share of the time in which they wanted to run: the generator's threads"
+    )
+
+
+def test_errors_are_the_servers_on_a_crowded_machine_too() -> None:
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 8.0), warm_up_s=1.0, duration_s=10.0)
+    failing = StepResult.of(order, finished([0.1] * 300, failed=100))
+    step = judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(0.5, None, None))
+    assert (step.outcome, step.reason) == (Outcome.FAIL, Condition.ERRORS)
+    slow = judge(
+        StepResult.of(order, finished([0.1] * 300 + [2.0] * 100)),
+        Sla(),
+        Phase.PROBE,
+        read_histogram=Latencies,
+        waits=Waits(0.5, None, None),
+    )
+    assert (slow.outcome, slow.reason) == (Outcome.GENERATOR_LIMITED, Condition.WAITED)
+    assert judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies).condition(Condition.WAITED) is None
