@@ -194,10 +194,8 @@ def is_wider(first: Spread, second: Spread, level: float) -> bool:
 
     Source: Fisher (1924); F's tail is the one of a binomial variable with halves for counts.
     """
-    if first.degrees_of_freedom <= 0.0 or first.squares <= 0.0:
+    if first.squares <= 0.0:
         return False
-    if second.squares <= 0.0:
-        return True
     half_first, half_second = first.degrees_of_freedom / 2.0, second.degrees_of_freedom / 2.0
     share = second.squares / (second.squares + first.squares)
     return special.binomial_at_least(half_second, half_first + half_second - 1.0, share) < level

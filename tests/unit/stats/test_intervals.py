@@ -42,6 +42,7 @@ def test_welch_agrees_with_scipy(baseline: list[float], candidate: list[float]) 
     if np.var(baseline) < 1e-6 or np.var(candidate) < 1e-6:
         return
     found = welch(baseline, candidate, Working.DIFFERENCE)
+    assert found.working is Working.DIFFERENCE
     oracle = stats.ttest_ind(candidate, baseline, equal_var=False)
     interval = oracle.confidence_interval(0.90)
     assert found.low == pytest.approx(interval.low, rel=1e-9, abs=1e-9)
@@ -131,6 +132,13 @@ def test_welch_ratio_by_hand() -> None:
     assert found.p_different == pytest.approx(2.0 * stats.t.sf(2.0 / math.sqrt(2.75), freedom))
 
 
+def test_runs_that_hardly_differ_have_welchs_degrees_of_freedom() -> None:
+    """The same with means 10 and 20: SE² = (2/2 · 2² + 8/4) / 10² = 0.06, as little as a quiet machine has."""
+    found = welch_ratio([9.0, 11.0], [20.0 - math.sqrt(12.0), 20.0, 20.0, 20.0 + math.sqrt(12.0)])
+    assert found.standard_error == pytest.approx(math.sqrt(0.06))
+    assert found.degrees_of_freedom == pytest.approx(0.06**2 / (0.04**2 + 0.02**2 / 3.0))
+
+
 @given(several, several, st.floats(0.01, 100.0))
 def test_a_ratio_does_not_depend_on_the_unit(baseline: list[float], candidate: list[float], unit: float) -> None:
     one = welch_ratio(baseline, candidate)
@@ -193,7 +201,9 @@ def test_the_standard_error_of_an_exact_interval_is_that_of_its_width() -> None:
         assert found.degrees_of_freedom is None
 
 
-@pytest.mark.parametrize(("a", "b"), [(0, 0), (1, 0), (0, 1), (83, 117), (101, 100), (151, 49), (1, 250)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(0, 0), (1, 0), (0, 1), (60, 60), (83, 117), (101, 100), (150, 150), (151, 49), (1, 250)]
+)
 def test_counts_are_compared_by_the_e_test_up_to_two_hundred(a: int, b: int) -> None:
     """Above that by the conditional test, which is a little more careful."""
     found = poisson_p_different(a, 100.0, b, 120.0)
@@ -209,6 +219,7 @@ def test_counts_are_compared_by_the_e_test_up_to_two_hundred(a: int, b: int) -> 
 
 def test_equal_rates_of_many_counts_do_not_differ() -> None:
     assert poisson_p_different(5000, 1e3, 5000, 1e3) == 1.0
+    assert poisson_p_different(20, 1e3, 40, 2e3) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("a", "b"), [(20, 0), (1, 0), (20, 20)])
@@ -247,7 +258,9 @@ def test_wilson_limits_are_those_of_scipy(successes: int, trials: int, z: float)
     assert wilson_limits(successes, trials, z) == pytest.approx((exact.low, exact.high), abs=1e-12)
 
 
-@pytest.mark.parametrize(("count", "exposure", "z"), [(0, 3.0, 1.6448536), (4, 2.0, 0.3), (250, 10.0, 1.9599640)])
+@pytest.mark.parametrize(
+    ("count", "exposure", "z"), [(0, 3.0, 1.6448536), (1, 2.0, 1.6448536), (4, 2.0, 0.3), (250, 10.0, 1.9599640)]
+)
 def test_garwood_limits_are_chi_squared_quantiles(count: int, exposure: float, z: float) -> None:
     tail = stats.norm.sf(z)
     low = stats.chi2.ppf(tail, 2 * count) / 2 if count else 0.0
@@ -264,6 +277,13 @@ def test_p_values_far_beyond_any_doubt_are_nothing_and_all(make: Callable[..., C
     # At the estimate itself either side is as likely as the other.
     assert found.p_above(found.change) == pytest.approx(0.5, abs=1e-3)
     assert found.p_below(found.change) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_a_large_change_has_p_values_on_both_sides_of_it() -> None:
+    """From 90 % to 10 %: no limit of so many trials is anywhere near a change of 0."""
+    fell, rose = newcombe(9000, 10_000, 1000, 10_000), newcombe(1000, 10_000, 9000, 10_000)
+    assert fell.p_above(fell.high) == pytest.approx(0.95, abs=1e-6)
+    assert rose.p_below(rose.low) == pytest.approx(0.95, abs=1e-6)
 
 
 def test_a_difference_of_shares_is_different_by_its_own_interval() -> None:
@@ -294,11 +314,14 @@ def test_garwood_limits_are_the_exact_ones() -> None:
     assert poisson_limits(0, 1.0, 1.6448536)[1] == pytest.approx(-math.log(0.05), rel=1e-6)
 
 
-def test_the_poisson_ratio_is_the_exact_conditional_interval() -> None:
-    found = poisson_ratio(20, 1000, 30, 1500)
-    limits = stats.binomtest(30, 50).proportion_ci(0.90, method="exact")
+@pytest.mark.parametrize("count", [1, 30])
+def test_the_poisson_ratio_is_the_exact_conditional_interval(count: int) -> None:
+    found = poisson_ratio(20, 1000, count, 1500)
+    limits = stats.binomtest(count, 20 + count).proportion_ci(0.90, method="exact")
     odds = 1000 / 1500
-    assert found.change == pytest.approx(0.0)
+    assert found.working is Working.RATIO
+    assert found.change == pytest.approx(count / 30 - 1.0)
+    assert found.p_different == poisson_p_different(20, 1000, count, 1500)
     assert found.low == pytest.approx(limits.low / (1 - limits.low) * odds - 1)
     assert found.high == pytest.approx(limits.high / (1 - limits.high) * odds - 1)
     assert poisson_ratio(20, 1000, 0, 1000).change == -1.0
@@ -340,10 +363,11 @@ def contrasts() -> list[Contrast]:
         poisson_difference(6, 1000, 4, 800),
         newcombe(3, 1000, 12, 900),
         newcombe(1000, 1000, 998, 1000),
+        newcombe(9000, 10_000, 1000, 10_000),
     ]
 
 
-@pytest.mark.parametrize("index", range(8))
+@pytest.mark.parametrize("index", range(9))
 def test_the_interval_is_two_one_sided_tests(index: int) -> None:
     found = contrasts()[index]
     assert found.p_above(found.low) == pytest.approx(0.05, abs=1e-6)
