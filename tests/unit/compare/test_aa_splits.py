@@ -16,7 +16,7 @@ from chainmark.compare import aa
 from chainmark.compare.aa import aa_report
 from chainmark.core.aa_report import AAReport
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.core.metric import Better, Kind, Metric, Population, Table
@@ -165,7 +165,14 @@ def test_the_noise_of_a_positive_metric_is_a_share_with_an_interval(settings: di
 def test_the_noise_of_any_other_metric_is_in_its_unit(kind: Kind) -> None:
     """A count is compared by its ratio, and differs in its unit all the same."""
     values = [4.0, 5.0, 5.0, 6.0]
-    (row,) = _report(values, metric(kind, gating=True, margin=0.2)).noise
+    one = metric(kind, gating=True, margin=0.2)
+    runs = _runs(values, one)
+    for run, value in zip(runs, values, strict=True):
+        counted = Distribution(n=2, n_null=0, mean=value, sd=1.0, min=value - 1.0, max=value + 1.0, centiles=[])
+        run.summaries()["x_s"] = run.summaries()["x_s"].model_copy(
+            update={"distribution": counted, "total": 2.0 * value}
+        )
+    (row,) = aa_report(runs, [], "1").noise
     assert not row.is_relative
     assert row.deviation == pytest.approx(float(np.std(values, ddof=1)))
     assert row.margin == pytest.approx(0.2 * 5.0)
@@ -178,17 +185,26 @@ def test_only_what_gates_is_told_and_only_where_two_runs_show_it() -> None:
         metric(id="b_s", gating=True, label="noisy", order=2),
         metric(id="c_s", gating=True, label="once", order=3),
         metric(id="d_s", gating=False, label="diagnostic", order=4),
+        metric(Kind.DIFFERENCE, id="e_s", gating=True, label="without a margin, as its mean is 0", order=5),
+        metric(id="f_s", gating=True, label="twice", order=6, margin=0.5),
     ]
     runs = [
         _run(
             number,
-            {"a_s": value, "b_s": value, "c_s": None if number else 1.0, "d_s": value},
+            {
+                "a_s": value,
+                "b_s": value,
+                "c_s": None if number else 1.0,
+                "d_s": value,
+                "e_s": value - 1.0,
+                "f_s": None if number < 2 else value,
+            },
             metrics,
         )
-        for number, value in enumerate([1.0, 1.3, 0.8, 1.0])
+        for number, value in enumerate([1.0, 1.05, 0.95, 1.0])
     ]
     found = aa_report(runs, [], "1")
-    assert [row.metric_id for row in found.noise] == ["a_s", "b_s"]
+    assert [row.metric_id for row in found.noise] == ["a_s", "b_s", "e_s", "f_s"]
     assert found.sentence.endswith("the noisiest figure against its margin is noisy (mean)")
 
 
@@ -210,6 +226,22 @@ def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counte
     with pytest.raises(UsageError) as few:
         aa_report(runs[2:], [], "1")
     assert few.value.hint == "make more runs: `--repeat 8`"
+    runs[2].manifest.gates.append(late.model_copy(update={"label": "alive"}))
+    runs[2].manifest.status = Status.INVALID
+    with pytest.raises(UsageError) as several:
+        aa_report(runs, [], "1")
+    assert several.value.hint == "in time: 91 %, required >= 98 %; alive: 91 %, required >= 98 %"
+    with pytest.raises(UsageError, match="the build has no runs"):
+        aa_report([], [], "1")
+
+
+@pytest.mark.usefixtures("_undecided")
+def test_the_first_run_says_which_metrics_gate_and_any_run_what_is_to_be_known() -> None:
+    runs = [_run(0, {"x_s": 1.0}, [GATING]), *(_run(number, {"x_s": 1.1}, []) for number in range(1, 4))]
+    runs[3].manifest.synthetic = True
+    found = aa_report(runs, [], "1")
+    assert [row.metric_id for row in found.noise] == ["x_s"]
+    assert found.caveats.badges == ("SYNTHETIC",)
 
 
 @pytest.mark.usefixtures("_undecided")

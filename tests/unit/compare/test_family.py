@@ -1,0 +1,261 @@
+"""The gating metrics as one family, by hand: columns with worse up, the share of the error, what enters beside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from chainmark.compare.family import CHANCE, Gated, Table, family_of
+from chainmark.compare.judge import Bench, judge
+from chainmark.compare.noise import Column
+from chainmark.core.comparison import Judgement, SideValue
+from chainmark.core.metric import Better, Kind, Metric
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.intervals import Working
+from chainmark.stats.sequential import Forecast, Looks, family_test, spent
+from chainmark.stats.special import t_quantile
+
+from tests.unit.compare.metric_cases import counts, metric, side
+
+GATING = metric(gating=True)
+
+
+def _gated(
+    left: Sequence[float | None], right: Sequence[float | None], one: Metric = GATING, p_worse: float | None = None
+) -> Gated:
+    """A gating metric's runs; with ``p_worse`` it is judged to have that p-value."""
+    baseline, candidate = side(left), side(right)
+    judgement = judge(one, "mean", baseline, candidate, Bench())
+    changed = judgement.model_copy(update={"p_worse": judgement.p_worse if p_worse is None else p_worse})
+    return Gated(one, "mean", baseline, candidate, changed)
+
+
+def _bench(*runs: tuple[int, int], planned: int | None = None) -> Bench:
+    return Bench(looks=Looks(runs, planned or min(runs[-1])))
+
+
+@dataclass
+class _Archive:
+    """An archive with these deviations, which keeps what it was asked for."""
+
+    rows: FloatArray
+    asked: list[Sequence[Column]] = field(default_factory=list)
+
+    def deviations(self, columns: Sequence[Column]) -> FloatArray:
+        """Them."""
+        self.asked.append(columns)
+        return self.rows
+
+
+def _with_archive(bench: Bench, rows: Sequence[Sequence[float]]) -> tuple[Bench, _Archive]:
+    archive = _Archive(np.array(rows, dtype=float))
+    return Bench(archive, bench.looks), archive  # type: ignore[arg-type]
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("better", "baseline", "candidate", "margin"),
+    [
+        (Better.LOWER, [math.log(2.0), math.log(4.0)], [math.log(3.0), math.log(5.0)], math.log(1.1)),
+        # Worse is down: turned over, and it may fall by 10 %, which is more than log 1.1.
+        (Better.HIGHER, [-math.log(2.0), -math.log(4.0)], [-math.log(3.0), -math.log(5.0)], -math.log(0.9)),
+    ],
+)
+def test_a_positive_metrics_column_is_its_logarithms_with_worse_up(
+    better: Better, baseline: list[float], candidate: list[float], margin: float
+) -> None:
+    column = _gated([2.0, 4.0], [3.0, 5.0], metric(better=better, gating=True)).column
+    assert column.working is Working.LOG
+    assert column.baseline.tolist() == pytest.approx(baseline)
+    assert column.candidate.tolist() == pytest.approx([value - margin for value in candidate])
+
+
+@pytest.mark.parametrize(("better", "sign"), [(Better.LOWER, 1.0), (Better.HIGHER, -1.0)])
+def test_a_counts_column_is_in_its_unit_though_it_is_compared_by_the_ratio(better: Better, sign: float) -> None:
+    """A tenth of the baseline's pooled rate of 0.03."""
+    one = metric(Kind.COUNT, better, gating=True)
+    left, right = counts([20.0, 40.0]), counts([30.0, 60.0])
+    column = Gated(one, "mean", left, right, judge(one, "mean", left, right, Bench())).column
+    assert column.working is Working.DIFFERENCE
+    assert column.baseline.tolist() == pytest.approx([sign * 0.02, sign * 0.04])
+    assert column.candidate.tolist() == pytest.approx([sign * 0.03 - 0.003, sign * 0.06 - 0.003])
+
+
+def test_a_metric_of_which_a_run_lacks_a_value_stands_in_no_table() -> None:
+    assert _gated([1.0, 1.1], [1.0, 1.1]).has_every_value
+    assert not _gated([1.0, None], [1.0, 1.1]).has_every_value
+    assert not _gated([1.0, 1.1], [None, 1.1]).has_every_value
+    assert not _gated([None, None], [1.0, 1.1]).has_every_value
+
+
+# --- the family -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p", "is_worse"), [(0.0004, True), (0.001, False)])
+def test_without_noise_to_rotate_holms_method_has_what_is_left_of_the_error(p: float, *, is_worse: bool) -> None:
+    """One run was planned a side and one added: at the second look only what the first one left may be spent."""
+    looks = Looks(((1, 1), (2, 2)), 1)
+    before, level = spent(looks, worse=True)
+    found = family_of([_gated([1.0], [1.0], p_worse=one) for one in (0.5, p)], Bench(looks=looks))
+    assert found.adjusted == (0.5, 2.0 * p)
+    assert found.level == pytest.approx(level - before)
+    assert found.level == pytest.approx(0.001)
+    assert (found.is_worse, found.table, found.together) == (is_worse, None, ())
+
+
+@pytest.mark.parametrize(("times", "is_worse"), [(1.0, True), (1.01, False)])
+def test_a_p_value_at_the_level_itself_is_worse(times: float, *, is_worse: bool) -> None:
+    level = spent(Looks(((1, 1),), 1), worse=True)[0]
+    found = family_of([_gated([1.0], [1.0], p_worse=times * level)], _bench((1, 1)))
+    assert found.is_worse is is_worse
+
+
+def test_a_metric_without_data_makes_no_failure_easier() -> None:
+    """It counts with p = 1 among those that Holm's method corrects, and has none of its own."""
+    lost = Gated(GATING, "mean", side([None]), side([1.0]), _unjudged())
+    found = family_of([_gated([1.0], [1.0], p_worse=0.01), lost], _bench((1, 1)))
+    assert found.adjusted == (0.02, None)
+    table = family_of([_gated([1.0, 1.01], [1.0, 1.02]), lost], _bench((2, 2)))
+    alone = family_of([_gated([1.0, 1.01], [1.0, 1.02])], _bench((2, 2)))
+    assert table.adjusted[1] is None
+    assert table.adjusted[0] == pytest.approx(min(1.0, 2.0 * (alone.adjusted[0] or 0.0)))
+    nobody = family_of([lost], _bench((2, 2)))
+    assert (nobody.adjusted, nobody.is_worse, nobody.table) == ((None,), False, None)
+
+
+def _unjudged() -> Judgement:
+    nothing = SideValue(value=None, per_run=[None], samples=0)
+    return _gated([1.0], [1.0]).judgement.model_copy(update={"p_worse": None, "baseline": nothing})
+
+
+def test_what_cannot_stand_in_the_table_enters_by_bonferroni() -> None:
+    """One run of it has no value: of two metrics its p-value counts twice, and may decide by itself."""
+    quiet = _gated([1.0, 1.01, 1.0], [1.0, 1.0, 1.01])
+    for p, is_worse in ((0.0001, True), (0.4, False)):
+        partial = _gated([1.0, None, 1.0], [1.0, 1.0, 1.0], p_worse=p)
+        found = family_of([partial, quiet], _bench((3, 3)))
+        assert found.adjusted[0] == pytest.approx(2.0 * p)
+        assert found.is_worse is is_worse
+        assert found.together == ()
+    sure = family_of([_gated([1.0, None], [1.0, 1.0], p_worse=0.7), _gated([1.0, 1.01], [1.0, 1.01])], _bench((2, 2)))
+    assert sure.adjusted[0] == 1.0
+
+
+def test_no_metric_counts_for_more_than_its_own_p_value_says() -> None:
+    """Pooled counts may say less than runs that happen to be alike."""
+    left, right = [1.0, 1.001, 0.999], [1.5, 1.501, 1.499]
+    assert family_of([_gated(left, right)], _bench((3, 3))).is_worse
+    for p in (0.3, 1.0):
+        doubted = family_of([_gated(left, right, p_worse=p)], _bench((3, 3)))
+        assert not doubted.is_worse
+        assert (doubted.adjusted[0] or 0.0) >= p - 0.02
+
+
+def test_metrics_that_fail_together_are_named_by_their_places_among_all() -> None:
+    """The first one is not in the table, so that its place is not the table's."""
+    rng = np.random.default_rng(6)
+    baseline, candidate = 0.02 * rng.standard_normal((2, 6, 5))
+    candidate = candidate - candidate.mean(axis=0) + baseline.mean(axis=0) + math.log(1.1) - 0.03
+    candidate[:, [0, 2, 4]] += 0.03 + 1.3 * 0.02
+    table = [_gated(np.exp(baseline[:, i]).tolist(), np.exp(candidate[:, i]).tolist()) for i in range(5)]
+    partial = _gated([1.0, None, 1.0, 1.0, 1.0, 1.0], [1.0] * 6)
+    found = family_of([partial, *table], _bench((6, 6)))
+    assert found.is_worse
+    assert set(found.together) == {1, 3, 5}
+
+
+# --- the archive ----------------------------------------------------------------------------------------------------
+
+
+def test_the_archives_rows_are_turned_as_the_columns_are() -> None:
+    """Of a metric of which more is better, and not widened where these runs are as quiet as it was."""
+    higher = metric(id="y_s", better=Better.HIGHER, gating=True)
+    gated = [_gated([1.0, 1.01], [1.0, 1.01]), _gated([1.0, 1.01], [1.0, 1.01], higher)]
+    bench, archive = _with_archive(_bench((2, 2)), [[0.1, 0.2], [-0.1, 0.3]])
+    table = Table.of(gated, bench)
+    assert table is not None
+    assert table.archive.tolist() == [[0.1, -0.2], [-0.1, -0.3]]
+    assert table.looks == Looks(((2, 2),), 2, archive=2)
+    assert archive.asked == [[("x_s", "mean", Working.LOG), ("y_s", "mean", Working.LOG)]]
+    assert (table.baseline.shape, table.candidate.shape) == ((2, 2), (2, 2))
+
+
+def test_runs_that_differ_more_than_the_archives_widen_them() -> None:
+    """To their own variance: an archive of a quieter time must not make a failure of noise."""
+    noisy = _gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])
+    rows = [[0.01], [-0.01], [0.02], [0.01]]
+    bench, _ = _with_archive(_bench((3, 3)), rows)
+    table = Table.of([noisy], bench)
+    assert table is not None
+    own = 2 * (math.log(2.0) ** 2) * 2 / 3 / 4  # squares of both sides over their four degrees of freedom
+    assert np.square(table.archive).mean() == pytest.approx(own)
+    assert table.archive[:, 0] / table.archive[0, 0] == pytest.approx([1.0, -1.0, 2.0, 1.0])
+
+
+def test_single_runs_have_a_table_as_soon_as_an_archive_shows_the_noise() -> None:
+    gated = [_gated([1.0], [1.3])]
+    assert Table.of(gated, _bench((1, 1))) is None
+    bench, _ = _with_archive(_bench((1, 1)), [[0.02]])
+    table = Table.of(gated, bench)
+    assert table is not None
+    assert table.looks.degrees_of_freedom.tolist() == [1.0]
+    empty = _Archive(np.empty((0, 1)))
+    assert Table.of(gated, Bench(empty, _bench((1, 1)).looks)) is None  # type: ignore[arg-type]
+
+
+def test_the_test_of_a_table_is_that_of_its_columns_with_the_limits_of_each() -> None:
+    gated = [_gated([1.0, 1.02, 0.99], [1.2, 1.24, 1.19])]
+    table = Table.of(gated, _bench((3, 3)))
+    assert table is not None
+    limits = np.array([t_quantile(1.0 - 0.02, 4.0)])
+    expected = family_test(table.baseline, table.candidate, table.archive, table.looks, limits=limits)
+    assert table.test([0.02]) == expected
+    # What nobody doubts, and a p-value of 0, are no limits.
+    assert table.test([0.0]) == family_test(table.baseline, table.candidate, table.archive, table.looks)
+
+
+# --- what further runs would do -------------------------------------------------------------------------------------
+
+
+def _asked(monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int) -> tuple[int | None, list[list[int]]]:
+    """What is advised where ``enough`` runs decide with just the chance that is asked for, and what was tried."""
+    tried: list[list[int]] = []
+
+    def forecast(_: Table, further: Sequence[int]) -> Forecast:
+        tried.append(list(further))
+        return Forecast({runs: CHANCE if runs >= enough else 0.79 for runs in further})
+
+    monkeypatch.setattr(Table, "forecast", forecast)
+    nothing = np.empty((0, 0))
+    table = Table(nothing, nothing, nothing, Looks(((2, 2), (now - 1, now)), planned))
+    return table.runs_to_decide(), tried
+
+
+def test_the_planned_looks_are_tried_first_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _asked(monkeypatch, 3, 6, 5) == (5, [[4, 5, 6]])
+    assert _asked(monkeypatch, 5, 6, 6) == (6, [[6]])
+
+
+def test_beyond_the_plan_numbers_are_tried_in_growing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to fifty, each as one look of its own."""
+    tried = [[7], [9], [12], [16], [22], [31], [44], [50]]
+    assert _asked(monkeypatch, 6, 6, 51) == (None, tried)
+    assert _asked(monkeypatch, 6, 6, 10) == (12, tried[:3])
+    assert _asked(monkeypatch, 4, 6, 7) == (7, [[5, 6], [7]])
+    assert _asked(monkeypatch, 8, 6, 9) == (9, [[9]])
+    assert _asked(monkeypatch, 50, 50, 51) == (None, [])
+    assert _asked(monkeypatch, 49, 40, 50) == (50, [[50]])
+
+
+def test_a_forecast_is_that_of_the_table() -> None:
+    table = Table.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3), planned=5))
+    assert table is not None
+    found = table.forecast([4, 5])
+    assert list(found.decided) == [4, 5]
+    assert 0.0 < found.decided[4] <= found.decided[5] <= 1.0
