@@ -52,6 +52,7 @@ EXCEPTIONS = {
     ("trail", "core/catalogue.py"): "a part of every catalogue, which only the system reads",
     ("trails", "core/catalogue.py"): "a part of every catalogue, which only the system reads",
     ("trails", "compare/decide.py"): "that part, passed on unread",
+    ("slots", "report/blocks.py"): "Python's word for how a class keeps its fields",
     ("stories", "core/comparison.py"): "a name of schema 1, which is read",
     ("old_rule", "core/qa_report.py"): "a name of schema 1, which is read",
     ("old_verdict", "core/qa_report.py"): "a name of schema 1, which is read",

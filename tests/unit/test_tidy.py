@@ -23,7 +23,7 @@ FLOORS = {
     **{"capacity": 2, "lab": 3, "compare": 4, "report": 4, "systems": 5, "api": 6, "cli": 7},
 }
 # Run by name, not imported; a command is loaded when it is chosen.
-ENTRANCES = {"chainmark.cli.__main__", "chainmark.cli.reference"} | {
+ENTRANCES = {"chainmark.cli.__main__", "chainmark.cli.reference", "chainmark.report.typesetting"} | {
     f"chainmark.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import blake3
 
-from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.errors import ChainmarkError
 from chainmark.store.files import json_bytes, write_bytes
 
 FOLDER = "derived"
@@ -52,7 +52,7 @@ class Derived:
             write_bytes(self._folder / name, content)
             made = {"seal": seal, "blake3": {name: blake3.blake3(content).hexdigest()}}
             write_bytes(self._folder / _MADE, json_bytes(made))
-        except (OSError, EnvironmentFailure):
+        except (OSError, ChainmarkError):
             self.remove()
 
     def remove(self) -> None:

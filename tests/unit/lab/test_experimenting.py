@@ -12,7 +12,7 @@ import pytest
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength
 from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, read_record
-from chainmark.lab.schedules import Arm
+from chainmark.lab.schedules import Arm, Total
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.runs import Store
 
@@ -28,7 +28,7 @@ ARMS = [
 class _Listener(Followed):
     """Keeps which run of how many each was; how long it takes is not known here."""
 
-    def begin(self, step: object, number: int, total: int, left_s: float | None = None) -> None:
+    def begin(self, step: object, number: int, total: Total, left_s: float | None = None) -> None:
         """Keep them."""
         assert left_s is None
         self.steps.append(("", number, total, 0.0))
@@ -36,7 +36,7 @@ class _Listener(Followed):
     @property
     def told(self) -> list[tuple[int, int]]:
         """Which run of how many."""
-        return [(number, total) for _, number, total, _ in self.steps]
+        return [(number, total.runs) for _, number, total, _ in self.steps]
 
 
 def _begun(tmp_path: Path, system: StandIn, listener: _Listener | None = None) -> Experiment:
