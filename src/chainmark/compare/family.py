@@ -10,12 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from chainmark.compare.estimates import SideEstimates, combined
-from chainmark.compare.judge import CONTRADICTION, Bench, accepted_band, working_scale
-from chainmark.compare.noise import scaled
+from chainmark.compare.judge import Bench, accepted_band, working_scale
+from chainmark.compare.noise import differs_more, scaled
 from chainmark.core.comparison import Judgement
 from chainmark.core.metric import Better, Metric
 from chainmark.stats.centiles import FloatArray
-from chainmark.stats.intervals import Spread, Working, is_wider, own_spread
+from chainmark.stats.intervals import Spread, Working, own_spread
 from chainmark.stats.multiple import holm
 from chainmark.stats.sequential import FamilyTest, Forecast, Looks, family_test, forecast, spent
 from chainmark.stats.special import t_quantile
@@ -162,6 +162,6 @@ def _widened(known: FloatArray, column: _Column) -> float:
     """By how much the archive's deviations are widened: not at all, unless these runs differ more than they do."""
     own = own_spread(column.baseline.tolist(), column.candidate.tolist())
     archive = Spread(float(np.square(known).sum()), float(len(known)))
-    if archive.squares <= 0.0 or not is_wider(own, archive, CONTRADICTION):
+    if archive.squares <= 0.0 or not differs_more(own, archive):
         return 1.0
     return math.sqrt(own.variance / archive.variance)

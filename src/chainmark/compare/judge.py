@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from chainmark.compare.estimates import SideEstimates, combined, side_value
-from chainmark.compare.noise import Archive, ArchiveSpread, scaled
+from chainmark.compare.noise import Archive, ArchiveSpread, differs_more, scaled
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
@@ -18,7 +18,6 @@ from chainmark.stats.special import t_quantile
 # Between runs, where nothing was measured: as much as networks on one machine were seen to have, so that an unchanged
 # release is not failed by it.
 ASSUMED_NOISE = 0.10
-CONTRADICTION = 0.05  # level of the test that the runs differ more than the archive's
 _LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can hold
 ROUNDING = 1e-12
 _POOLED = (Kind.COUNT, Kind.PROPORTION)
@@ -80,7 +79,7 @@ def _between_runs(
     values = [scaled(side.values, working) for side in sides]
     own, known = intervals.own_spread(*values), bench.spread(metric, statistic, working)
     noise = f"between {baseline.runs} + {candidate.runs} runs"
-    if known is not None and intervals.is_wider(own, known, CONTRADICTION):
+    if known is not None and differs_more(own, known):
         noise += ", which differ more than the archive's"
         known = None
     elif known is not None:
@@ -112,7 +111,7 @@ def _shown(own: Spread, known: ArchiveSpread | None, runs: str) -> tuple[Spread 
     noise = f"noise between {runs} runs"
     if known is None:
         return own, noise
-    if intervals.is_wider(own, known, CONTRADICTION):
+    if differs_more(own, known):
         return own, f"{noise}, which differ more than the archive's"
     both = Spread(own.squares + known.squares, own.degrees_of_freedom + known.degrees_of_freedom)
     return both, f"{noise} and {known.runs} of the archive"

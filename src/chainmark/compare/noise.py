@@ -14,8 +14,18 @@ from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.sides import exclusion
 from chainmark.core.manifest import Manifest
 from chainmark.stats.centiles import FloatArray
-from chainmark.stats.intervals import Spread, Working, mean_and_variance
+from chainmark.stats.intervals import Spread, Working, is_wider, mean_and_variance
 from chainmark.stats.sequential import deviations
+
+# Levels of the test that the runs differ more than the archive's: a strict one while so few runs would notice little,
+# and mostly by chance.
+CONTRADICTION, EARLY_CONTRADICTION = 0.05, 0.01
+FEW = 4.0  # degrees of freedom
+
+
+def differs_more(own: Spread, archive: Spread) -> bool:
+    """Whether these runs differ more than the archive's by more than chance, so that the archive is set aside."""
+    return is_wider(own, archive, EARLY_CONTRADICTION if own.degrees_of_freedom < FEW else CONTRADICTION)
 
 
 def _build(run: LoadedRun) -> str:

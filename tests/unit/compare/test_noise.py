@@ -6,15 +6,16 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from scipy import stats
 
 from chainmark.compare.estimates import collect, combined, mean_of
 from chainmark.compare.inputs import LoadedRun
-from chainmark.compare.noise import Archive
+from chainmark.compare.noise import Archive, differs_more
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import Configuration
 from chainmark.core.metric import Kind, Population, Table, Weighting
-from chainmark.stats.intervals import Working
+from chainmark.stats.intervals import Spread, Working
 
 from tests.unit.compare.metric_cases import metric, side, stub_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
@@ -188,3 +189,13 @@ def test_the_mean_of_a_run_is_the_estimated_one_or_that_of_its_samples() -> None
     assert mean_of(summary(None, n=3)) == 9.0
     assert mean_of(summary(None)) is None
     assert mean_of(MetricSummary(metric_id="x_s", distribution=distribution(2, 4.0), estimates={})) == 4.0
+
+
+@pytest.mark.parametrize(("freedom", "p_value", "expected"), [
+    (2.0, 0.02, False), (2.0, 0.009, True), (3.0, 0.011, False), (4.0, 0.04, True), (4.0, 0.06, False),
+])  # fmt: skip
+def test_few_runs_set_an_archive_aside_only_for_a_strong_reason(freedom: float, p_value: float, expected: bool) -> None:
+    """Two runs a side of five metrics would otherwise lose it by chance in one experiment of five."""
+    archive = Spread(10.0, 10.0)
+    own = Spread(float(stats.f.isf(p_value, freedom, 10.0)) * freedom, freedom)
+    assert differs_more(own, archive) is expected
