@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import chainmark as cm
 from chainmark.api import experimenting
 from chainmark.api.context import relay
-from chainmark.api.experimenting import is_over
+from chainmark.api.experimenting import HOPELESS, LEAST_BEFORE_GIVING_UP, is_over
 from chainmark.compare.decide import decide
+from chainmark.compare.sides import SelectedRuns
 from chainmark.core.errors import InvalidRunError
+from chainmark.core.manifest import ExperimentLength
+from chainmark.core.verdict import Verdict
 from chainmark.store.runs import Store
 
+from tests.unit.compare.metric_cases import loaded_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 from tests.unit.lab.stand_in import Profile, StandIn
 
@@ -67,3 +74,129 @@ def test_a_machine_that_never_has_time_is_said_to_be_the_reason(
         cm.experiment("p", baseline="v1", candidate="v2", store=tmp_path)
     assert len(Store(tmp_path).sealed()) == 3
     assert re.search("--resume [^`]+-p-", str(failure.value.hint))
+
+
+class _Experiment:
+    """Rounds that take no time, and whether anybody may look at them."""
+
+    def __init__(self, most: int, *, stops_early: bool = True, more: int = 0, rounds: int = 0) -> None:
+        self.record = SimpleNamespace(length=ExperimentLength(most=most, stops_early=stops_early))
+        self.most, self.rounds = most + more, rounds
+        self.fails_after, self.interrupted_after = 99, 99
+        self.folder = SimpleNamespace(locked=nullcontext, write=lambda _: None)
+        self.runs: list[object] = []
+        self.id = "e1"
+
+    def next_round(self) -> bool:
+        """One more, unless the instrument fails or somebody presses Ctrl-C."""
+        if self.rounds == self.fails_after:
+            return False
+        if self.rounds == self.interrupted_after:
+            raise KeyboardInterrupt
+        self.rounds += 1
+        self.runs += [None, None]
+        return True
+
+    def sides(self) -> tuple[int, int]:
+        """What stands for the runs of both."""
+        return self.rounds, self.rounds
+
+
+def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after: int = 99) -> list[int]:
+    """After which rounds the runs were looked at, where so many decide."""
+    looks: list[int] = []
+
+    def over(found: int, most: int, listener: object) -> bool:
+        assert most == made.record.length.most
+        looks.append(found)
+        return found >= decided_after
+
+    store: Any = SimpleNamespace(alike=lambda _: [])
+    monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
+    monkeypatch.setattr(experimenting, "decide", lambda baseline, candidate, history: baseline)
+    monkeypatch.setattr(experimenting, "is_over", over)
+    monkeypatch.setattr(experimenting, "compared", lambda runs, _: runs)
+    document: Any = experimenting._until_decided(made, store, relay(_Told(), None))  # type: ignore[arg-type]
+    assert document == (made.rounds, made.rounds)
+    return looks
+
+
+def test_an_experiment_makes_no_run_more_than_was_allowed_and_looks_after_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The looks are what the error is spent on: one that nobody accounts for is a false alarm."""
+    made = _Experiment(6)
+    assert _looked_at(monkeypatch, made) == [2, 3, 4, 5]
+    assert made.rounds == 6
+    early = _Experiment(6)
+    assert _looked_at(monkeypatch, early, decided_after=3) == [2, 3]
+    assert early.rounds == 3
+
+
+def test_a_fixed_number_of_runs_is_made_whatever_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most in (1, 3):
+        made = _Experiment(most, stops_early=False)
+        assert _looked_at(monkeypatch, made, decided_after=0) == []
+        assert made.rounds == most
+
+
+def test_added_runs_are_all_made_before_anybody_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _Experiment(3, more=2, rounds=3)
+    assert _looked_at(monkeypatch, made, decided_after=0) == []
+    assert made.rounds == 5
+    # Those planned are looked at as planned.
+    open_ = _Experiment(3, more=2, rounds=1)
+    assert _looked_at(monkeypatch, open_) == [2]
+    assert open_.rounds == 5
+
+
+def test_an_instrument_that_keeps_failing_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _Experiment(6)
+    made.fails_after = 1
+    assert _looked_at(monkeypatch, made) == []
+    assert made.rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("rounds", "told"), [(0, []), (1, ["interrupted: the finished runs are kept; go on with `--resume e1`"])]
+)
+def test_who_interrupts_it_is_told_how_to_go_on_if_there_is_anything(
+    monkeypatch: pytest.MonkeyPatch, rounds: int, told: list[str]
+) -> None:
+    made, listener = _Experiment(6), _Told()
+    made.interrupted_after = rounds
+    monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
+    with pytest.raises(KeyboardInterrupt):
+        experimenting._until_decided(made, SimpleNamespace(), relay(listener, None))  # type: ignore[arg-type]
+    assert listener.lines == told
+
+
+def _open(chances: dict[int, float], runs: int = 4) -> Any:
+    """Two sides of so many runs that decide nothing, and how likely more of them would."""
+    pair = {
+        side: SelectedRuns(side, [loaded_run(side, 1.0, number) for number in range(runs)], {})
+        for side in ("baseline", "candidate")
+    }
+    finding = SimpleNamespace(verdict=Verdict.INCONCLUSIVE)
+    return SimpleNamespace(**pair, gates=[], finding=finding, undecided=["latency"], chances=lambda: chances)
+
+
+@pytest.mark.parametrize(
+    ("runs", "chance", "over"),
+    [
+        (LEAST_BEFORE_GIVING_UP, HOPELESS, False),
+        (LEAST_BEFORE_GIVING_UP, HOPELESS - 0.01, True),
+        (LEAST_BEFORE_GIVING_UP - 1, 0.0, False),
+    ],
+)
+def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chance: float, *, over: bool) -> None:
+    told = _Told()
+    assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(told, None)) is over
+    assert told.lines[0] == (
+        f"after {runs} runs a side not decided: latency; {100 * chance:.0f} % likely to be by 8 runs a side"
+    )
+    assert told.lines[1:] == (["no more runs are made: what is planned will hardly decide it"] if over else [])
+
+
+def test_without_a_forecast_nothing_is_given_up() -> None:
+    told = _Told()
+    assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(told, None))
+    assert told.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs a side not decided: latency"]
