@@ -138,7 +138,7 @@ class Table:
     def test(self, alone: Sequence[float]) -> FamilyTest:
         """Test the family; no metric counts for more than its own p-value says."""
         freedom = float(self.looks.degrees_of_freedom[-1])
-        limits = [t_quantile(1.0 - max(p, _SMALLEST_P), freedom) if p < 1.0 else -np.inf for p in alone]
+        limits = [t_quantile(1.0 - max(p, _SMALLEST_P), freedom) for p in alone]
         return family_test(self.baseline, self.candidate, self.archive, self.looks, limits=np.array(limits))
 
     def forecast(self, further: Sequence[int]) -> Forecast:

@@ -16,7 +16,7 @@ from chainmark.core.comparison import Judgement, SideValue
 from chainmark.core.metric import Better, Kind, Metric
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import Working
-from chainmark.stats.sequential import Forecast, Looks, family_test, spent
+from chainmark.stats.sequential import FamilyTest, Forecast, Looks, family_test, spent
 from chainmark.stats.special import t_quantile
 
 from tests.unit.compare.metric_cases import counts, metric, side
@@ -109,6 +109,43 @@ def test_without_noise_to_rotate_holms_method_has_what_is_left_of_the_error(p: f
     assert (found.is_worse, found.table, found.together) == (is_worse, None, ())
 
 
+def test_before_the_last_planned_look_a_part_of_the_error_is_kept() -> None:
+    looks = Looks(((1, 1), (2, 2)), 4)
+    assert family_of([_gated([1.0], [1.0])], Bench(looks=looks)).level == pytest.approx(spent(looks, worse=True)[1])
+
+
+@pytest.mark.parametrize(
+    ("tested", "p_beside", "is_worse", "together"),
+    [
+        # The family at its level, and its metric with it.
+        (FamilyTest(0.01, 0.02, (0.01,), (0,)), 0.9, True, ()),
+        # The family alone: what stands out is named, by its place among all.
+        (FamilyTest(0.01, 0.02, (0.011,), (0,)), 0.9, True, (1,)),
+        # The metric that is not in the table.
+        (FamilyTest(0.9, 0.02, (0.9,), (0,)), 0.01, True, ()),
+        (FamilyTest(0.0101, 0.02, (0.0101,), (0,)), 0.0101, False, ()),
+    ],
+)
+def test_two_metrics_of_which_one_is_in_the_table_share_the_error(
+    monkeypatch: pytest.MonkeyPatch, tested: FamilyTest, p_beside: float, *, is_worse: bool, together: tuple[int, ...]
+) -> None:
+    """Each p-value counts twice, and is held against the level of the look; at it, it is worse."""
+    asked: list[list[float]] = []
+
+    def test(_: Table, alone: list[float]) -> FamilyTest:
+        asked.append(alone)
+        return tested
+
+    monkeypatch.setattr(Table, "test", test)
+    beside = _gated([1.0, None], [1.0, 1.0], p_worse=p_beside)
+    found = family_of([beside, _gated([1.0, 1.1], [1.0, 1.1], p_worse=0.3)], _bench((2, 2)))
+    assert asked == [[0.3]]
+    assert found.adjusted == pytest.approx((min(1.0, 2.0 * p_beside), min(1.0, 2.0 * tested.adjusted[0])))
+    assert (found.level, found.is_worse, found.together) == (0.02, is_worse, together)
+    assert found.table is not None
+    assert found.table.looks == Looks(((2, 2),), 2)
+
+
 @pytest.mark.parametrize(("times", "is_worse"), [(1.0, True), (1.01, False)])
 def test_a_p_value_at_the_level_itself_is_worse(times: float, *, is_worse: bool) -> None:
     level = spent(Looks(((1, 1),), 1), worse=True)[0]
@@ -198,6 +235,13 @@ def test_runs_that_differ_more_than_the_archives_widen_them() -> None:
     assert table.archive[:, 0] / table.archive[0, 0] == pytest.approx([1.0, -1.0, 2.0, 1.0])
 
 
+def test_an_archive_without_any_noise_is_no_measure_of_these_runs() -> None:
+    bench, _ = _with_archive(_bench((3, 3)), [[0.0], [0.0]])
+    table = Table.of([_gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])], bench)
+    assert table is not None
+    assert table.archive.tolist() == [[0.0], [0.0]]
+
+
 def test_single_runs_have_a_table_as_soon_as_an_archive_shows_the_noise() -> None:
     gated = [_gated([1.0], [1.3])]
     assert Table.of(gated, _bench((1, 1))) is None
@@ -233,7 +277,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int)
 
     monkeypatch.setattr(Table, "forecast", forecast)
     nothing = np.empty((0, 0))
-    table = Table(nothing, nothing, nothing, Looks(((2, 2), (now - 1, now)), planned))
+    table = Table(nothing, nothing, nothing, Looks(((1, 1), (2, 2), (now - 1, now)), planned))
     return table.runs_to_decide(), tried
 
 
