@@ -47,7 +47,7 @@ class MachineWitness:
     def waits(self, result: StepResult) -> Waits:
         """Shares of each second, and of the window."""
         series = result.series
-        second = np.array([*series.second, len(series.second)], dtype=float)
+        second = np.array([*series.second, len(series.second)])
         seen = self._server.between(result.started_ns + second * _NS)
         begin, end = result.warm_up_s, result.warm_up_s + result.window_s
         window = [at for at in series.second if at >= begin - 0.5 and at + 1 <= end + 0.5]
@@ -64,8 +64,8 @@ class MachineWitness:
 
 
 def _generator_times(series: Series) -> tuple[np.ndarray, np.ndarray]:
-    """The engine reads its own threads' accounts: these are exact."""
-    return np.array(series.cpu_s), np.array([np.nan if one is None else one for one in series.waited_s], dtype=float)
+    """The engine reads its own threads' accounts: these are exact, and NaN where the kernel does not tell."""
+    return np.array(series.cpu_s), np.array(series.waited_s, dtype=float)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, StepOrder, StepResult, Waits
 from chainmark.capacity.sla import Sla, judge
 from chainmark.capacity.witness import MachineWitness
-from chainmark.network.witness import Seconds
+from chainmark.network.witness import Behind, Seconds
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
@@ -32,11 +32,13 @@ class _Seen:
         return self.seconds
 
 
-def _result(cpu_s: list[float], waited_s: list[float | None], window_s: float = 3.0) -> StepResult:
+def _result(
+    cpu_s: list[float], waited_s: list[float | None], window_s: float = 3.0, warm_up_s: float = 1.0
+) -> StepResult:
     """A step of a warm-up of 1 s, a window and the time in which it drained."""
     told: dict[str, Any] = finished([0.1] * 400, window_s=window_s, answered=[100] * len(cpu_s))
     told["series"] |= {"cpu_s": cpu_s, "waited_s": waited_s}
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 8.0), warm_up_s=1.0, duration_s=window_s)
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 8.0), warm_up_s=warm_up_s, duration_s=window_s)
     return StepResult.of(order, told)
 
 
@@ -73,11 +75,15 @@ def test_a_step_that_ended_before_its_window_has_no_share() -> None:
     assert found.generator_by_second == (0.5,)
 
 
-@pytest.mark.parametrize(("window_s", "seconds"), [(2.6, 3), (2.4, 2), (0.4, 0)])
-def test_a_second_counts_that_lies_in_the_window_for_half_of_it_at_least(window_s: float, seconds: int) -> None:
+@pytest.mark.parametrize(
+    ("warm_up_s", "window_s", "seconds"), [(1.0, 2.5, 3), (1.0, 2.4, 2), (1.5, 2.0, 3), (1.0, 0.4, 0)]
+)
+def test_a_second_counts_that_lies_in_the_window_for_half_of_it_at_least(
+    warm_up_s: float, window_s: float, seconds: int
+) -> None:
     stolen = [0.0, 1.0, 2.0, 3.0, 4.0]
     seen = _Seen([0.0] * 5, [0.0] * 5, [0.0] * 5, stolen)
-    found = _waits(_result([0.0] * 5, [0.0] * 5, window_s), seen)
+    found = _waits(_result([0.0] * 5, [0.0] * 5, window_s, warm_up_s), seen)
     assert found.stolen == (float(np.mean(stolen[1 : 1 + seconds])) if seconds else None)
 
 
@@ -92,6 +98,9 @@ def test_a_server_of_this_machine_is_watched_while_the_step_runs() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         watch = MachineWitness(f"http://127.0.0.1:{server.getsockname()[1]}")
     assert watch._server._pids() == {os.getpid()}
+    # What its connections lead to works for it, and is not one of the others.
+    assert isinstance(watch._server._behind, Behind)
+    assert watch._server._behind._pids() == {os.getpid()}
     with watch:
         assert watch._server._ticker is not None
     assert watch._server._rows
