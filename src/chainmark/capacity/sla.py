@@ -93,9 +93,9 @@ class Sla(BaseModel):
 
 def _usage_error(model: type[BaseModel], error: ValidationError) -> UsageError:
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "value_error":
         return UsageError(str(first["ctx"]["error"]))
+    (key,) = first["loc"]
     if first["type"] == "extra_forbidden":
         return UsageError(f"`{key}` is not a limit of an SLA", f"limits: {', '.join(model.model_fields)}")
     wanted = first["msg"].replace("Input should", "it should")

@@ -21,11 +21,11 @@ from chainmark.capacity.model import (
     StepOrder,
     StepResult,
 )
-from chainmark.capacity.sla import Sla, judge, share_interval
+from chainmark.capacity.sla import Sla, judge, machine_limits, share_interval
 from chainmark.core.errors import UsageError
 from chainmark.stats.estimable import fewest_for_upper_bound
 
-from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished, histogram
 
 CLIENTS = Level(LevelKind.CLIENTS, 8.0)
 RATE = Level(LevelKind.RATE, 100.0)
@@ -380,3 +380,76 @@ def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError) as refused:
         Sla.of({"p98_s": 1.0})
     assert refused.value.hint == "limits: p95_s, p99_s, error_share, achieved_share, min_requests"
+
+
+@pytest.mark.parametrize(
+    ("wake_s", "p95_s", "allowed"),
+    [
+        (0.05, None, 0.05),  # 5 % of the limit of 1 s
+        (0.051, None, 0.05),
+        (0.016, 0.3, 0.015),  # of the strictest limit
+        (0.005, 0.01, 0.005),  # but five milliseconds at least
+    ],
+)
+def test_a_closed_loop_is_late_by_how_late_its_threads_woke(wake_s: float, p95_s: float | None, allowed: float) -> None:
+    told = finished([0.005] * 1000) | {"wake": histogram([wake_s] * 100)}
+    found = limit(step(told, Sla(p95_s=p95_s)), Condition.GENERATOR)
+    assert (found.measured, found.limit) == pytest.approx((wake_s, allowed))
+    assert found.met is (wake_s <= allowed)
+    assert found.note == "p99 of how late the generator's threads woke, in seconds"
+    # At a rate the lateness itself is known.
+    at_a_rate = limit(
+        step(finished([0.005] * 1000, answered=[100] * 11) | {"wake": told["wake"]}, level=RATE), found.name
+    )
+    assert at_a_rate.note == "share of the generator's processor time"
+
+
+@pytest.mark.parametrize(
+    ("told", "leaning"),
+    [
+        (finished(mixed(988, 12), answered=[100] * 11, lag_s=[0.2] * 500), Outcome.GENERATOR_LIMITED),
+        (finished([0.1] * 988, failed=12, answered=[100] * 11, lag_s=[0.2] * 500), Outcome.FAIL),
+    ],
+    ids=["slow", "errors"],
+)
+def test_what_is_likely_only_is_not_blamed_on_the_server_either(told: dict[str, Any], leaning: Outcome) -> None:
+    found = step(told, level=RATE)
+    assert (found.outcome, found.leaning) == (Outcome.INCONCLUSIVE, leaning)
+
+
+def test_a_connection_that_the_server_ended_while_it_rested_is_no_error() -> None:
+    """It was not asked; nor is it slow, as the request never came to be."""
+    told = finished([0.1] * 900, failed=100)
+    (refused,) = told["classes"]
+    told["classes"] = [refused | {"class": "idle close", "status": None, "count": 60}, refused | {"count": 40}]
+    found = step(told)
+    errors, p99 = limit(found, Condition.ERRORS), limit(found, Condition.P99)
+    assert (errors.count, errors.n) == (40, 940)
+    assert (p99.count, p99.n) == (40, 940)
+
+
+def test_the_share_that_was_asked_for_is_enough() -> None:
+    told = finished([0.15] * 1000, answered=[100] * 10 + [97])
+    share = limit(step(told, level=RATE), Condition.ACHIEVED).measured
+    assert share is not None
+    assert share < 1.0
+    assert limit(step(told, Sla(achieved_share=share), level=RATE), Condition.ACHIEVED).met
+    assert not limit(step(told, Sla(achieved_share=share + 1e-6), level=RATE), Condition.ACHIEVED).met
+
+
+def test_of_a_load_that_was_never_begun_no_noise_is_assumed() -> None:
+    achieved = limit(step(finished([], unsent=1000, answered=[0] * 11), level=RATE), Condition.ACHIEVED)
+    assert achieved.low == achieved.measured == achieved.high
+    assert achieved.outcome is Outcome.FAIL
+
+
+def test_the_slowest_answer_is_the_p99_where_just_one_in_a_hundred_failed() -> None:
+    assert limit(step(finished([0.1] * 989 + [0.7], failed=10)), Condition.P99).measured == 0.7
+
+
+def test_every_limit_of_the_machine_is_told_once() -> None:
+    told = without_room(ok=1000, no_room=30)
+    files = told["classes"][0] | {"count": 10}
+    told["classes"] = [files, files | {"detail": "no ports left"}, files]
+    result = StepResult.of(StepOrder(TARGET, ENDPOINT, CLIENTS, 1.0, 10.0), told)
+    assert machine_limits(result) == "too many open files; raise `ulimit -n`; no ports left"

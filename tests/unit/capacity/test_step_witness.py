@@ -133,6 +133,7 @@ def test_a_step_counts_unless_others_had_more_than_a_tenth(share: float | None, 
     assert found.outcome is (Outcome.PASS if met else Outcome.FAIL)
     assert step.outcome is (Outcome.PASS if met else Outcome.GENERATOR_LIMITED)
     assert step.leaning is step.outcome
+    assert step.waits == Waits(share, None, None)
     assert step.reason is (None if met else Condition.WAITED)
     assert found.note == (
         "this kernel does not tell"
