@@ -8,13 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength
+from chainmark.core.progress import Progress
 from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, read_record
+from chainmark.lab.protocols import Execution, Order
 from chainmark.lab.schedules import Arm, Total
 from chainmark.store.experiments import experiment_folder
-from chainmark.store.runs import Store
+from chainmark.store.runs import Store, UnfinishedRun
 
 from tests.unit.lab.stand_in import Followed, Profile, StandIn, two_scenarios
 
@@ -112,7 +115,10 @@ def test_an_experiment_goes_on_after_the_last_run_that_counts(tmp_path: Path) ->
     assert made.next_round()
     with pytest.raises(KeyboardInterrupt):
         made.next_round()
+    # What a kill -9 leaves: a folder without a seal, whose process is gone.
+    left = Store(tmp_path / "store").create("cometbft", "quick", "v2", {"pid": 2**22 + 1, "experiment": made.id})
     resumed = _resumed(tmp_path, made, 0)
+    assert not left.path.exists()
     assert (resumed.rounds, resumed.most) == (1, 2)
     assert resumed.next_round()
     assert _places(resumed)[2:] == [("candidate", 2, 2, 12), ("baseline", 2, 3, 13)]
@@ -135,9 +141,19 @@ def test_added_rounds_say_how_far_they_go_and_the_planned_ones_keep_their_plan(t
     assert (again.most, again.rounds, again.record.more) == (5, 3, 3)
 
 
+class _Orders(StandIn):
+    """Keeps whether the homes of the nodes were to be kept."""
+
+    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+        """As usual."""
+        assert order.keep_homes is True
+        return super().execute(profile, order, run, progress)
+
+
 def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    made = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True)
+    made = Experimenter(store, _Orders()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True)
+    assert made.next_round()
     resumed = _resumed(tmp_path, made, 0)
     record = resumed.record
     assert (record.system, record.seed, record.keep_homes, record.length) == ("cometbft", 10, True, LENGTH)
