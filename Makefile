@@ -96,11 +96,15 @@ LOAD_RS := $(addprefix crates/chainmark-load/src/,schedule.rs record.rs \
 MUTATED_PY := $(if $(ONLY),$(filter %.py,$(ONLY)),all)
 MUTATED_RS := $(if $(ONLY),$(filter %.rs,$(ONLY)),$(LOAD_RS))
 CARGO_MUTANTS := $(CACHE)/cargo/bin/cargo-mutants
+# Most of a fault's time is to build and link tests: the crate's own ones, and of HTTP those that ask a server.
+TRY_RS := $(CARGO_MUTANTS) mutants --package chainmark-load --profile mutants --timeout 60 --cargo-arg=--lib
+HTTP_RS := $(filter crates/chainmark-load/src/http/%,$(MUTATED_RS))
+OTHER_RS := $(filter-out $(HTTP_RS),$(MUTATED_RS))
 
 mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no unit test sees (ONLY='FILE …')
 	$(if $(MUTATED_PY),$(BIN)/python -m tests.mutants $(filter-out all,$(MUTATED_PY)))
-	$(if $(MUTATED_RS),$(CARGO_MUTANTS) mutants --package chainmark-load --timeout 60 \
-		$(addprefix --file ,$(MUTATED_RS)))
+	$(if $(OTHER_RS),$(TRY_RS) $(addprefix --file ,$(OTHER_RS)))
+	$(if $(HTTP_RS),$(TRY_RS) --cargo-arg=--test=http $(addprefix --file ,$(HTTP_RS)))
 
 $(CARGO_MUTANTS):
 	cargo install --quiet --locked --root $(CACHE)/cargo --version '^27.1' cargo-mutants
