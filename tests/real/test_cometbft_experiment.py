@@ -1,0 +1,66 @@
+"""An experiment of two releases on real nodes, ended twice in the middle and gone on with, and runs added to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from chainmark.core.comparison import Comparison
+from chainmark.core.manifest import ExperimentLength, Status
+
+from tests.support import Lab, Started, wait_until
+
+# What is measured does not matter here, so neither does a busy machine.
+SETTINGS = (
+    "network.validators=1", "load.warm_up_s=1", "load.duration_s=2", "load.rate=20", "gates.waited_share_max=1",
+    "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64", "gates.achieved_rate_min=0.01",
+    "gates.committed_share_min=0", "gates.blocks_min=1", "node.config.consensus.timeout_commit=200ms",
+)  # fmt: skip
+BEGIN = ("experiment", "cometbft/demo", "--baseline", "v0.38.17", "--candidate", "v1.0.1", "--repeat", "2")
+
+
+def _broken_off(lab: Lab, started: Started, run: str, loads: int, number: signal.Signals) -> str:
+    """End a command under the load of that run; what it said."""
+    wait_until(lambda: run in started.errors() and started.errors().count("offering") == loads, f"the load of {run}")
+    os.kill(started.process.pid, number)
+    ended = started.finish()
+    assert ended.returncode == (130 if number is signal.SIGINT else -signal.SIGKILL), ended.stderr
+    wait_until(lambda: not lab.node_processes(), "the end of all nodes")
+    return ended.stderr
+
+
+def test_broken_off_twice_and_gone_on_with_by_command(lab: Lab, tmp_path: Path) -> None:
+    """No finished run is lost or made twice, no node left running, and added runs are one more look."""
+    settings = [part for setting in SETTINGS for part in ("--set", setting)]
+    _broken_off(lab, lab.start(*BEGIN, *settings), "run 2 of 4", 2, signal.SIGKILL)
+    first = [run.run_id for run in lab.store.sealed()]
+    assert len(first) == len(lab.store.unfinished()) == 1
+    experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
+
+    told = _broken_off(lab, lab.start("experiment", "--resume", experiment), "run 3 of 4", 2, signal.SIGINT)
+    assert "run 1 of 4" not in told
+    assert f"--resume {experiment}" in told
+    assert lab.store.unfinished() == []
+    assert {run.run_id for run in lab.store.sealed()} > set(first)
+    assert len(lab.store.sealed()) == 2
+
+    document = tmp_path / "comparison.json"
+    ended = lab.run("experiment", "--resume", experiment, "--more", "1", "--json-file", str(document), code=None)
+    assert ended.returncode in {0, 1, 3}, ended.stderr
+    assert [f"run {number} of 6" in ended.stderr for number in range(2, 7)] == [False, *[True] * 4]
+    assert lab.store.unfinished() == []
+    runs = [run.manifest for run in lab.store.sealed()]
+    places = sorted((place.position, place.side, run.seed) for run in runs if (place := run.experiment))
+    sides = ["baseline", "candidate", "candidate", "baseline", "baseline", "candidate"]
+    assert places == [(position, side, 1 + position) for position, side in enumerate(sides)]
+    assert {run.status for run in runs} == {Status.VALID}
+    lengths = {place.position: place.length for run in runs if (place := run.experiment)}
+    planned, added = (ExperimentLength(most=most, stops_early=False) for most in (2, 3))
+    assert [lengths[position] for position in range(6)] == [planned] * 4 + [added] * 2
+    # 4.8 % were spent on the planned look: the added runs decide with what is left, and not once more with 5 %.
+    compared = Comparison.model_validate(json.loads(document.read_text(encoding="utf-8")))
+    levels = {item.worse_level for item in compared.judgements if item.p_worse_adjusted is not None}
+    assert levels
+    assert max(levels) < 0.01
