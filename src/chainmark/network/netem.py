@@ -221,13 +221,16 @@ class NetemFabric:
 
 
 def queue_stats(answers: Sequence[str]) -> LinkStats:
-    """The sums over what ``tc -s -j qdisc show`` says of each node; netem does not tell loss from a full queue."""
+    """The sums over what ``tc -s -j qdisc show`` says of each node.
+
+    netem does not tell loss from a full queue, nor how many packets it was given.
+    """
     queues = [queue for answer in answers for queue in json.loads(answer) if queue.get("kind") == "netem"]
     sent, dropped, waiting = (sum(queue.get(key, 0) for queue in queues) for key in ("packets", "drops", "qlen"))
     sent_bytes = sum(queue.get("bytes", 0) for queue in queues)
     return LinkStats(
-        packets=sent + dropped + waiting,
-        bytes=sent_bytes,
+        packets=None,
+        bytes=None,
         delivered=sent,
         delivered_bytes=sent_bytes,
         dropped={"lost or queue full": dropped},

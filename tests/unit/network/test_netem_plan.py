@@ -71,6 +71,7 @@ def test_what_the_kernel_counted_adds_up_over_nodes() -> None:
         ]
     )
     stats = queue_stats([answer, answer])
-    assert (stats.packets, stats.delivered, stats.bytes, stats.under_way) == (66, 60, 8000, 2)
+    assert (stats.delivered, stats.delivered_bytes, stats.under_way) == (60, 8000, 2)
     assert stats.dropped == {"lost or queue full": 4}
-    assert stats.balanced
+    # The kernel does not say how many it was given: a sum of the classes would be right whatever they are.
+    assert (stats.packets, stats.bytes) == (None, None)
