@@ -17,11 +17,11 @@ from chainmark.core.metric import Better, Metric
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import Spread, Working, own_spread
 from chainmark.stats.multiple import holm
-from chainmark.stats.sequential import FamilyTest, Forecast, Looks, family_test, forecast, spent
+from chainmark.stats.sequential import FamilyTest, Forecast, Looks, chance_for_equal, family_test, forecast, spent
 from chainmark.stats.special import t_quantile
 
 CHANCE = 0.80
-MOST_RUNS = 50
+MOST_RUNS, MOST_ANEW = 50, 200
 _SMALLEST_P = 1e-300
 
 
@@ -49,7 +49,7 @@ class Gated:
         band = accepted_band(self.metric, combined(self.metric, self.baseline) or 0.0, working)
         sign, margin = (-1.0, -band[0]) if self.metric.better is Better.HIGHER else (1.0, band[1])
         left, right = (sign * np.array(scaled(side.values, working)) for side in (self.baseline, self.candidate))
-        return _Column(working, sign, left, right - margin)
+        return _Column(working, sign, left, right - margin, margin)
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class _Column:
     sign: float
     baseline: FloatArray
     candidate: FloatArray
+    margin: float
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Table:
     candidate: FloatArray
     archive: FloatArray
     looks: Looks
+    margins: FloatArray
 
     @classmethod
     def of(cls, gated: Sequence[Gated], bench: Bench) -> Table | None:
@@ -133,7 +135,8 @@ class Table:
             np.array([getattr(column, side) for column in columns]).T for side in ("baseline", "candidate")
         )
         looks = replace(bench.looks, archive=len(archive))
-        return None if looks.degrees_of_freedom[0] < 1.0 else cls(baseline, candidate, archive, looks)
+        margins = np.array([column.margin for column in columns])
+        return None if looks.degrees_of_freedom[0] < 1.0 else cls(baseline, candidate, archive, looks, margins)
 
     def test(self, alone: Sequence[float]) -> FamilyTest:
         """Test the family; no metric counts for more than its own p-value says."""
@@ -156,6 +159,24 @@ class Table:
             if self.forecast([runs]).enough(CHANCE) is not None:
                 return runs
         return None
+
+    def runs_for_equal(self) -> int | None:
+        """Runs a side with which a new experiment passes an equal release with a chance of 80 %, at this noise.
+
+        None if 200 do not suffice. The true changes do not matter to it: where one lies at its margin, no number does.
+        """
+        too_few, enough = 1, 2
+        while self._chance_for_equal(enough) < CHANCE:
+            too_few, enough = enough, 2 * enough
+            if enough > MOST_ANEW:
+                return None
+        while enough - too_few > max(1, enough // 20):
+            middle = (too_few + enough) // 2
+            too_few, enough = (middle, enough) if self._chance_for_equal(middle) < CHANCE else (too_few, middle)
+        return enough
+
+    def _chance_for_equal(self, runs: int) -> float:
+        return chance_for_equal(self.baseline, self.candidate, self.archive, self.margins, runs)
 
 
 def _widened(known: FloatArray, column: _Column) -> float:

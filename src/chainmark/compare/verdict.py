@@ -156,7 +156,16 @@ def _decision_advice(gating: Sequence[Judgement], family: Family, runs: int, cat
     widest = sorted(noisy, key=_relative_width, reverse=True)[:2]
     names = enumerated([name_of(catalogue, item) for item in widest])
     remedy = f"load longer, reduce the noise of {names}, or widen its margin"
-    return [f"{MOST_RUNS} runs a side would not decide this with 80 % probability: {remedy}"]
+    anew = family.table.runs_for_equal()
+    return [
+        f"{MOST_RUNS} runs a side would not decide this with 80 % probability: {remedy}",
+        *([] if anew is None else [_anew(anew)]),
+    ]
+
+
+def _anew(runs: int) -> str:
+    takes = f"at this noise it takes {runs} runs a side to pass an equal release with 80 % probability"
+    return f"{takes}, in a new experiment (`--repeat {runs}`): runs added to this one decide less easily"
 
 
 def _relative_width(item: Judgement) -> float:

@@ -21,7 +21,8 @@ class Endpoint:
 class LinkStats:
     """What became of the packets, and how far the links were from what was intended.
 
-    ``packets`` and ``bytes`` are those that the links were given; None where the backend counts only what became of them.
+    ``packets`` and ``bytes`` are those that the links were given; None where the backend counts only what
+    became of them.
     Packets that were read are delivered, dropped (by class) or under way; ``unread`` are those that were dropped before
     the links saw them. The added error is that of each delayed packet: the moment at which it was handed over, less the
     moment at which it was due. None where the backend cannot tell.

@@ -33,6 +33,7 @@ EARLY_WORSE = 0.78
 FIRST_LOOK = 2  # runs a side
 DRAWS = 4_000
 _LONE_DRAWS, _FORECAST_DRAWS = 100_000, 10_000
+_NEW_DRAWS = 1_000
 _SEED = 20_261_122
 _LARGEST_T = 1e3
 _TOGETHER = 3  # metrics that are also tested as one
@@ -353,20 +354,44 @@ def forecast(
     """
     future = Looks((*looks.runs, *((runs, runs) for runs in further)), looks.planned, looks.archive)
     noise = _Noise.of(baseline, candidate, archive)
-    continued = [noise.continued(side, further[-1], draws) for side in (baseline, candidate)]
-    rows = _around_mean(_stacked(continued[0], continued[1], future.runs))
-    table = np.concatenate([np.broadcast_to(noise.archive, (draws, *noise.archive.shape)), rows], axis=1)
+    sides = [noise.continued(side, further[-1], draws) for side in (baseline, candidate)]
+    is_decided = _decided(sides, noise.archive, noise, future)[:, len(looks.runs) :]
+    share = np.logical_or.accumulate(is_decided, axis=1).mean(axis=0)
+    return Forecast({runs: float(chance) for runs, chance in zip(further, share, strict=True)})
+
+
+def chance_for_equal(
+    baseline: FloatArray, candidate: FloatArray, archive: FloatArray, margins: FloatArray, runs: int
+) -> float:
+    """How likely a new experiment of so many runs a side decides, if both sides are equal and as noisy as these runs.
+
+    It is looked at once, and these runs are in its archive.
+
+    Args:
+        baseline, candidate, archive: as for `family_test`.
+        margins: per metric, what was taken off the candidate's rows.
+        runs: of each side, at least 2.
+    """
+    noise = _Noise.of(baseline, candidate, archive)
+    future = Looks(((runs, runs),), runs, len(noise.rows))
+    sides = [noise.drawn(_NEW_DRAWS, runs), noise.drawn(_NEW_DRAWS, runs) - margins]
+    return float(_decided(sides, noise.rows, noise, future).mean())
+
+
+def _decided(sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks) -> FloatArray:
+    """Per experiment and look whether it is decided; sides of shape (draws, runs, metrics)."""
+    draws = len(sides[0])
+    rows = _around_mean(_stacked(sides[0], sides[1], future.runs))
+    table = np.concatenate([np.broadcast_to(archive, (draws, *archive.shape)), rows], axis=1)
     contrasts, seen = _contrasts(future)
     freedom = future.degrees_of_freedom
-    t = _t_values(table, looks.archive, contrasts, seen, freedom)
-    null = _t_values(noise.drawn(draws, table.shape[1]), looks.archive, contrasts, seen, freedom)
+    t = _t_values(table, future.archive, contrasts, seen, freedom)
+    null = _t_values(noise.drawn(draws, table.shape[1]), future.archive, contrasts, seen, freedom)
     drawn_p, found_p = _combined(null, t)
     is_worse = found_p <= _thresholds(drawn_p, spent(future, worse=True))
     levels = lone_levels(future, _FORECAST_DRAWS)
     bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, freedom, strict=True)]
-    is_decided = (is_worse | (t.max(axis=2) < np.array(bounds)))[:, len(looks.runs) :]
-    share = np.logical_or.accumulate(is_decided, axis=1).mean(axis=0)
-    return Forecast({runs: float(chance) for runs, chance in zip(further, share, strict=True)})
+    return np.asarray(is_worse | (t.max(axis=2) < np.array(bounds)))
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,17 @@ class Foretold(families.Table):
     def after(cls, enough: int | None) -> Foretold:
         """One whose answer is ``enough``."""
         nothing = np.empty((0, 0))
-        result = cls(nothing, nothing, nothing, Looks(((3, 3),), 3))
+        result = cls(nothing, nothing, nothing, Looks(((3, 3),), 3), nothing)
         object.__setattr__(result, "enough", enough)
         return result
 
     def runs_to_decide(self) -> int | None:
         """What it was made with."""
         return self.enough
+
+    def runs_for_equal(self) -> int | None:
+        """Not asked for here."""
+        return None
 
 
 def family_around(items: list[Judgement], enough: int | None = None, together: tuple[int, ...] = ()) -> Family:

@@ -14,7 +14,17 @@ from scipy import stats
 
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import LEVEL
-from chainmark.stats.sequential import DRAWS, FamilyTest, Looks, deviations, family_test, forecast, lone_levels, spent
+from chainmark.stats.sequential import (
+    DRAWS,
+    FamilyTest,
+    Looks,
+    chance_for_equal,
+    deviations,
+    family_test,
+    forecast,
+    lone_levels,
+    spent,
+)
 
 NOTHING = np.empty((0, 0))
 MARGIN = math.log(1.1)
@@ -282,3 +292,14 @@ def test_more_runs_never_make_a_decision_less_likely() -> None:
     assert chances == sorted(chances)
     assert found.enough(0.0) == 4
     assert found.enough(1.01) is None
+
+
+@pytest.mark.parametrize("runs", [10, 20, 40])
+def test_the_chance_of_a_new_experiment_is_that_of_a_normal_test(runs: int) -> None:
+    """One metric whose noise is known to be 10 %: who plans by this number must get what it promises."""
+    known = np.full((400, 1), 0.10) * np.where(np.arange(400) % 2, 1.0, -1.0)[:, None]
+    pair = np.array([[-1e-9], [1e-9]])
+    chance = chance_for_equal(pair, pair, known, np.array([MARGIN]), runs)
+    level = lone_levels(looks_at(runs))[-1]
+    expected = stats.norm.cdf(MARGIN / (0.10 * math.sqrt(2.0 / runs)) - stats.norm.isf(level))
+    assert chance == pytest.approx(expected, abs=0.05)

@@ -1,0 +1,121 @@
+"""An experiment whose noise leaves nothing to be decided: it ends before its maximum and says what would decide it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from chainmark.api.context import relay
+from chainmark.api.experimenting import MOST_RUNS, is_over
+from chainmark.compare.decide import Decided, decide
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.manifest import ExperimentLength, ExperimentPlace
+from chainmark.core.metric import Metric, Population, Table
+from chainmark.core.verdict import Verdict
+from chainmark.stats.sequential import FIRST_LOOK
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+CORRELATION = 0.5
+_NAMES = ("latency_p50", "latency_p99", "interval", "cpu", "rss", "sent", "rounds")
+_LENGTH = ExperimentLength(most=MOST_RUNS, stops_early=True)
+
+
+def _metric(name: str) -> Metric:
+    return metric(id=f"{name}_s", label=name, gating=True)
+
+
+CATALOGUE = Catalogue(
+    system="x",
+    title="x",
+    populations=[Population(id="block", label="blocks", keys=["height"])],
+    tables=[Table(id="all", title="All")],
+    metrics=[_metric(name) for name in _NAMES],
+)
+
+
+def _run(side: str, number: int, logs: np.ndarray) -> SyntheticRun:
+    described = manifest("v1" if side == "baseline" else "v2", number, side=side, run_id=f"{side}-{number}")
+    described.experiment = ExperimentPlace(id="e", side=side, repetition=number, position=number, length=_LENGTH)
+    summaries = {
+        one.id: MetricSummary(
+            metric_id=one.id,
+            distribution=None,
+            estimates={"mean": Estimate(value=math.exp(log), standard_error=None, method="simulated")},
+        )
+        for one, log in zip(CATALOGUE.metrics, logs, strict=True)
+    }
+    return SyntheticRun(described, CATALOGUE, {}, summaries)
+
+
+class _Told:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def stage(self, name: str) -> None: ...
+
+    def update(self, fraction: float, detail: str = "") -> None: ...
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    rounds: int
+    told: list[str]
+    found: Decided
+
+
+def _experiment(noise: float, seed: int) -> _Ended:
+    """Equal releases whose metrics vary by so much between runs, looked at as `chainmark experiment` does."""
+    draw = np.random.default_rng(seed)
+    sides: dict[str, list[SyntheticRun]] = {"baseline": [], "candidate": []}
+    told = _Told()
+    for number in range(1, MOST_RUNS + 1):
+        for side, runs in sides.items():
+            shared, own = draw.normal(), draw.normal(size=len(_NAMES))
+            logs = noise * (math.sqrt(CORRELATION) * shared + math.sqrt(1.0 - CORRELATION) * own)
+            runs.append(_run(side, number, logs))
+        found = decide(sides["baseline"], sides["candidate"])
+        if FIRST_LOOK <= number < MOST_RUNS and is_over(found, MOST_RUNS, relay(told, None)):
+            break
+    return _Ended(number, told.lines, found)
+
+
+@pytest.fixture(scope="module")
+def noisy() -> _Ended:
+    """10 % between runs: seven margins of 10 % are out of reach of eight runs a side."""
+    return _experiment(0.10, seed=4)
+
+
+def test_what_eight_runs_a_side_will_not_decide_ends_before_them(noisy: _Ended) -> None:
+    """Nobody waits half a day for "inconclusive"."""
+    assert noisy.rounds == 4
+    assert noisy.told[-1] == "no more runs are made: what is planned will hardly decide it"
+    assert re.search(r"after 4 runs a side not decided: .*; 0.\d % likely to be by 8 runs a side", noisy.told[-2])
+    assert noisy.found.finding.verdict is Verdict.INCONCLUSIVE
+
+
+def test_it_says_how_many_runs_it_would_take(noisy: _Ended) -> None:
+    """By the normal distribution one metric of 10 % noise takes 14 runs a side, seven together about twice as many."""
+    (told,) = [text for text in noisy.found.finding.advice if "at this noise it takes" in text]
+    found = re.fullmatch(
+        r"at this noise it takes (\d+) runs a side to pass an equal release with 80 % probability, in a new experiment "
+        r"\(`--repeat \1`\): runs added to this one decide less easily",
+        told,
+    )
+    assert found is not None
+    assert 20 <= int(found[1]) <= 40
+
+
+def test_low_noise_is_decided_before_the_maximum() -> None:
+    ended = _experiment(0.03, seed=0)
+    assert (ended.rounds, ended.found.finding.verdict) == (3, Verdict.PASS)
+    assert ended.found.finding.advice == []
