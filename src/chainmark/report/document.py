@@ -98,10 +98,16 @@ class Document(Content):
         return path
 
     def write_all(self, paths: Mapping[str, Path]) -> list[Path]:
-        """Write several formats, each by its suffix and side by side, as most of a PDF is made by other processes."""
+        """Write several formats, each by its suffix: a PDF, most of which other processes make, beside the others."""
         _ = self.digest  # once, not once a thread
-        with ThreadPoolExecutor(max_workers=max(1, len(paths))) as threads:
-            return [*threads.map(self.write, paths.values(), paths)]
+        # What this thread frees goes back to the system as a whole; a thread of its own for every format keeps more.
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            pdf = {
+                suffix: beside.submit(self.write, path, suffix) for suffix, path in paths.items() if suffix == ".pdf"
+            }
+            return [
+                pdf[suffix].result() if suffix in pdf else self.write(path, suffix) for suffix, path in paths.items()
+            ]
 
     def _markdown_at(self, path: Path) -> str:
         """The Markdown; a page's charts are written beside it."""

@@ -25,6 +25,6 @@ def typeset(template: str, data: Mapping[str, object], time: datetime.datetime |
         EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
     """
     order = {"template": template_text(template), "time": time and time.isoformat()}
-    task = "\n".join([json.dumps(order), json.dumps(data, ensure_ascii=False, sort_keys=True)]).encode()
+    task = "\n".join([json.dumps(order), json.dumps(data, sort_keys=True)]).encode()
     del data  # as large again, while Typst works
     return run_apart(_PROGRAM, task, "setting the PDF")
