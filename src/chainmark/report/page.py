@@ -35,17 +35,21 @@ def template_text(name: str) -> str:
     return (resources.files("chainmark.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def packed(text: str) -> Markup:
-    """Text as gzip in base64, which the page's script unpacks: the same text gives the same bytes."""
-    compressed = gzip.compress(text.encode(), compresslevel=9, mtime=0)
-    return Markup(base64.b64encode(compressed).decode())  # noqa: S704 - letters, figures, "+", "/" and "="
+def packed(content: str | bytes) -> Markup:
+    """Content as gzip in base85, which the page's script unpacks: the same content gives the same letters.
+
+    A comma stands for "<", with which HTML would begin something. Base64 is longer by a fifteenth.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    letters = base64.b85encode(gzip.compress(data, compresslevel=9, mtime=0)).replace(b"<", b",")
+    return Markup(letters.decode())  # noqa: S704 - nothing in it ends a script
 
 
 @functools.cache
 def vega_bundle() -> Markup:
     """Vega, Vega-Lite and their embedder as one script, packed; kept for the next time, as bundling takes 1.7 s."""
     made_of = f"{metadata.version('vl-convert-python')} {VEGA_LITE_VERSION} {_GLOBALS}"
-    kept = cache_directory() / f"vega-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.gz.b64"
+    kept = cache_directory() / f"vega-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.gz.b85"
     with contextlib.suppress(OSError):
         bundle, _, digest = kept.read_text(encoding="ascii").partition("\n")
         if hashlib.sha256(bundle.encode()).hexdigest() == digest:

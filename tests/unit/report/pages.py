@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 from decimal import Decimal
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 
@@ -15,17 +15,22 @@ def unpacked(page: str, id_: str) -> str:
     """A packed script of a page as text."""
     found = re.search(rf'id="{id_}">(.*?)</script>', page, re.DOTALL)
     assert found is not None
-    return written_out(gzip.decompress(base64.b64decode(found[1], validate=True)).decode())
+    return written_out(gzip.decompress(base64.b85decode(found[1].replace(",", "<"))))
 
 
-def written_out(text: str) -> str:
+def written_out(content: bytes) -> str:
     """Text with its lists of steps written out as figures, as the page's script does it."""
+    text, _, folded = content.partition(b"\0")
+    lists = re.compile("\x01(\\d+):(\\d+)")
+    count = sum(int(size) for _, size in lists.findall(text.decode()))
+    numbers = (int.from_bytes(folded[at::count], "little") for at in range(count))
+    steps = (-(number + 1) // 2 if number % 2 else number // 2 for number in numbers)
 
     def figures(found: re.Match[str]) -> str:
-        places = int(found[1])
-        return ",".join(_figure(value, places) for value in accumulate(int(step) for step in found[2].split(",")))
+        values = accumulate(islice(steps, int(found[2])))
+        return ",".join(_figure(value, int(found[1])) for value in values)
 
-    return re.sub("\x01(\\d+):([-\\d,]+)", figures, text)
+    return lists.sub(figures, text.decode())
 
 
 def _figure(value: int, places: int) -> str:

@@ -18,25 +18,53 @@
     };
   }
 
-  // Text that lies in the page as gzip in base64.
-  async function unpacked(id) {
+  // What lies in the page as gzip in base85: five letters are four bytes.
+  const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
+  function lettersToBytes(text) {
+    const value = new Uint8Array(128);
+    [...LETTERS].forEach((letter, at) => { value[letter.charCodeAt(0)] = at; });
+    const bytes = new DataView(new ArrayBuffer(4 * Math.ceil(text.length / 5)));
+    for (let at = 0; at < text.length; at += 5) {
+      let four = 0;
+      for (let place = at; place < at + 5; place += 1) {
+        four = four * 85 + (place < text.length ? value[text.charCodeAt(place)] : 84);
+      }
+      bytes.setUint32(at / 5 * 4, four);
+    }
+    return new Uint8Array(bytes.buffer, 0, Math.floor(text.length * 4 / 5));
+  }
+  async function unpackedBytes(id) {
     if (typeof DecompressionStream === "undefined") {
       throw new Error("this browser cannot unpack data (no DecompressionStream); one of 2023 or later can");
     }
-    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    const bytes = lettersToBytes(document.getElementById(id).textContent);
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
   }
+  const unpacked = async (id) => new TextDecoder().decode(await unpackedBytes(id));
 
-  // The page's document: its lists of figures stand in it as steps, and are written out to the letter.
+  // The page's document: its lists of figures stand behind it as steps, and are written out to the letter.
   async function sourceText() {
+    const bytes = new Uint8Array(await unpackedBytes("source-data"));
+    const end = bytes.indexOf(0);
+    const text = new TextDecoder().decode(bytes.subarray(0, end));
+    const folded = bytes.subarray(end + 1);
+    const lists = /\x01(\d+):(\d+)/g;
+    const steps = [...text.matchAll(lists)].reduce((sum, found) => sum + Number(found[2]), 0);
+    let next = 0;
+    const step = () => { // the highest byte comes last
+      let found = 0;
+      for (let at = folded.length - steps + next; at >= 0; at -= steps) found = found * 256 + folded[at];
+      next += 1;
+      return found % 2 ? -(found + 1) / 2 : found / 2;
+    };
     const figure = (value, places) => {
       const digits = String(Math.abs(value)).padStart(places + 1, "0");
       const decimals = digits.slice(-places).replace(/0+$/, "") || "0";
       return `${value < 0 ? "-" : ""}${digits.slice(0, -places)}.${decimals}`;
     };
-    return (await unpacked("source-data")).replace(/\x01(\d+):([-\d,]+)/g, (_, places, steps) => {
+    return text.replace(lists, (_, places, size) => {
       let value = 0;
-      return steps.split(",").map((step) => figure(value += Number(step), Number(places))).join(",");
+      return Array.from({ length: Number(size) }, () => figure(value += step(), Number(places))).join(",");
     });
   }
 
