@@ -277,7 +277,8 @@ def _asked(monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int)
 
     monkeypatch.setattr(Table, "forecast", forecast)
     nothing = np.empty((0, 0))
-    table = Table(nothing, nothing, nothing, Looks(((1, 1), (2, 2), (now - 1, now)), planned))
+    looks = Looks(((1, 1), (2, 2), (now - 1, now)), planned)
+    table = Table(nothing, nothing, nothing, looks, np.empty(0))
     return table.runs_to_decide(), tried
 
 
