@@ -12,7 +12,7 @@ from chainmark.compare.sides import SelectedRuns
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
-from chainmark.core.manifest import Gate, GateStatus, failed_gates
+from chainmark.core.manifest import Gate, GateKind, GateStatus, failed_gates
 from chainmark.core.verdict import Verdict, worst
 from chainmark.core.wording import (
     change_with_interval,
@@ -105,6 +105,19 @@ def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
         for run in side.runs
         if run.run_id in side.excluded and run not in side.failed
     ]
+
+
+def _warned(sides: Sequence[SelectedRuns]) -> list[str]:
+    """What a side's judged runs did that fails nothing and must be known: a node that needed three tries to start."""
+    told = []
+    for side in sides:
+        measured: dict[str, list[str]] = {}
+        for gate in (gate for run in side.included for gate in run.manifest.gates):
+            if gate.status is GateStatus.WARN and gate.kind is GateKind.SUBJECT:
+                measured.setdefault(gate.label, []).append(gate.measured)
+        runs = units.plural(len(side.included), "run")
+        told += [f"the {side.name}, in {len(of)} of {runs}, not: {label} ({of[0]})" for label, of in measured.items()]
+    return told
 
 
 _PROBLEMS = {
@@ -267,6 +280,7 @@ def find(
         *_undecided_reasons(rest, len(gating), catalogue),
         *_trends(gating, catalogue),
         *_excluded(sides),
+        *_warned(sides),
         *_warnings(gates),
         *_own_margins(gating, catalogue),
     ]

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from chainmark.compare import compare
+from chainmark.compare.decide import decide
 from chainmark.compare.failures import RunFailures, judge_failures
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.sides import SelectedRuns
@@ -289,3 +290,19 @@ def test_the_cause_of_a_failed_run_is_what_its_deciding_gate_found() -> None:
     assert _failures(_side("a", 2), side).sentence == "B failed 1 of 2 runs: node2 died; A failed none of 2"
     failed.gates.clear()
     assert "B failed 1 of 2 runs: because of b-1; " in _failures(_side("a", 2), side).sentence
+
+
+def test_a_node_that_needed_three_tries_is_among_the_reasons_of_any_verdict() -> None:
+    """It fails nothing, and whoever signs the release must know it."""
+    baseline, candidate = sides(repetitions=3, run_noise=0.002)
+    told = "the application of node1 exited with code 1"
+    warned = Gate(
+        id="started", label="every node started at the first try", status=GateStatus.WARN, measured=told,
+        limit="no failed try", kind=GateKind.SUBJECT,
+    )  # fmt: skip
+    candidate[1].manifest.gates.append(warned)
+    finding = decide(baseline, candidate).finding
+    assert finding.verdict is Verdict.PASS
+    sentence = f"the candidate, in 1 of 3 runs, not: every node started at the first try ({told})"
+    assert sentence in finding.reasons
+    assert not any("first try" in reason for reason in decide(*sides(run_noise=0.002)).finding.reasons)
