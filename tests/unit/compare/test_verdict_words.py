@@ -61,6 +61,10 @@ def selected(name: str, runs: int, excluded: dict[str, str] | None = None) -> Se
     return SelectedRuns(name, loaded, excluded or {})
 
 
+# How many runs a side a new experiment would take, where a test says so.
+ANEW: dict[str, int] = {}
+
+
 class Foretold(families.Table):
     """A table of which it is known how many runs a side decide."""
 
@@ -79,8 +83,8 @@ class Foretold(families.Table):
         return self.enough
 
     def runs_for_equal(self) -> int | None:
-        """Not asked for here."""
-        return None
+        """As said, or None."""
+        return ANEW.get("runs")
 
 
 def family_around(items: list[Judgement], enough: int | None = None, together: tuple[int, ...] = ()) -> Family:
@@ -124,6 +128,16 @@ def test_what_is_better_is_named_in_a_pass() -> None:
     result = found([item("a", BETTER, change=-0.2, low=-0.25, high=-0.15), item("b", EQUAL)])
     assert result.verdict is Verdict.PASS
     assert result.reasons[1:] == ["better: metric a −20.0 % (90 % interval −25.0 … −15.0 %)"]
+
+
+@pytest.mark.parametrize(("anew", "is_told"), [(30, True), (4, True), (3, False), (2, False)])
+def test_a_new_experiment_is_advised_only_if_it_is_longer(
+    monkeypatch: pytest.MonkeyPatch, anew: int, is_told: bool
+) -> None:
+    """Three runs a side that left a change at its margin open are not mended by three others."""
+    monkeypatch.setitem(ANEW, "runs", anew)
+    advice = found([item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2)]).advice
+    assert any(f"`--repeat {anew}`" in text for text in advice) is is_told
 
 
 def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
