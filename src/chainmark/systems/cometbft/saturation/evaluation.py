@@ -367,22 +367,9 @@ def evaluated(version: VersionRuns, tolerance: float, seed: int) -> SaturationVe
     measures: list[Measure] = ["committed"]
     if any(cell.pace is not None for cell in cells):
         measures.append("pace")
-    return SaturationVersion(
-        label=version.label,
-        subject=version.subject,
-        published=version.published,
-        source=version.source,
-        expected=version.expected,
-        latency_is=version.latency_is,
-        latency_kind=version.latency_kind,
-        throughput_is=version.throughput_is,
-        conditions=version.conditions,
-        facts=list(version.facts),
-        cells=cells,
-        saturations=reconciled([saturation_of(cells, tolerance, measure) for measure in measures]),
-        knee=knee_of(cells, seed),
-        notes=list(version.notes),
-    )
+    said = {name: value for name, value in vars(version).items() if name != "runs"}
+    found = reconciled([saturation_of(cells, tolerance, measure) for measure in measures])
+    return SaturationVersion(**said, cells=cells, saturations=found, knee=knee_of(cells, seed))
 
 
 _Read = Callable[[CellRun], RunFigure | None]
@@ -477,20 +464,5 @@ def saturation_report(test: SweepTest, versions: Sequence[VersionRuns], metrics:
     comparisons = [compare_versions(side[0], other, metrics) for side in sides for other in side[1:]]
     measured = [version for version in versions if not version.published] or versions
     names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in measured)
-    return SaturationReport(
-        title=test.title or f"Saturation of {names}",
-        system=test.system,
-        profile_name=test.profile_name,
-        experiment=test.experiment,
-        started_at=test.started_at,
-        tool_version=test.tool_version,
-        seed=test.seed,
-        tolerance=test.tolerance,
-        order=test.order,
-        machine=list(test.machine),
-        versions=found,
-        comparisons=comparisons,
-        metrics=metrics.all(),
-        notes=list(test.notes),
-        interrupted=test.interrupted,
-    )
+    said = vars(test) | {"title": test.title or f"Saturation of {names}"}
+    return SaturationReport(**said, versions=found, comparisons=comparisons, metrics=metrics.all())
