@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
+from chainmark.report import typesetting
 from chainmark.report.apart import run_apart
 from chainmark.report.page import template_text
-
-_PROGRAM = str(Path(__file__).with_name("typesetting.py"))
 
 
 def typeset(template: str, data: Mapping[str, object], time: datetime.datetime | None = None) -> bytes:
@@ -27,4 +25,4 @@ def typeset(template: str, data: Mapping[str, object], time: datetime.datetime |
     order = {"template": template_text(template), "time": time and time.isoformat()}
     task = "\n".join([json.dumps(order), json.dumps(data, sort_keys=True)]).encode()
     del data  # as large again, while Typst works
-    return run_apart(_PROGRAM, task, "setting the PDF")
+    return run_apart(typesetting.__file__, task, "setting the PDF")

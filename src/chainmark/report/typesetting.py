@@ -1,4 +1,4 @@
-"""The program that `chainmark.report.typeset` runs: Typst, which keeps 130 MB for as long as its process lives.
+"""Typst as a program, which `chainmark.report.typeset` runs: it keeps 130 MB for as long as its process lives.
 
 It imports nothing of the package. The first line of its standard input is JSON: the template and the time; the rest is
 what the template reads as ``report``. It writes the PDF.
@@ -9,19 +9,25 @@ from __future__ import annotations
 import datetime
 import json
 import sys
+from typing import Any
 
-import typst
 
-if __name__ == "__main__":
-    order = json.loads(sys.stdin.buffer.readline())
-    time = order["time"] and datetime.datetime.fromisoformat(order["time"])
+def pdf_of(order: dict[str, Any], data: str) -> bytes:
+    """What a template makes of data; fonts of the machine are left alone."""
+    import typst  # noqa: PLC0415 - 6 MB, which a process that has others set it does not need
+
     compiled = typst.compile(
         order["template"].encode(),
         format="pdf",
-        sys_inputs={"report": sys.stdin.buffer.read().decode()},
+        sys_inputs={"report": data},
         ignore_system_fonts=True,
-        timestamp=time,
+        timestamp=order["time"] and datetime.datetime.fromisoformat(order["time"]),
     )
     if not isinstance(compiled, bytes):  # a list of pages is returned for images only
         raise TypeError("the PDF was not compiled into one file")
-    sys.stdout.buffer.write(compiled)
+    return compiled
+
+
+if __name__ == "__main__":
+    first = json.loads(sys.stdin.buffer.readline())
+    sys.stdout.buffer.write(pdf_of(first, sys.stdin.buffer.read().decode()))
