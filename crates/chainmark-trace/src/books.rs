@@ -22,6 +22,7 @@ pub enum Container {
     Plain,
     Gzip,
     Zstd,
+    Xz,
 }
 
 /// One file.

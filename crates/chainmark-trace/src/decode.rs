@@ -6,6 +6,7 @@ mod notes;
 mod opening;
 mod peers;
 mod problem;
+mod shown;
 
 use std::borrow::Cow;
 

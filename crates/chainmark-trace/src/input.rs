@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use flate2::bufread::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 
 use crate::books::Container;
 use crate::control::Control;
@@ -16,6 +18,12 @@ const COMPRESSED: usize = 128 << 10;
 /// Text that is decompressed at once. What was made of it when damage is met is lost, so it is little; a block of zstd
 /// is a multiple of it.
 const DECOMPRESSED: usize = 32 << 10;
+
+/// Memory that an xz file may ask for: what the widest window of zstd takes.
+const XZ_MEMORY: u64 = 2 << 30;
+
+/// How files of xz begin.
+const XZ: &[u8] = b"\xfd7zX";
 
 /// How some editors and shells begin a text; it belongs to no line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -56,6 +64,7 @@ enum Source<'a> {
     Plain(Box<Stored<'a>>),
     Gzip(Box<MultiGzDecoder<BufReader<Chained<'a>>>>),
     Zstd(Box<zstd::Decoder<'static, BufReader<Chained<'a>>>>),
+    Xz(Box<XzDecoder<BufReader<Chained<'a>>>>),
 }
 
 /// The first bytes, which were read to recognise the file, and the rest.
@@ -124,6 +133,10 @@ impl<'a> Input<'a> {
             // Files of `zstd --long` need more than the usual window.
             decoder.window_log_max(31).map_err(failed)?;
             (Source::Zstd(Box::new(decoder)), Container::Zstd)
+        } else if head.starts_with(XZ) {
+            let stored = BufReader::with_capacity(COMPRESSED, Chained { head, stored });
+            let decoder = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED).map_err(|error| failed(error.into()))?;
+            (Source::Xz(Box::new(XzDecoder::new_stream(stored, decoder))), Container::Xz)
         } else {
             plain_head = head;
             (Source::Plain(Box::new(stored)), Container::Plain)
@@ -153,6 +166,13 @@ impl<'a> Input<'a> {
                 Source::Plain(stored) => stored.read(rest),
                 Source::Gzip(decoder) => decoder.read(&mut rest[..little]),
                 Source::Zstd(decoder) => decoder.read(&mut rest[..little]),
+                Source::Xz(decoder) => {
+                    let before = decoder.total_out();
+                    let read = decoder.read(&mut rest[..little]);
+                    // It tells of damage at once, although it made text of what was before.
+                    filled += if read.is_err() { (decoder.total_out() - before) as usize } else { 0 };
+                    read
+                }
             };
             match read {
                 Ok(0) => break,
@@ -172,6 +192,7 @@ impl<'a> Input<'a> {
             Source::Plain(stored) => stored,
             Source::Gzip(decoder) => &mut decoder.get_mut().get_mut().stored,
             Source::Zstd(decoder) => &mut decoder.get_mut().get_mut().stored,
+            Source::Xz(decoder) => &mut decoder.get_mut().get_mut().stored,
         }
     }
 

@@ -327,6 +327,18 @@ impl<'a> Scanner<'a> {
         }
         found
     }
+
+    /// The value of the only member of `object`, which was scanned before; none if it has none, or several.
+    pub fn only_member(self, object: Span) -> Option<Span> {
+        let (mut found, mut count) = (None, 0);
+        let _ = self.object(object.start(), |scanner, _, at| {
+            let end = scanner.value(at, 1)?;
+            count += 1;
+            found = Some(Span::new(at, end));
+            Ok(end)
+        });
+        found.filter(|_| count == 1)
+    }
 }
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ keys! {
         GIT_REVISION = "gitRevision";
         COMPILER_VERSION = "compilerVersion";
         NETWORK_MAGIC = "networkMagic";
+        VERSION = "version";
+        COMMIT = "commit";
     }
     /// Members of members of `data`.
     OF_MEMBERS {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import lzma
 import zlib
 from collections import deque
 from collections.abc import Iterable
@@ -17,8 +18,10 @@ from chainmark.store.wrapped_lines import unwrapped
 
 # Pieces of one line that are looked for, and how long they may be: journald and docker cut lines into short ones.
 _PIECES, _PIECE_BYTES = 256, 1 << 18
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_PACKED = ("", ".gz", ".zst")
+_GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX"
+_PACKED = ("", ".gz", ".zst", ".xz")
+# What reading a packed log may raise where the file is not as it was packed.
+DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, DamagedFileError)
 
 
 def find_log(folder: Path, name: str) -> Path | None:
@@ -42,9 +45,8 @@ def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     last = max(wanted, default=0)
     before: deque[bytes] = deque(maxlen=_PIECES)
-    damage = (EOFError, gzip.BadGzipFile, zlib.error, DamagedFileError)
-    with storage_errors(path), path.open("rb") as raw, contextlib.suppress(*damage):
-        for number, line in enumerate(_unpacked(raw, path), start=1):
+    with storage_errors(path), path.open("rb") as raw, contextlib.suppress(*DAMAGE):
+        for number, line in enumerate(unpacked(raw, path), start=1):
             if number in wanted:
                 found[number] = _visible(unwrapped(line.rstrip(b"\r\n"), before).decode("utf-8", errors="replace"))
             if len(line) <= _PIECE_BYTES:
@@ -54,12 +56,15 @@ def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
     return found
 
 
-def _unpacked(raw: io.BufferedReader, path: Path) -> BinaryIO:
+def unpacked(raw: io.BufferedReader, path: Path) -> BinaryIO:
+    """The text of a log that was opened; reading it may raise :data:`DAMAGE`."""
     start = raw.peek(4)[:4]
     if start.startswith(_GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
     if start == _ZSTD:
         return open_zstd(path)
+    if start == _XZ:
+        return cast(BinaryIO, lzma.LZMAFile(raw))
     return raw
 
 

@@ -1,8 +1,10 @@
 //! Members of `data`, typed.
 
-use crate::decode::Problem;
+use std::borrow::Cow;
+
+use crate::decode::{Problem, shown};
 use crate::event::Hash;
-use crate::json::{Key, Members, Scanner, Span, integer};
+use crate::json::{Key, Members, Scanner, Span, integer, string};
 use crate::text::Text;
 
 /// The members of `data`.
@@ -31,7 +33,20 @@ impl<'a> Fields<'a> {
 
     #[inline(always)]
     fn integer(self, value: Span) -> Option<i128> {
-        if matches!(value.lead(self.text()), b'-' | b'0'..=b'9') { integer(self.text(), value) } else { None }
+        match value.lead(self.text()) {
+            b'-' | b'0'..=b'9' => integer(self.text(), value),
+            b'"' | b'{' => self.shown_integer(value),
+            _ => None,
+        }
+    }
+
+    /// A number as a text, or in the record that it is the only member of: `"5"`, `"SlotNo 5"`, `{"unSlotNo":5}`.
+    #[cold]
+    fn shown_integer(self, value: Span) -> Option<i128> {
+        match value.lead(self.text()) {
+            b'{' => self.integer(self.scanner.only_member(value)?),
+            _ => shown::integer(&string(self.text(), value)?),
+        }
     }
 
     #[inline(always)]
@@ -56,8 +71,11 @@ impl<'a> Fields<'a> {
     }
 
     pub fn double_value(self, key: &'static str, value: Span) -> Body<f64> {
-        let number = matches!(value.lead(self.text()), b'-' | b'0'..=b'9');
-        let parsed = std::str::from_utf8(value.of(self.text())).ok().filter(|_| number).and_then(|it| it.parse().ok());
+        let told = match value.lead(self.text()) {
+            b'-' | b'0'..=b'9' => Some(Cow::Borrowed(value.of(self.text()))),
+            _ => string(self.text(), value),
+        };
+        let parsed = told.and_then(|told| std::str::from_utf8(&told).ok()?.parse().ok());
         parsed.filter(|value: &f64| value.is_finite()).ok_or(Problem::Body { key, wanted: "a number" })
     }
 
@@ -82,13 +100,14 @@ impl<'a> Fields<'a> {
     /// A hash, which is all of the string.
     pub fn hash(self, key: Key) -> Body<Hash> {
         let told = self.members.string(self.text(), self.get(key));
-        told.and_then(|told| hash(&told)).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
+        told.and_then(|told| hash(shown::unquoted(&told))).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 
     /// A hash, which is how the string begins.
     pub fn leading_hash(self, key: Key) -> Body<Hash> {
         let told = self.members.string(self.text(), self.get(key));
-        told.and_then(|told| hash(told.get(..64)?)).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
+        told.and_then(|told| hash(shown::unquoted(&told).get(..64)?))
+            .ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 }
 

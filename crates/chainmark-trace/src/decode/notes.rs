@@ -39,7 +39,12 @@ impl HostBooks {
                 self.node_revision = told(key::GIT_REVISION).or(self.node_revision.take());
                 self.compiler_version = told(key::COMPILER_VERSION).or(self.compiler_version.take());
             }
-            Note::Startup => self.network_magic = told(key::NETWORK_MAGIC).or(self.network_magic.take()),
+            Note::Startup => {
+                self.network_magic = told(key::NETWORK_MAGIC).or(self.network_magic.take());
+                // Where the severity leaves the message of the version out, this one has it, too.
+                self.node_version = self.node_version.take().or_else(|| told(key::VERSION));
+                self.node_revision = self.node_revision.take().or_else(|| told(key::COMMIT));
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::decode::fields::Fields;
+use crate::decode::shown;
 use crate::event::Peer;
 use crate::json::{Scanner, Span, string};
 use crate::key;
@@ -28,7 +29,8 @@ impl Peers {
         };
         if let Some(connection) = string(scanner.text, connection).and_then(|told| String::from_utf8(told.into()).ok())
         {
-            if let Some((local, remote)) = connection.split_once(' ').filter(|(_, remote)| !remote.contains(' ')) {
+            let plain = connection.split_once(' ').filter(|(_, remote)| !remote.contains(' '));
+            if let Some((local, remote)) = plain.or_else(|| shown::connection(&connection)) {
                 self.local = Some(self.put(local));
                 self.remote = Some(self.put(remote));
             }

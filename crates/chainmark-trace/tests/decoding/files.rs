@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read, read_text, zstd};
+use crate::log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read, read_text, xz, zstd};
 use chainmark_trace::books::Container;
 use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
@@ -129,16 +129,17 @@ fn files_are_ordered_by_time_whatever_their_names() {
     let files = [
         folder.write("a.log", format!("Node configuration\n{}", lines[20..].join("\n")).as_bytes()),
         folder.write("b.log.1.gz", &gzip(lines[..10].join("\n").as_bytes())),
-        folder.write("c", &zstd(lines[10..20].join("\n").as_bytes())),
+        folder.write("c", &zstd(lines[10..15].join("\n").as_bytes())),
+        folder.write("0.xz", &xz(lines[15..20].join("\n").as_bytes())),
         folder.write("0-empty", b""),
     ];
     assert_eq!(facts(&files), told(0..30));
     let (events, books) = read(&files);
     let containers: Vec<_> = books.files.iter().map(|file| file.container).collect();
-    assert_eq!(containers, [Container::Gzip, Container::Zstd, Container::Plain, Container::Plain]);
+    assert_eq!(containers, [Container::Gzip, Container::Zstd, Container::Xz, Container::Plain, Container::Plain]);
     assert_eq!(books.files[0].path, name_of(&files[1]));
-    assert_eq!((events[29].1.file, events[29].1.line), (2, 11));
-    for (book, file) in books.files.iter().zip([1, 2, 0, 3]) {
+    assert_eq!((events[29].1.file, events[29].1.line), (3, 11));
+    for (book, file) in books.files.iter().zip([1, 2, 3, 0, 4]) {
         let stored = std::fs::read(&files[file]).unwrap();
         assert_eq!(book.blake3, blake3::hash(&stored).to_hex().to_string());
         assert_eq!(book.stored_bytes, stored.len() as u64);
@@ -152,7 +153,9 @@ fn compressed_files_of_several_parts() {
     // The cut is in the middle of a line.
     let text = lines.join("\n");
     let (first, second) = text.as_bytes().split_at(777);
-    for bytes in [[gzip(first), gzip(second)].concat(), [zstd(first), zstd(second)].concat()] {
+    for bytes in
+        [[gzip(first), gzip(second)].concat(), [zstd(first), zstd(second)].concat(), [xz(first), xz(second)].concat()]
+    {
         assert_eq!(facts(&[folder.write("log", &bytes)]), told(0..20));
     }
 }
@@ -161,7 +164,7 @@ fn compressed_files_of_several_parts() {
 fn a_byte_order_mark_hides_no_line() {
     let folder = Folder::new();
     let text = [b"\xef\xbb\xbf", slots(3).join("\r\n").as_bytes()].concat();
-    for bytes in [text.clone(), gzip(&text), zstd(&text)] {
+    for bytes in [text.clone(), gzip(&text), zstd(&text), xz(&text)] {
         assert_eq!(facts(&[folder.write("log", &bytes)]), told(0..3));
     }
     // It is no text of its own, and within a file it is none.
@@ -181,7 +184,7 @@ fn a_damaged_file_counts_as_far_as_it_goes() {
         .zip(&noise)
         .for_each(|(line, noise)| *line = line.replace("\"slot\"", &format!("\"{noise}\":0,\"slot\"")));
     let text = lines.join("\n");
-    for bytes in [gzip(text.as_bytes()), zstd(text.as_bytes())] {
+    for bytes in [gzip(text.as_bytes()), zstd(text.as_bytes()), xz(text.as_bytes())] {
         let cut = &bytes[..bytes.len() / 2];
         let path = folder.write("log", cut);
         let (events, books) = read(&[path]);
@@ -303,7 +306,7 @@ proptest! {
     #[test]
     fn cuts_and_containers_do_not_matter(
         count in 1_u64..200,
-        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..3_usize), 1..6),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..4_usize), 1..6),
         names in Just((0..6).collect::<Vec<_>>()).prop_shuffle(),
         noise in "[a-z]{0,3000}",
         newline in any::<bool>(),
@@ -320,11 +323,39 @@ proptest! {
             let bytes = match cuts.get(number).map_or(0, |cut| cut.1) {
                 0 => text.into_bytes(),
                 1 => gzip(text.as_bytes()),
+                2 => xz(text.as_bytes()),
                 _ => zstd(text.as_bytes()),
             };
             files.push(folder.write(&format!("log{}", names[number]), &bytes));
             start = end;
         }
         prop_assert_eq!(facts(&files), told(0..count));
+    }
+
+    /// Members that were cut off, or that something was written behind, tell what can be unpacked of them: no event
+    /// that the log did not have, every line in one class, and damage where the file is not what its packer wrote.
+    #[test]
+    fn broken_members_are_read_as_far_as_they_go(
+        count in 1_u64..400,
+        packer in 0..3_usize,
+        keep in prop_oneof![Just(1.0), 0.0..1.0_f64],
+        behind in prop::collection::vec(any::<u8>(), 0..400),
+    ) {
+        let lines = slots(count);
+        let packed = [gzip, zstd, xz][packer](lines.join("\n").as_bytes());
+        let whole = (packed.len() as f64 * keep) as usize;
+        let bytes = [&packed[..whole], &behind[..]].concat();
+        let folder = Folder::new();
+        let path = folder.write("log", &bytes);
+        let (events, books) = read(std::slice::from_ref(&path));
+        prop_assert!(books.check().is_ok());
+        prop_assert_eq!(books.files[0].stored_bytes, bytes.len() as u64);
+        prop_assert!(events.len() <= count as usize);
+        if whole == packed.len() {
+            prop_assert_eq!(events.len(), count as usize);
+        } else if books.files[0].container != Container::Plain {
+            prop_assert!(books.files[0].damage.is_some());
+        }
+        prop_assert!(scan_head(&path, 4_000).is_ok());
     }
 }

@@ -107,6 +107,10 @@ pub fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("memory can be compressed")
 }
 
+pub fn xz(bytes: &[u8]) -> Vec<u8> {
+    liblzma::encode_all(bytes, 1).expect("memory can be compressed")
+}
+
 pub fn name_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -33,6 +33,32 @@ fn the_forge_loop() {
 }
 
 #[test]
+fn values_as_haskell_shows_them() {
+    let state = |slot: &str| line("Forge.Loop.LedgerState", &format!(r#"{{"slot":{slot}}}"#));
+    for slot in ["\"464\"", r#""SlotNo 464""#, r#""SlotNo {unSlotNo = 464}""#, r#"{"unSlotNo":464}"#, r#"{"a":"464"}"#]
+    {
+        told("LedgerState { slot: 464 }", &state(slot));
+    }
+    for slot in ["\"\"", r#""Nothing""#, "{}", r#"{"a":1,"b":2}"#, "[464]", r#""SlotNo (-1)""#, r#"{"a":{"b":"x"}}"#] {
+        assert_eq!(
+            problem(&state(slot)).as_deref(),
+            Some("`data.slot` is missing or not an unsigned integer"),
+            "{slot}"
+        );
+    }
+    told(
+        "LedgerMetrics { slot: 464, utxo_entries: 4000213, density: 0.0481 }",
+        &line("LedgerMetrics", r#"{"slot":"464","utxoSize":"4000213","chainDensity":"4.81e-2"}"#),
+    );
+    let ends = r#"Peer { local: Some("127.0.0.1:30001"), remote: Some("127.0.0.1:30000") }"#;
+    let peer = r#""peer":"ConnectionId {localAddress = 127.0.0.1:30001, remoteAddress = 127.0.0.1:30000}""#;
+    told(
+        &format!("Fetched {{ block: {HASH}, peer: {ends} }}"),
+        &line("BlockFetch.Client.CompletedBlockFetch", &format!(r#"{{"block":"\"{HASH}\"",{peer}}}"#)),
+    );
+}
+
+#[test]
 fn real_nodes_name_two_messages_by_kind_only() {
     told(
         "Ticked { slot: 100 }",
@@ -299,7 +325,7 @@ fn an_envelope_needs_all_its_members() {
 
 #[test]
 fn a_readable_envelope_counts_as_emitted_although_its_body_is_bad() {
-    let (_, books) = read_text(line("Forge.Loop.LedgerState", r#"{"slot":"5"}"#).as_bytes());
+    let (_, books) = read_text(line("Forge.Loop.LedgerState", r#"{"slot":"?"}"#).as_bytes());
     assert_eq!((books.objects, books.malformed_body, books.decoded), (1, 1, 0));
 }
 
@@ -323,6 +349,10 @@ fn what_lines_tell_of_their_node() {
     assert_eq!(books.network_magic.as_deref(), Some("42"));
     assert_eq!(books.names.into_iter().collect::<Vec<_>>(), [("mainnetf".to_owned(), 1), ("node-7".to_owned(), 2)]);
     assert_eq!(books.ignored_by_message["Version.NodeVersion:"], 1);
+    let common = r#"{"kind":"BasicInfoCommon","networkMagic":"NetworkMagic {unNetworkMagic = 42}","version":"10.5.4"}"#;
+    let (_, books) = read_text(line("Startup.Common", common).as_bytes());
+    assert_eq!(books.network_magic.as_deref(), Some("NetworkMagic {unNetworkMagic = 42}"));
+    assert_eq!(books.node_version.as_deref(), Some("10.5.4"));
     let (_, books) = read_text(legacy("cardano.node.x", r#"{"kind":"x"}"#).as_bytes());
     assert_eq!((books.node_version.as_deref(), books.node_revision.as_deref()), (Some("8.1.1"), Some("ea2c0")));
 }

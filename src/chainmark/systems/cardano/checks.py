@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,8 @@ from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.books import HostSummary
 from chainmark.systems.cardano.documents import GENESIS_HINT, Genesis
-from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, listed
+from chainmark.systems.cardano.logs import SHAPE_HINT, UNPACK_HINT, ClusterLogs, HostLogs, listed
+from chainmark.systems.cardano.mixing import check_one_run, check_shared_names, exclude_hint, slot_length_s
 
 # The forge loop's round follows its slot's start at once, by the host's own clock. No host of a network whose hosts
 # accept each other's blocks is further off than this; but one that hung may begin its first rounds so late.
@@ -30,7 +32,10 @@ def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
         UsageError: a host has no log, or no host's slots fit the genesis, or only some hosts' do.
     """
     for host in cluster.hosts:
-        _check_not_empty(host)
+        _check_not_empty(host, cluster)
+    told_s = slot_length_s(cluster)
+    if told_s is not None and abs(told_s - genesis.slot_length_s) < 0.02 * told_s:
+        check_one_run(cluster, genesis.slot_length_s, within_hosts=True)
     misfits = {host.name: _misfit_s(host, genesis) for host in cluster.hosts}
     start = implied_start(cluster, genesis.slot_length_s)
     _check_fit({name: value for name, value in misfits.items() if value is not None}, genesis, start)
@@ -64,15 +69,34 @@ def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None
         )
 
 
-def _check_not_empty(host: HostLogs) -> None:
+def _check_not_empty(host: HostLogs, cluster: ClusterLogs) -> None:
     if host.files and any(file.stored_bytes for file in host.files):
         return
-    what = f"{listed([file.name for file in host.files])} is empty" if host.files else "its folder has no log in it"
-    raise UsageError(f"{host.name} has not one log line: {what}", _exclude_hint(host.name))
+    there = [one for one in cluster.unread if one.name.startswith(f"{host.name}/")]
+    if host.files:
+        what = f"{listed([file.name for file in host.files])} is empty"
+    elif there:
+        what = "not read: " + listed([f"{one.name} ({one.reason})" for one in there])
+    else:
+        what = "its folder has no log in it"
+    hint = exclude_hint(host.name)
+    raise UsageError(f"{host.name} has not one log line: {what}", f"{UNPACK_HINT}; {hint}" if there else hint)
 
 
-def _exclude_hint(host: str) -> str:
-    return f"`--exclude {host}` leaves it out"
+def check_any(cluster: ClusterLogs) -> None:
+    """That there is a log at all; whoever has none needs no genesis either.
+
+    Raises:
+        UsageError: no file has a trace message in its beginning.
+    """
+    files = cluster.files
+    if any(file.head.objects for file in files):
+        return
+    what = "not one line" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
+    begin = (
+        "its name is that of a log, but it has" if len(files) == 1 else "their names are those of logs, but they have"
+    )
+    raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {what}", SHAPE_HINT)
 
 
 def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:
@@ -102,14 +126,21 @@ def implied_start(cluster: ClusterLogs, slot_length_s: float) -> str | None:
 
 
 def genesis_hint(cluster: ClusterLogs) -> str:
-    """What to do when there is no genesis; where the logs tell when their slots began, with that."""
-    start = implied_start(cluster, 1.0)
+    """What to do when there is no genesis; where the logs tell when their slots began, with that.
+
+    Raises:
+        UsageError: they are of several runs, which have no genesis together.
+    """
+    length_s = slot_length_s(cluster) or 1.0
+    check_one_run(cluster, length_s, within_hosts=False)
+    start = implied_start(cluster, length_s)
     if start is None:
         return GENESIS_HINT
-    return (
-        "give it with `--genesis FILE`, or state it; if slots last a second, these began at "
-        f"`--set genesis.system_start={start}`"
-    )
+    stated = f"--set genesis.system_start={start}"
+    if length_s != 1.0:
+        stated += f" --set genesis.slot_length_s={units.tidy(length_s)}"
+        return f"give it with `--genesis FILE`, or state it; by the logs it is `{stated}`"
+    return f"give it with `--genesis FILE`, or state it; if slots last a second, these began at `{stated}`"
 
 
 def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
@@ -121,19 +152,20 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
     for name, summary in summaries.items():
         books = summary.books
         if books.raw_lines == 0:
-            raise UsageError(f"{name} has not one log line", _exclude_hint(name))
+            raise UsageError(f"{name} has not one log line", exclude_hint(name))
         if books.objects == 0:
             kept = next((line for line in books.malformed_kept), None)
             why = f"; line {units.count(kept.line)} of {Path(kept.file).name}: {kept.reason}" if kept else ""
             raise UsageError(
                 f"none of the {units.count(books.raw_lines)} lines of {name} can be read as a trace message{why}",
-                f"logs are JSON lines as cardano-node prints them; {_exclude_hint(name)}",
+                f"logs are JSON lines as cardano-node prints them; {exclude_hint(name)}",
             )
     if not any(summary.books.decoded for summary in summaries.values()):
         raise UsageError(
             "these are a node's messages, but none of them is about slots, blocks or resources",
             "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info",
         )
+    check_shared_names(summaries)
     _check_begun(summaries, genesis)
     offsets = {name: summary.loop_offsets_s[1] for name, summary in summaries.items() if summary.loop_offsets_s}
     _check_fit(offsets, genesis, None)
@@ -152,8 +184,8 @@ def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None
 
 
 def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
-    told = {name: magic for name, magic in magics.items() if magic is not None}
-    expected = str(genesis.network_magic) if genesis.network_magic is not None else next(iter(told.values()), None)
+    told = {name: number for name, magic in magics.items() if (number := _number(magic)) is not None}
+    expected = genesis.network_magic if genesis.network_magic is not None else next(iter(told.values()), None)
     strangers = [name for name, magic in told.items() if magic != expected]
     if strangers and len(strangers) == len(told):
         raise UsageError(
@@ -166,6 +198,12 @@ def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
             f"that of the others {expected}",
             _FOREIGN_NETWORK_HINT.format(strangers[0]),
         )
+
+
+def _number(magic: str | None) -> int | None:
+    """The number of a magic: "42" or "NetworkMagic {unNetworkMagic = 42}"; None where none can be read."""
+    numbers = re.findall(r"(?<![\w.-])\d+(?![\w.])", magic or "")
+    return int(numbers[0]) if len(numbers) == 1 else None
 
 
 def check_one_network(lives: Mapping[str, Path]) -> list[str]:

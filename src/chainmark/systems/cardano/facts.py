@@ -13,6 +13,7 @@ from chainmark.systems.cardano.analyse import Analysis
 from chainmark.systems.cardano.books import Books, HostSummary
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN, Genesis, Meta
 from chainmark.systems.cardano.filters import Condition
+from chainmark.systems.cardano.logs import ClusterLogs
 from chainmark.systems.cardano.profile import Chain
 from chainmark.systems.cardano.rules import Rules
 
@@ -39,6 +40,7 @@ class Subjects:
         summaries: per host, what was read; hosts in their order.
         node: version, revision and compiler of the node.
         left_out: number of hosts left out on request.
+        cluster: the logs as they were found.
     """
 
     genesis: Genesis
@@ -48,6 +50,7 @@ class Subjects:
     conditions: Sequence[Condition]
     rules: Rules
     node: Node
+    cluster: ClusterLogs
     left_out: int = 0
 
     @property
@@ -279,6 +282,11 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
         "decoded messages": dict(sorted(decoded.items())),
         "ignored messages": {**kept, **({"all others": rest} if rest else {})},
         "hosts": {"read": len(books), "left out": known.left_out},
+        "files that look like logs": {
+            "read": len(known.cluster.files),
+            "copies": len(known.cluster.repeated),
+            "not read": len(known.cluster.unread),
+        },
         "blocks of the chain": {"analysed": analysis.accepted, "rejected": analysis.rejected},
         "blocks rejected, by condition": dict(sorted(analysis.rejected_by.items())),
         "what hosts told of the blocks analysed": analysis.observations,

@@ -14,7 +14,7 @@ from chainmark.systems.cardano.analyse import Analysis
 from chainmark.systems.cardano.books import HostSummary
 from chainmark.systems.cardano.clocks import suspects
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.logs import listed
+from chainmark.systems.cardano.logs import ClusterLogs, listed
 
 # The benchmarks' own limit for the spread of the first and of the last log lines.
 SPREAD_LIMIT_S = 120.0
@@ -70,6 +70,7 @@ class Judged:
         slots: per host, its table of slots.
         lonely: hosts that share no block with the others.
         missing: sentences about messages that hosts never emit.
+        cluster: the logs as they were found.
     """
 
     summaries: Mapping[str, HostSummary]
@@ -78,12 +79,14 @@ class Judged:
     analysis: Analysis
     lonely: Sequence[str]
     missing: Sequence[str]
+    cluster: ClusterLogs
 
 
 def find(judged: Judged) -> Findings:
     """All gates, incidents and warnings of an import."""
     findings = Findings()
     parts: tuple[Callable[[Judged, Findings], None], ...] = (
+        _sources,
         _completeness,
         _restarts,
         _silences,
@@ -97,6 +100,22 @@ def find(judged: Judged) -> Findings:
         part(judged, findings)
     findings.incidents.sort(key=lambda incident: (incident.time_ns, incident.what))
     return findings
+
+
+def _sources(judged: Judged, findings: Findings) -> None:
+    """Nobody knows whether something that looks like a log would have been a host, or half of one."""
+    unread = judged.cluster.unread
+    reasons: dict[str, list[str]] = {}
+    for one in unread:
+        reasons.setdefault(one.reason, []).append(one.name)
+    findings.gate(
+        "logs_read",
+        "all logs read",
+        f"{units.count(len(judged.cluster.files))} files read, {units.count(len(unread))} not",
+        "nothing that looks like a log is left unread",
+        fine=not unread,
+        detail="; ".join(f"{listed(names)}: {reason}" for reason, names in reasons.items()),
+    )
 
 
 def _completeness(judged: Judged, findings: Findings) -> None:

@@ -24,7 +24,7 @@ from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts, gates
 from chainmark.systems.cardano.analyse import Analysis, analyse, catalogue_for
 from chainmark.systems.cardano.books import HostSummary
-from chainmark.systems.cardano.checks import check_heads, check_one_network, check_read, genesis_hint
+from chainmark.systems.cardano.checks import check_any, check_heads, check_one_network, check_read, genesis_hint
 from chainmark.systems.cardano.decoding import Reading, decode
 from chainmark.systems.cardano.documents import (
     PACKAGES,
@@ -43,6 +43,7 @@ from chainmark.systems.cardano.documents import (
 from chainmark.systems.cardano.filters import Condition, parse_conditions
 from chainmark.systems.cardano.logs import ClusterLogs, find_logs, listed
 from chainmark.systems.cardano.messages import missing_messages
+from chainmark.systems.cardano.mixing import check_names, without_copies
 from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
 from chainmark.systems.cardano.rules import Rules
 
@@ -87,6 +88,9 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     settings = read_settings(order.settings)
     progress.stage("looking for logs")
     cluster = find_logs(order.path).without(order.exclude)
+    check_any(cluster)
+    cluster = without_copies(cluster)
+    names = check_names(cluster)
     documents = read_documents(order, settings, cluster)
     check_heads(cluster, documents.genesis)
     # A node says its version first of all: who must say it instead should not wait for the whole logs to be read.
@@ -105,7 +109,8 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         slots = {trace.name: trace.slots for trace in traces}
         load_stated = bool(documents.meta.profile_content.generator.tps)
         missing = missing_messages(summaries, slots, load_stated)
-        findings = gates.find(gates.Judged(summaries, slots, documents.genesis, analysis, lonely, missing))
+        judged = gates.Judged(summaries, slots, documents.genesis, analysis, lonely, missing, cluster)
+        findings = gates.find(judged)
     node, node_notes, contradictions = resolve_node(order.version, documents.meta, summaries)
     known = facts.Subjects(
         genesis=documents.genesis,
@@ -116,8 +121,10 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         rules=rules,
         node=node,
         left_out=len(order.exclude),
+        cluster=cluster,
     )
-    notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis), *documents.notes, *node_notes]
+    notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis), *names]
+    notes += [*documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
     measured = len(analysis.hosts) - len(analysis.hosts_without_slots)
     catalogue = catalogue_for(catalogue, rules, measured)
@@ -261,6 +268,7 @@ def _cluster_notes(order: ImportOrder, cluster: ClusterLogs, documents: Document
         notes.append(f"left out on request: {listed(sorted(order.exclude))}")
     if cluster.left_out:
         notes.append(f"no host of the network, so left out: {listed(list(cluster.left_out))}")
+    notes += [f"{one.name} is a copy of {one.of} and was left out" for one in cluster.repeated]
     if documents.regions is not None:
         nowhere = [host.name for host in analysis.hosts if host.name not in documents.regions]
         if nowhere:

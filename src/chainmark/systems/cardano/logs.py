@@ -2,7 +2,8 @@
 
 Three shapes are known. A benchmark run has a folder ``node-…`` for every host, with ``stdout…`` or other logs in it,
 beside configuration that is none. A cardano-tracer has a folder for every node with ``node-<time>.json`` in it.
-Anything else is logs that lie side by side, each named after its host. What is a log is decided by its content.
+Anything else is logs that lie side by side, each named after its host. What is a log is decided by its content, and
+what looks like one and is none of a host's is named.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from chainmark._native import scan_head
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cardano.books import Head, read_head
+from chainmark.systems.cardano.unread import LOG_LIKE, NO_HOST, Unread, find_unread, readable_name, refusal
 
 # Lines of a file's beginning that are looked at; nodes tell their configuration in some hundred lines first.
 HEAD_LINES = 4000
@@ -26,11 +28,10 @@ HOST_FOLDER = re.compile(r"node-.+")
 # Machines of a benchmark run that are no hosts of its network.
 _OTHER_FOLDERS = re.compile(r"(explorer|generator|tracer|analysis|genesis|cdf).*")
 _TRACER_LEVELS = ("", "logs", "tracer/logs")
-# What may be a log by its name. Of these, the first are taken for logs even if nothing in them can be read: their lines
+# Of what may be a log by its name, these are taken for logs even if nothing in them can be read: their lines
 # count as malformed. The others are configuration unless they begin as a log does.
 _LOG_NAME = re.compile(r"stdout.*|.*\.log\b.*")
-_CANDIDATE = re.compile(r"(stdout.*|.*\.(log|jsonl?|ndjson|txt|out)\b.*)")
-_COMPRESSION = re.compile(r"\.(gz|zst|zstd)$")
+_COMPRESSION = re.compile(r"\.(gz|zst|zstd|xz)$")
 _NUMBER = re.compile(r"(\.(?:log|jsonl?|ndjson|txt|out)|^stdout)[.-]\d+$")
 _SUFFIX = re.compile(r"\.(log|jsonl?|ndjson|txt|out)$")
 _TIME = re.compile(r"[-_.]20\d\d-?[01]\d-?[0-3]\d([-_T.:Z]?[\d-]+)*Z?$")
@@ -39,6 +40,8 @@ SHAPE_HINT = (
     "a folder of logs has `node-0/`, `node-1/` … with a log in each, a cardano-tracer's folders, or files that are "
     "named after their hosts; logs are JSON lines as cardano-node prints them"
 )
+
+UNPACK_HINT = "logs are read as plain text in UTF-8, packed by gzip, zstd or xz, and straight in their host's folder"
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,14 @@ class HostLogs:
 
 
 @dataclass(frozen=True)
+class Repeated:
+    """A log that is there a second time: ``name`` was left out, ``of`` was read."""
+
+    name: str
+    of: str
+
+
+@dataclass(frozen=True)
 class ClusterLogs:
     """The logs of a cluster.
 
@@ -104,11 +115,15 @@ class ClusterLogs:
         folder: where the documents beside the logs lie.
         hosts: in lexicographic order of their names.
         left_out: folders that hold logs but are no hosts of the network.
+        unread: what else looks like a log.
+        repeated: copies within a host's logs.
     """
 
     folder: Path
     hosts: tuple[HostLogs, ...]
     left_out: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    repeated: tuple[Repeated, ...] = ()
 
     def without(self, names: Sequence[str]) -> ClusterLogs:
         """The cluster without some of its hosts.
@@ -123,7 +138,12 @@ class ClusterLogs:
         kept = tuple(host for host in self.hosts if host.name not in names)
         if not kept:
             raise UsageError(f"with {listed(list(names))} left out no host is left", "leave out fewer")
-        return ClusterLogs(self.folder, kept, self.left_out)
+        return replace(self, hosts=kept)
+
+    @property
+    def files(self) -> list[LogFile]:
+        """The logs of all hosts."""
+        return [file for host in self.hosts for file in host.files]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -137,48 +157,109 @@ def find_logs(source: Path) -> ClusterLogs:
     """The hosts whose logs a folder holds, or the one host of a single file.
 
     Raises:
-        UsageError: there is no such folder, or it holds no logs.
+        UsageError: there is no such folder, or it holds no logs, or two hosts share a file.
         EnvironmentFailure: it may not be read.
     """
     try:
-        if not source.exists():
-            raise UsageError(f"there is no folder or file `{source}`", "give the folder of a cluster's logs")
-        if source.is_file():
-            hosts: list[HostLogs] = _families([source], source.parent)
-            left_out: list[str] = []
-        else:
-            hosts, left_out = _hosts_of(source)
+        cluster = _cluster(source)
     except PermissionError as error:
         raise EnvironmentFailure(f"{error.filename} may not be read", "make it readable") from error
-    if not any(host.files for host in hosts):
-        raise UsageError(f"`{source}` holds no logs of Cardano nodes", SHAPE_HINT)
-    folder = source.parent if source.is_file() else source
-    return ClusterLogs(folder, tuple(sorted(hosts, key=lambda host: host.name)), tuple(left_out))
+    if not cluster.files:
+        raise UsageError(f"`{source}` holds no logs of Cardano nodes{_where_else(cluster.unread)}", SHAPE_HINT)
+    return cluster
 
 
-def _hosts_of(folder: Path) -> tuple[list[HostLogs], list[str]]:
+def _cluster(source: Path) -> ClusterLogs:
+    if source.is_dir():
+        shape = _shape_of(source)
+        return shape.cluster(source)
+    if not source.exists():
+        raise UsageError(f"there is no folder or file `{source}`", "give the folder of a cluster's logs")
+    refused = refusal(source)
+    if refused is not None:
+        raise UsageError(f"`{source}` cannot be read as a log: it is {refused}", UNPACK_HINT)
+    return ClusterLogs(source.parent, tuple(_families([source], source.parent)))
+
+
+def _where_else(unread: Sequence[Unread]) -> str:
+    """Where logs may be meant to lie, in a sentence that says that there are none."""
+    return f"; not read: {listed([f'{one.name} ({one.reason})' for one in unread])}" if unread else ""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How a folder holds logs.
+
+    Attributes:
+        folders: those of hosts, by their names; none where logs lie side by side.
+        links: what is left out because it is only another name of a log that is read.
+        no_hosts: folders of machines that are no hosts of the network.
+    """
+
+    hosts: Sequence[HostLogs]
+    folders: Sequence[Path] = ()
+    links: Sequence[Repeated] = ()
+    no_hosts: Sequence[str] = ()
+
+    def cluster(self, source: Path) -> ClusterLogs:
+        """The cluster, with what was not read of the folder."""
+        read = {os.path.realpath(file.path) for host in self.hosts for file in host.files}
+        unread = find_unread(source, self.folders, read)
+        left_out = sorted({one.name.split("/")[0] for one in unread if one.reason == NO_HOST} & set(self.no_hosts))
+        return ClusterLogs(
+            source,
+            tuple(sorted(self.hosts, key=lambda host: host.name)),
+            tuple(left_out),
+            tuple(one for one in unread if one.name.split("/")[0] not in left_out),
+            tuple(self.links),
+        )
+
+
+def _shape_of(folder: Path) -> _Shape:
     """The first shape that fits."""
     folders = sorted(path for path in folder.iterdir() if path.is_dir())
-    benchmark = [path for path in folders if HOST_FOLDER.fullmatch(path.name)]
+    others = [path.name for path in folders if _OTHER_FOLDERS.fullmatch(path.name)]
+    benchmark = [path for path in folders if HOST_FOLDER.fullmatch(path.name) and not _is_foreign(path)]
     if hosts := _folders(benchmark, folder):
-        others = [path.name for path in folders if path not in benchmark and path.name.startswith("explorer")]
         # A host whose folder is there and holds no log is one that was lost; whoever checks the hosts will name it.
-        return hosts, others
+        return _Shape(hosts, benchmark, no_hosts=others)
     for level in _TRACER_LEVELS:
         base = folder / level
         if base.is_dir():
-            inner = [path for path in sorted(base.iterdir()) if path.is_dir()]
+            inner = [path for path in sorted(base.iterdir()) if path.is_dir() and not _is_foreign(path)]
             known = [path for path in inner if not _OTHER_FOLDERS.fullmatch(path.name)]
             if hosts := [host for host in _folders(known, folder) if host.files]:
-                return hosts, [path.name for path in inner if path.name.startswith("explorer")]
-    return _families(_once(_candidates(folder)), folder), []
+                named = {host.name for host in hosts}
+                return _Shape(hosts, [path for path in known if path.name in named], no_hosts=others)
+    paths, links = _once(_candidates(folder))
+    return _Shape(_families(paths, folder), links=[Repeated(link.name, read.name) for link, read in links])
+
+
+def _is_foreign(folder: Path) -> bool:
+    """Whether a folder's name is no text, so that no host can be named after it."""
+    return readable_name(folder.name) != folder.name
 
 
 def _folders(folders: Iterable[Path], base: Path) -> list[HostLogs]:
-    """One host for every folder; empty when none of them holds a log."""
-    owned = [(folder, _candidates(folder)) for folder in folders]
-    kept = set(_once([path for _, paths in owned for path in paths]))
-    hosts = [HostLogs(folder.name, _logs([path for path in paths if path in kept], base)) for folder, paths in owned]
+    """One host for every folder; empty when none of them holds a log.
+
+    Raises:
+        UsageError: one file stands in the folders of two hosts.
+    """
+    hosts = []
+    owners: dict[str, Path] = {}
+    for folder in folders:
+        paths, _ = _once(_candidates(folder))
+        files = _logs(paths, base)
+        for file in files:
+            first = owners.setdefault(os.path.realpath(file.path), file.path)
+            if first is not file.path:
+                raise UsageError(
+                    f"{first.relative_to(base).as_posix()} and {file.name} are one file, and cannot be the log of two "
+                    "hosts",
+                    "take the link away, or put that host's own log in its place",
+                )
+        hosts.append(HostLogs(folder.name, files))
     return hosts if any(host.files for host in hosts) else []
 
 
@@ -201,16 +282,19 @@ def _family(path: Path) -> str:
 
 
 def _candidates(folder: Path) -> list[Path]:
-    """Files that may be logs, by their names."""
-    return sorted(path for path in folder.iterdir() if _CANDIDATE.fullmatch(path.name) and path.is_file())
+    """Files that may be logs, by their names and by the form of their content."""
+    return sorted(path for path in folder.iterdir() if LOG_LIKE.fullmatch(path.name) and refusal(path) is None)
 
 
-def _once(paths: Sequence[Path]) -> list[Path]:
-    """Every file once: a link to a file that is there anyway, as cardano-tracer makes them, is left out."""
+def _once(paths: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
+    """Every file once, and the links to files that are there anyway, as cardano-tracer makes them."""
     seen: dict[str, Path] = {}
+    links = []
     for path in sorted(paths, key=lambda path: (path.is_symlink(), path)):
-        seen.setdefault(os.path.realpath(path), path)
-    return sorted(seen.values())
+        first = seen.setdefault(os.path.realpath(path), path)
+        if first is not path:
+            links.append((path, first))
+    return sorted(seen.values()), links
 
 
 def _logs(paths: Iterable[Path], base: Path) -> tuple[LogFile, ...]:

@@ -65,7 +65,7 @@ def test_a_benchmark_run_has_a_host_for_every_folder(tmp_path: Path) -> None:
         "node-2": ["node-2/node-2026-02-05T18-52-16.json"],
         "node-3": ["node-3/stdout.zst"],
     }
-    assert cluster.left_out == ("explorer",)
+    assert cluster.left_out == ("explorer", "generator")
     # Slots 1 and 2 began their loops 1 ms into 18:52:01 and 18:52:02.
     slot, at = cluster.hosts[0].loop_starts[1]
     assert (slot, at % (60 * NS)) == (2, 2_001_000_000)

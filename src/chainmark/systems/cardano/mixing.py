@@ -1,0 +1,204 @@
+"""Logs that were mixed up while they were collected: copied, put into the wrong folder, left over from another run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+
+from chainmark.core.errors import UsageError
+from chainmark.core.storage import storage_errors
+from chainmark.core.times import utc_text
+from chainmark.store.log_lines import DAMAGE, unpacked
+from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, LogFile, Repeated, listed
+
+# Two files whose slots began further apart than this are of two runs; clocks of one network are not so wrong.
+RUN_MISFIT_S = 30.0
+_PIECE_BYTES = 1 << 20
+# Old nodes print so much of a host's name, cardano-tracer adds a port.
+_SHORT_NAME = 8
+_RUNS_SAID = 3
+_PORT = re.compile(r"_\d{1,5}$")
+
+
+def exclude_hint(host: str) -> str:
+    """The way out where one host is in the way of all."""
+    return f"`--exclude {host}` leaves it out"
+
+
+def without_copies(cluster: ClusterLogs) -> ClusterLogs:
+    """The cluster with every log once: a copy beside the log of the same host is left out, and noted.
+
+    Two logs are copies of each other if their texts are the same, however they are packed.
+
+    Raises:
+        UsageError: two hosts have the same log.
+    """
+    owners = {file.name: host.name for host in cluster.hosts for file in host.files}
+    copies: dict[str, str] = {}
+    for files in _alike(cluster.files):
+        first: dict[str, LogFile] = {}
+        for file in sorted(files, key=lambda file: file.name):
+            original = first.setdefault(_text_hash(file), file)
+            if original is file:
+                continue
+            if owners[original.name] != owners[file.name]:
+                raise UsageError(
+                    f"{original.name} and {file.name} are the same log, and cannot be that of two hosts, "
+                    f"{owners[original.name]} and {owners[file.name]}",
+                    f"put the host's own log in its place; {exclude_hint(owners[file.name])}",
+                )
+            copies[file.name] = original.name
+    hosts = [replace(host, files=tuple(one for one in host.files if one.name not in copies)) for host in cluster.hosts]
+    repeated = [Repeated(name, of) for name, of in sorted(copies.items())]
+    return replace(cluster, hosts=tuple(hosts), repeated=(*cluster.repeated, *repeated))
+
+
+def _alike(files: Sequence[LogFile]) -> list[list[LogFile]]:
+    """Files whose beginnings tell the same; only these are worth to be compared whole."""
+    groups: dict[Hashable, list[LogFile]] = defaultdict(list)
+    for file in files:
+        head = file.head
+        if head.objects:
+            told = (head.first_ns, head.last_ns, head.lines, head.objects, head.decoded, head.malformed)
+            groups[(*told, tuple(head.starts), tuple(sorted(head.names.items())))].append(file)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _text_hash(file: LogFile) -> str:
+    """Of all that can be unpacked; a log that was cut off is no copy of the whole one."""
+    hasher = hashlib.blake2b()
+    with storage_errors(file.path), file.path.open("rb") as raw:
+        try:
+            text = unpacked(raw, file.path)
+            while piece := text.read(_PIECE_BYTES):
+                hasher.update(piece)
+        except DAMAGE:
+            hasher.update(b"damaged")
+    return hasher.hexdigest()
+
+
+def check_names(cluster: ClusterLogs) -> list[str]:
+    """That every host's lines are its own, as far as the names in them tell.
+
+    All nodes of one machine may give its name in their lines, so a name that several hosts share and that is none of
+    theirs says nothing.
+
+    Returns:
+        A sentence about hosts whose lines name another one, if there are such.
+
+    Raises:
+        UsageError: a host's lines name another host of the cluster.
+    """
+    told = {host.name: name for host in cluster.hosts if (name := _only_name(host)) is not None}
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for host, name in told.items():
+        sharing[name].append(host)
+    is_of_machine = len(sharing) == 1 and len(told) > 2
+    strangers = {host: name for host, name in told.items() if not _is_same(host, name)}
+    for host, name in strangers.items():
+        owner = next((other for other in told if _is_same(other, name) and other not in strangers), None)
+        if owner is not None and not is_of_machine:
+            raise UsageError(
+                f"{owner} and {host} are both logs of the host {name}, by their lines",
+                f"parts of one host's log belong into one folder; {exclude_hint(host)}",
+            )
+    if not strangers or all(len(sharing[name]) > 1 for name in strangers.values()):
+        return []
+    alone = [f"{host} (named {name})" for host, name in strangers.items() if len(sharing[name]) == 1]
+    return [f"the lines name other hosts than the folders or files they are in: {listed(alone)}"]
+
+
+def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
+    """That hosts whose lines give one and the same name ran at the same time, as nodes of one machine do.
+
+    Raises:
+        UsageError: one's log ends before the other's begins: they are parts of one host's log.
+    """
+    sharing: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for host, summary in summaries.items():
+        books = summary.books
+        if len(books.names) == 1 and books.first_ns is not None and books.last_ns is not None:
+            sharing[next(iter(books.names))].append((books.first_ns, books.last_ns, host))
+    for name, spans in sharing.items():
+        spans.sort()
+        for (_, end_ns, one), (begin_ns, _, other) in pairwise(spans):
+            if end_ns < begin_ns:
+                raise UsageError(
+                    f"{one} and {other} are both logs of the host {name}, by their lines: one ends before the other "
+                    "begins",
+                    f"parts of one host's log belong into one folder; {exclude_hint(other)}",
+                )
+
+
+def _only_name(host: HostLogs) -> str | None:
+    names = {name for file in host.files for name in file.head.names}
+    return names.pop() if len(names) == 1 else None
+
+
+def _is_same(host: str, name: str) -> bool:
+    """Whether a name in the lines may be that of a folder or file: in part, with a domain, or cut as old nodes do."""
+    bare, told = _PORT.sub("", host).lower(), name.lower()
+    return (
+        told in (bare, host.lower())
+        or told.split(".")[0] == bare.split(".")[0]
+        or (len(told) == _SHORT_NAME and bare.startswith(told))
+    )
+
+
+def slot_length_s(cluster: ClusterLogs) -> float | None:
+    """How long slots last by the rounds of the forge loops, to the millisecond; None if none tells."""
+    lengths = []
+    for file in cluster.files:
+        starts = file.head.starts
+        if len(starts) > 1 and starts[-1][0] > starts[0][0]:
+            (first, first_ns), (last, last_ns) = starts[0], starts[-1]
+            lengths.append((last_ns - first_ns) / (last - first) / 1e9)
+    if not lengths:
+        return None
+    told = median(lengths)
+    # A round may begin late, slots have round lengths.
+    whole = round(told)
+    return float(whole) if whole and abs(told - whole) < 0.02 * whole else round(told, 3)
+
+
+def check_one_run(cluster: ClusterLogs, length_s: float, *, within_hosts: bool) -> None:
+    """That all logs are of one run: that slot 0 began at the same time by all of them, if slots are this long.
+
+    Args:
+        cluster: whose files are held against each other.
+        length_s: of a slot.
+        within_hosts: only the files of one host; a genesis says which hosts are strangers.
+
+    Raises:
+        UsageError: files disagree; the sentence names them.
+    """
+    for files in [host.files for host in cluster.hosts] if within_hosts else [cluster.files]:
+        runs = _runs(files, length_s)
+        if len(runs) > 1:
+            said = "; ".join(f"{utc_text(start_ns)} by {listed(names)}" for start_ns, names in runs[:_RUNS_SAID])
+            more = f"; and {len(runs) - _RUNS_SAID} more" if len(runs) > _RUNS_SAID else ""
+            raise UsageError(
+                f"these are logs of {len(runs)} runs, whose slot 0 began at {said}{more}",
+                "import each run from a folder of its own: take away what is left over from another one",
+            )
+
+
+def _runs(files: Sequence[LogFile], length_s: float) -> list[tuple[int, list[str]]]:
+    """When slot 0 began, and the files by which it did; files that tell no slot are left out."""
+    length_ns = round(length_s * 1e9)
+    runs: list[tuple[int, list[str]]] = []
+    told = [(median(at - slot * length_ns for slot, at in one.head.starts), one) for one in files if one.head.starts]
+    last_ns = 0.0
+    for start_ns, file in sorted(told, key=lambda one: (one[0], one[1].name)):
+        if not runs or start_ns - last_ns > RUN_MISFIT_S * 1e9:
+            # To the second, as a genesis gives it.
+            runs.append((int(start_ns) // 10**9 * 10**9, []))
+        runs[-1][1].append(file.name)
+        last_ns = start_ns
+    return runs

@@ -1,0 +1,182 @@
+"""What lies in a folder of logs, looks like a log and was not read: named, with the reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainmark._native import scan_head
+from chainmark.systems.cardano.books import read_head
+
+# What may be a log by its name.
+LOG_LIKE = re.compile(r"(stdout.*|.*\.(log|jsonl?|ndjson|txt|out)\b.*)")
+_ARCHIVE = re.compile(r".*\.(tar|tar\.\w+|tgz|tbz2?|txz|tzst|zip|7z|rar)", re.IGNORECASE)
+# Folders below the one that is imported; a node's database lies deeper, or has no text in it.
+_DEPTH = 3
+_PEEKED = 64 << 10
+_PEEKED_OF_OTHERS = 4 << 10
+_PEEKED_LINES = 400
+# A trace message, also inside of what journald or docker put around it.
+_AT, _NAMESPACE = re.compile(rb'\\?"at\\?"\s*:'), re.compile(rb'\\?"ns\\?"\s*:')
+_READ_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX")
+_OTHER_FORMS = (
+    (b"PK\x03\x04", "a zip archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!", "a rar archive"),
+    (b"BZh", "packed by bzip2"),
+    (b"\x04\x22\x4d\x18", "packed by lz4"),
+    (b"LZIP", "packed by lzip"),
+    (b"LPKSHHRH", "a journal of systemd: `journalctl --file=… -o json --all` prints it"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+    (b"{\x00", "UTF-16 text"),
+    (b"\x00{", "UTF-16 text"),
+)
+_TAR, _TAR_AT = b"ustar", 257
+ARCHIVE = "an archive"
+NO_TEXT = "its name is not UTF-8"
+NO_HOST = "in no host's folder"
+TOO_DEEP = "in a folder inside a host's folder"
+NO_LOG_NAME = "not named like a log"
+BELOW = "in a folder beside the logs"
+FORBIDDEN = "may not be read"
+DANGLING = "a link to nothing"
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Something that looks like a log and was not read; ``name`` is its path from the folder that is imported."""
+
+    name: str
+    reason: str
+
+
+def readable_name(path: Path | str) -> str:
+    """A path as text, also where its bytes are none."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+
+
+def refusal(path: Path) -> str | None:
+    """Why something that is named like a log cannot be read as one; None if it can. Pipes are never opened.
+
+    Raises:
+        PermissionError: it may not be read.
+    """
+    if (other := _no_file(path)) is not None:
+        return other
+    if not _is_utf8(path):
+        return NO_TEXT
+    if _ARCHIVE.fullmatch(path.name):
+        return ARCHIVE
+    try:
+        with path.open("rb") as file:
+            start = file.read(_TAR_AT + len(_TAR))
+    except PermissionError:
+        raise
+    except OSError:
+        return None  # whoever reads it will say what is wrong with it
+    if start[_TAR_AT:] == _TAR:
+        return ARCHIVE
+    return next((form for magic, form in _OTHER_FORMS if start.startswith(magic)), None)
+
+
+def _no_file(path: Path) -> str | None:
+    """What a path is that is no regular file; None if it is one."""
+    try:
+        mode = path.stat().st_mode
+    except PermissionError:
+        raise
+    except OSError:
+        return DANGLING
+    kinds = ((stat.S_ISREG, None), (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    return next((kind for is_one, kind in kinds if is_one(mode)), "a device")
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def find_unread(folder: Path, hosts: Collection[Path], read: Collection[str]) -> list[Unread]:
+    """Everything down to three folders below that looks like a log and was not read, in the order of the names.
+
+    Args:
+        folder: that is imported.
+        hosts: the folders of hosts; none where logs lie side by side.
+        read: the real paths of what was read.
+    """
+    found = []
+    for path in _walk(folder, _DEPTH, {os.path.realpath(folder)}):
+        if os.path.realpath(path) in read:
+            continue
+        try:
+            reason = _reason(path, folder, hosts)
+        except PermissionError:
+            reason = FORBIDDEN if LOG_LIKE.fullmatch(path.name) else None
+        if reason is not None:
+            found.append(Unread(readable_name(path.relative_to(folder)), reason))
+    return found
+
+
+def _walk(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:
+    """All that is no folder, in the order of names; a folder that is linked in a circle is entered once."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return
+    for path in entries:
+        try:
+            is_folder = path.is_dir()
+        except OSError:
+            continue
+        if not is_folder:
+            yield path
+        elif depth and (real := os.path.realpath(path)) not in seen:
+            seen.add(real)
+            yield from _walk(path, depth - 1, seen)
+
+
+def _reason(path: Path, folder: Path, hosts: Collection[Path]) -> str | None:
+    """Why a file was not read; None if it does not look like a log."""
+    is_log_like = LOG_LIKE.fullmatch(path.name) is not None
+    if is_log_like or _ARCHIVE.fullmatch(path.name):
+        refused = refusal(path)
+        if refused is not None:
+            return refused
+    if _no_file(path) is not None or not holds_messages(path, _PEEKED if is_log_like else _PEEKED_OF_OTHERS):
+        return None
+    return _place(path, folder, hosts) if _is_utf8(path) else NO_TEXT
+
+
+def _place(path: Path, folder: Path, hosts: Collection[Path]) -> str:
+    """Why a log is none of a host's."""
+    if path.parent in (hosts or [folder]):
+        return NO_LOG_NAME
+    if not hosts:
+        return BELOW
+    return TOO_DEEP if any(host in path.parents for host in hosts) else NO_HOST
+
+
+def holds_messages(path: Path, size_bytes: int = _PEEKED) -> bool:
+    """Whether a file's beginning has a trace message in it; a packed file is unpacked so far.
+
+    Raises:
+        PermissionError: it may not be read.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(size_bytes)
+    except PermissionError:
+        raise
+    except OSError:
+        return False
+    if start.startswith(_READ_PACKED):
+        return read_head(str(path), scan_head(str(path), _PEEKED_LINES)).objects > 0
+    return bool(_AT.search(start) and _NAMESPACE.search(start))

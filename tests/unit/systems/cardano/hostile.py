@@ -1,0 +1,364 @@
+"""Folders of logs as they are found in practice: copied, mixed up, half packed, half gone."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import shutil
+import socket
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+Change = Callable[[Path], None]
+HOSTS = ("node-0", "node-1", "node-2")
+START = "2026-02-05T18:52:16Z"
+AT = "2026-02-05T18:52:15.5Z"
+
+
+def logs_of(folder: Path) -> Iterator[Path]:
+    """The log of every host."""
+    return (folder / host / "stdout" for host in HOSTS)
+
+
+def rewrite(change: Callable[[str], str | None], *hosts: str) -> Change:
+    """Changes the lines of some hosts' logs, of all if none is named; None drops a line."""
+
+    def made(folder: Path) -> None:
+        for host in hosts or HOSTS:
+            path = folder / host / "stdout"
+            lines = [change(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            path.write_text("".join(f"{line}\n" for line in lines if line is not None), encoding="utf-8")
+
+    return made
+
+
+def copy(source: str, target: str, pack: Callable[[bytes], bytes] = bytes) -> Change:
+    """A file a second time, perhaps packed."""
+
+    def made(folder: Path) -> None:
+        path = folder / target
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pack((folder / source).read_bytes()))
+
+    return made
+
+
+def move(source: str, target: str) -> Change:
+    """A file or folder under another name."""
+
+    def made(folder: Path) -> None:
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        (folder / source).rename(folder / target)
+
+    return made
+
+
+def pack(path: str, packed: str, packer: Callable[[bytes], bytes]) -> Change:
+    """A file in another form only."""
+
+    def made(folder: Path) -> None:
+        content = (folder / path).read_bytes()
+        (folder / path).unlink()
+        (folder / packed).write_bytes(packer(content))
+
+    return made
+
+
+def link(path: str, target: str) -> Change:
+    """A symbolic link in the place of whatever was there."""
+
+    def made(folder: Path) -> None:
+        remove(path)(folder)
+        (folder / path).symlink_to(target)
+
+    return made
+
+
+def hard_link(path: str, target: str) -> Change:
+    """A second name of one file."""
+
+    def made(folder: Path) -> None:
+        remove(path)(folder)
+        (folder / path).hardlink_to(folder / target)
+
+    return made
+
+
+def pipe(path: str) -> Change:
+    """A named pipe that nobody writes to: whoever opens it to read waits for ever."""
+
+    def made(folder: Path) -> None:
+        remove(path)(folder)
+        os.mkfifo(folder / path)
+
+    return made
+
+
+def listener(path: str) -> Change:
+    """A socket in the file system, as nodes have for their clients."""
+
+    def made(folder: Path) -> None:
+        directory = os.open(folder, os.O_RDONLY)
+        one = socket.socket(socket.AF_UNIX)
+        try:
+            one.bind(f"/proc/self/fd/{directory}/{path}")  # the path itself may be too long for a socket
+        finally:
+            one.close()
+            os.close(directory)
+
+    return made
+
+
+def remove(path: str) -> Change:
+    """Takes a file or folder away, if there is one."""
+
+    def made(folder: Path) -> None:
+        victim = folder / path
+        if victim.is_dir() and not victim.is_symlink():
+            shutil.rmtree(victim)
+        else:
+            victim.unlink(missing_ok=True)
+
+    return made
+
+
+def write(path: str, content: str | bytes) -> Change:
+    """A file of this content."""
+
+    def made(folder: Path) -> None:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return made
+
+
+def every(change: Callable[[str], Change]) -> Change:
+    """The same for every host."""
+
+    def made(folder: Path) -> None:
+        for host in HOSTS:
+            change(host)(folder)
+
+    return made
+
+
+def together(*changes: Change) -> Change:
+    """One after the other."""
+
+    def made(folder: Path) -> None:
+        for change in changes:
+            change(folder)
+
+    return made
+
+
+def cut(path: str, rest: str) -> Change:
+    """The first half of a log to another file, whose name does not tell that it is the older one."""
+
+    def made(folder: Path) -> None:
+        lines = (folder / path).read_bytes().splitlines(keepends=True)
+        (folder / rest).parent.mkdir(parents=True, exist_ok=True)
+        (folder / rest).write_bytes(b"".join(lines[: len(lines) // 2]))
+        (folder / path).write_bytes(b"".join(lines[len(lines) // 2 :]))
+
+    return made
+
+
+def truncate(path: str, share: float) -> Change:
+    """A file that ends early."""
+
+    def made(folder: Path) -> None:
+        content = (folder / path).read_bytes()
+        (folder / path).write_bytes(content[: int(len(content) * share)])
+
+    return made
+
+
+def earlier_run(path: str) -> Change:
+    """A log of node-1 in a run of the day before, which nobody took away."""
+
+    def made(folder: Path) -> None:
+        text = (
+            (folder / "node-1" / "stdout").read_text(encoding="utf-8").replace('"at":"2026-02-05T', '"at":"2026-02-04T')
+        )
+        write(path, text)(folder)
+
+    return made
+
+
+def named(name: str) -> Callable[[str], str]:
+    """Lines that name one host."""
+    return lambda line: re.sub(r'"host":"[^"]*"', f'"host":"{name}"', line)
+
+
+def utf16(content: bytes) -> bytes:
+    """As PowerShell redirects."""
+    return content.decode().encode("utf-16")
+
+
+def zipped(content: bytes) -> bytes:
+    """As a mail program sends it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("stdout", content)
+    return buffer.getvalue()
+
+
+def tarred(content: bytes) -> bytes:
+    """As an administrator sends it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("stdout")
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def xz(content: bytes) -> bytes:
+    """As logrotate packs with `compresscmd xz`."""
+    return lzma.compress(content, preset=1)
+
+
+def bzip2(content: bytes) -> bytes:
+    """As logrotate packs with `compresscmd bzip2`."""
+    return bz2.compress(content)
+
+
+def gz(content: bytes) -> bytes:
+    """As logrotate packs."""
+    return gzip.compress(content, mtime=0)
+
+
+NO_GENESIS = remove("genesis")
+
+
+def node_line(ns: str, data: Mapping[str, object], host: str, sev: str = "Info") -> str:
+    """A line of a node's start."""
+    envelope = {"at": AT, "ns": ns, "data": data, "sev": sev, "thread": "5", "host": host}
+    return json.dumps(envelope, separators=(",", ":"))
+
+
+def first_lines(lines: Callable[[str], list[str]]) -> Change:
+    """Lines before all others of every host, of the time of the first one."""
+
+    def made(folder: Path) -> None:
+        for path in logs_of(folder):
+            text = path.read_text(encoding="utf-8")
+            at = text.partition('{"at":"')[2].partition('"')[0]
+            head = "".join(f"{line}\n" for line in lines(path.parent.name))
+            path.write_text(head.replace(AT, at) + text, encoding="utf-8")
+
+    return made
+
+
+def startup(magic: object) -> Change:
+    """The lines with which nodes of 10.x begin."""
+    common = {
+        "kind": "BasicInfoCommon",
+        "configPath": "config.json",
+        "networkMagic": magic,
+        "protocol": "Byron; Shelley",
+        "version": "10.5.4",
+        "commit": "0000000",
+        "nodeStartTime": "2026-02-05 18:52:15.4 UTC",
+    }
+    shelley = {
+        "kind": "BasicInfoShelleyBased",
+        "era": "Shelley",
+        "systemStartTime": "2026-02-05 18:52:16 UTC",
+        "slotLength": "1s",
+        "epochLength": "EpochSize {unEpochSize = 8000}",
+        "slotsPerKESPeriod": "129600",
+    }
+    return first_lines(
+        lambda host: [
+            node_line("Startup.Common", common, host),
+            node_line("Startup.ShelleyBased", shelley, host),
+            node_line("Startup.NetworkMagic", {"kind": "StartupNetworkMagic", "networkMagic": magic}, host),
+            node_line("Startup.Time", {"kind": "StartupTime", "startupTime": "1770317535.4s"}, host),
+        ]
+    )
+
+
+_NUMBERED = re.compile(
+    r'"(slot|current slot|blockNo|tipBlockNo|length|blockSize|count|accepted|rejected|numTxs)":(-?\d+)'
+)
+
+
+def shown(form: Callable[[str, str], str]) -> Change:
+    """The numbers of all messages as something else prints them; ``form`` gets the key and the number."""
+    return rewrite(lambda line: _NUMBERED.sub(lambda found: f'"{found[1]}":{form(found[1], found[2])}', line))
+
+
+def as_object(key: str, number: str) -> str:
+    """As Aeson prints a record: ``{"unSlotNo":5}``."""
+    if "slot" in key:
+        return f'{{"unSlotNo":{number}}}'
+    return f'{{"unBlockNo":{number}}}' if "lockNo" in key else number
+
+
+def as_shown(key: str, number: str) -> str:
+    """As a Show instance prints it: ``"SlotNo {unSlotNo = 5}"``."""
+    if "slot" in key:
+        return f'"SlotNo {{unSlotNo = {number}}}"'
+    return f'"BlockNo {number}"' if "lockNo" in key else f'"{number}"'
+
+
+def chatter(severity: str) -> Change:
+    """What a node whose root is at this severity prints beside what the analysis reads, among its lines."""
+    point = {"kind": "Point", "slot": 5, "hash": 64 * "a"}
+    peer = {"connectionId": "127.0.0.1:30001 127.0.0.1:30000"}
+    told: list[tuple[str, dict[str, object]]] = [
+        ("Startup.Time", {"kind": "StartupTime", "startupTime": "1770317535.4s"}),
+        (
+            "Startup.Byron",
+            {"kind": "BasicInfoByron", "slotLength": "20s", "epochLength": "EpochSlots {unEpochSlots = 1}"},
+        ),
+        ("Forge.StateInfo.StateInfo", {"kind": "KESInfo", "credentials": "Cardano", "endPeriod": 0, "evolution": 62}),
+        ("Forge.ThreadStats.ForgingStats", {"kind": "ForgingStats", "nodeCannotForgeNum": 0, "slotsMissed": 0}),
+        ("BlockFetch.Client.AddedFetchRequest", {"kind": "AddedFetchRequest", "peer": peer}),
+        ("BlockFetch.Decision.PeersFetch", {"kind": "PeerFetch", "decisions": []}),
+        (
+            "ChainDB.AddBlockEvent.AddedBlockToVolatileDB",
+            {"kind": "AddedBlockToVolatileDB", "blockNo": "0", "block": point},
+        ),
+        (
+            "ChainDB.AddBlockEvent.PoppedBlockFromQueue",
+            {"kind": "TraceAddBlockEvent.PoppedBlockFromQueue", "risingEdge": True},
+        ),
+        ("ChainDB.AddBlockEvent.ChangingSelection", {"kind": "TraceAddBlockEvent.ChangingSelection", "block": point}),
+        ("ChainSync.Client.RolledBack", {"kind": "RolledBack", "peer": peer, "tip": {"kind": "GenesisPoint"}}),
+        ("ChainSync.ServerBlock.Update", {"kind": "ChainSyncServer.Update", "addBlock": f"{64 * 'a'}@5"}),
+        (
+            "BlockchainTime.CurrentSlotUnknown",
+            {"kind": "CurrentSlotUnknown", "time": "2025-10-20 19:55:59.497907201 UTC"},
+        ),
+        ("Mempool.Synced", {"kind": "TraceMempoolSynced", "enclosingTime": {"tag": "RisingEdge"}}),
+        (
+            "TxSubmission.TxInbound.CanRequestMoreTxs",
+            {"kind": "TraceTxInboundCanRequestMoreTxs", "count": 0, "peer": peer},
+        ),
+        ("Net.ConnectionManager.Remote.ConnectionManagerCounters", {"kind": "ConnectionManagerCounters", "state": {}}),
+        ("Net.Peers.Ledger", {}),
+    ]
+
+    def made(folder: Path) -> None:
+        for path in logs_of(folder):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            said = []
+            for number, line in enumerate(lines):
+                said.append(line)
+                if number % 40 == 39 and line.startswith('{"at"'):
+                    at = json.loads(line)["at"]
+                    for ns, data in told:
+                        said.append(node_line(ns, data, path.parent.name, severity).replace(AT, at))
+            path.write_text("".join(f"{line}\n" for line in said), encoding="utf-8")
+
+    return made

@@ -1,0 +1,362 @@
+"""Hostile folders of logs: what cannot be a run is one sentence that names it, and what is left unread is listed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import chainmark as cm
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import GateStatus, Manifest, Status
+from chainmark.store.runs import SealedRun
+
+from tests.unit.systems.cardano import hostile as h
+from tests.unit.systems.cardano.clusters import ingest, make_cluster
+from tests.unit.systems.cardano.test_ingest import gate
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three hosts, some blocks."""
+    return make_cluster(tmp_path_factory.mktemp("cluster") / "logs", hosts=3, slots=80)
+
+
+@pytest.fixture(scope="module")
+def clean(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
+    """The run of its logs as they were written."""
+    return ingest(tmp_path_factory.mktemp("store"), cluster, filters=()).run
+
+
+def changed(cluster: Path, folder: Path, change: h.Change) -> Path:
+    """A copy of the logs, changed."""
+    shutil.copytree(cluster, folder / "logs")
+    change(folder / "logs")
+    return folder / "logs"
+
+
+def _not_text(folder: Path) -> None:
+    path = folder / "node-0" / "stdout"
+    path.rename(path.with_name(os.fsdecode(b"stdout-\xff")))
+
+
+GARBAGE = h.every(lambda host: h.write(f"{host}/stdout", "hello\n" * 9))
+REFUSED: list[tuple[str, h.Change, str, str]] = [
+    # One content for two hosts: both would count the same blocks.
+    (
+        "a log copied to another host",
+        h.copy("node-0/stdout", "node-1/stdout"),
+        "node-0/stdout and node-1/stdout are the same log",
+        "--exclude node-1",
+    ),
+    (
+        "the copy is packed",
+        h.together(h.remove("node-1/stdout"), h.copy("node-0/stdout", "node-1/stdout.gz", h.gz)),
+        "node-0/stdout and node-1/stdout.gz are the same log",
+        "--exclude node-1",
+    ),
+    (
+        "both are packed otherwise",
+        h.together(h.copy("node-0/stdout", "node-1/stdout", h.xz), h.pack("node-0/stdout", "node-0/stdout.gz", h.gz)),
+        "node-0/stdout.gz and node-1/stdout are the same log",
+        "--exclude node-1",
+    ),
+    (
+        "a hard link",
+        h.hard_link("node-1/stdout", "node-0/stdout"),
+        "node-0/stdout and node-1/stdout are the same log",
+        "--exclude node-1",
+    ),
+    ("a link", h.link("node-1/stdout", "../node-0/stdout"), "node-0/stdout and node-1/stdout are one file", "link"),
+    ("a linked folder", h.link("node-1", "node-0"), "node-0/stdout and node-1/stdout are one file", "link"),
+    (
+        "an older part is a copy",
+        h.copy("node-0/stdout", "node-1/stdout.1"),
+        "node-0/stdout and node-1/stdout.1 are the same log",
+        "--exclude node-1",
+    ),
+    # Two folders of one host.
+    (
+        "lines of another host",
+        h.rewrite(h.named("node-0"), "node-1"),
+        "node-0 and node-1 are both logs of the host node-0",
+        "--exclude node-1",
+    ),
+    (
+        "one log in two folders",
+        h.cut("node-0/stdout", "node-9/stdout"),
+        "node-0 and node-9 are both logs of the host node-0",
+        "--exclude node-9",
+    ),
+    (
+        "one log in two folders of other names",
+        h.together(h.rewrite(h.named("pool"), "node-0"), h.cut("node-0/stdout", "node-9/stdout")),
+        "node-9 and node-0 are both logs of the host pool",
+        "one folder",
+    ),
+    # No logs: nobody should be sent for a genesis.
+    (
+        "no logs",
+        h.together(h.NO_GENESIS, h.every(lambda host: h.remove(f"{host}/stdout"))),
+        "holds no logs of Cardano nodes",
+        "node-0/",
+    ),
+    (
+        "empty logs",
+        h.together(h.NO_GENESIS, h.every(lambda host: h.write(f"{host}/stdout", b""))),
+        "no logs: node-0/stdout, node-1/stdout and node-2/stdout: .* not one line",
+        "node-0/",
+    ),
+    (
+        "logs of something else",
+        h.together(h.NO_GENESIS, GARBAGE),
+        "no logs: node-0/stdout, .* no line that cardano-node prints",
+        "node-0/",
+    ),
+    (
+        "links to nothing",
+        h.every(lambda host: h.link(f"{host}/stdout", "nowhere")),
+        r"holds no logs of Cardano nodes; not read: node-0/stdout \(a link to nothing\)",
+        "node-0/",
+    ),
+    (
+        "logs of two clusters below",
+        h.together(h.move("node-0", "a/node-0"), h.move("node-1", "b/node-1"), h.remove("node-2")),
+        r"holds no logs .* a/node-0/stdout \(in a folder beside the logs\)",
+        "node-0/",
+    ),
+    # Logs of two runs: a start between them is that of neither.
+    (
+        "two runs without a genesis",
+        h.together(h.NO_GENESIS, h.earlier_run("node-1/stdout")),
+        "began at 2026-02-04T18:52:16Z by node-1/stdout; 2026-02-05T18:52:16Z by node-0/stdout and node-2",
+        "folder of its own",
+    ),
+    (
+        "a log left over",
+        h.earlier_run("node-1/stdout.1"),
+        "logs of 2 runs, .* 2026-02-04T18:52:16Z by node-1/stdout.1; 2026-02-05T18:52:16Z by node-1/stdout$",
+        "left over",
+    ),
+    (
+        "a log left over without a genesis",
+        h.together(h.NO_GENESIS, h.earlier_run("node-1/stdout.1")),
+        "logs of 2 runs, .* by node-1/stdout.1; ",
+        "left over",
+    ),
+    # A host whose only log cannot be read.
+    (
+        "UTF-16",
+        h.pack("node-1/stdout", "node-1/stdout", h.utf16),
+        r"node-1 has not one log line: not read: node-1/stdout \(UTF-16 text\)",
+        "UTF-8",
+    ),
+    ("zip", h.pack("node-1/stdout", "node-1/stdout.zip", h.zipped), r"node-1/stdout.zip \(an archive\)", "gzip"),
+    (
+        "zip without its ending",
+        h.pack("node-1/stdout", "node-1/stdout", h.zipped),
+        r"node-1/stdout \(a zip archive\)",
+        "gzip",
+    ),
+    (
+        "bzip2",
+        h.pack("node-1/stdout", "node-1/stdout.1.bz2", h.bzip2),
+        r"node-1/stdout.1.bz2 \(packed by bzip2\)",
+        "gzip",
+    ),
+    ("a pipe", h.pipe("node-1/stdout"), r"node-1/stdout \(a pipe\)", "--exclude node-1"),
+    (
+        "a link to nothing",
+        h.link("node-1/stdout", "nowhere"),
+        r"node-1/stdout \(a link to nothing\)",
+        "--exclude node-1",
+    ),
+    ("a link to itself", h.link("node-1/stdout", "stdout"), r"node-1/stdout \(a link to nothing\)", "--exclude node-1"),
+    (
+        "one folder too deep",
+        h.move("node-1/stdout", "node-1/logs/stdout"),
+        r"node-1/logs/stdout \(in a folder inside a host's folder\)",
+        "straight in",
+    ),
+    (
+        "a folder called stdout",
+        h.together(h.move("node-1/stdout", "x"), h.move("x", "node-1/stdout/stdout")),
+        "node-1/stdout/stdout",
+        "straight in",
+    ),
+    (
+        "no name of a log",
+        h.move("node-1/stdout", "node-1/messages"),
+        r"node-1/messages \(not named like a log\)",
+        "--exclude node-1",
+    ),
+    ("a name that is no text", _not_text, r"node-0/stdout-\\xff \(its name is not UTF-8\)", "--exclude node-0"),
+    # Magics that are read, and differ.
+    (
+        "another network",
+        h.startup("NetworkMagic {unNetworkMagic = 43}"),
+        "their network's magic is 43, its is 42",
+        "--genesis",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "said", "hint"), [pytest.param(*one[1:], id=one[0]) for one in REFUSED])
+def test_what_cannot_be_a_run_is_named(cluster: Path, tmp_path: Path, change: h.Change, said: str, hint: str) -> None:
+    """Whoever collected the logs must see which file to look at, and what to do with it."""
+    with pytest.raises(UsageError, match=said) as refused:
+        ingest(tmp_path / "store", changed(cluster, tmp_path, change))
+    assert hint in (refused.value.hint or "")
+    assert "\n" not in refused.value.message
+    assert list((tmp_path / "store" / "runs").iterdir()) == []
+
+
+LISTED: list[tuple[str, h.Change, str]] = [
+    ("a relay's folder", h.copy("node-0/stdout", "relay-1/stdout"), "relay-1/stdout: in no host's folder"),
+    ("a log beside the folders", h.copy("node-0/stdout", "node-7.log"), "node-7.log: in no host's folder"),
+    (
+        "a folder in a host's",
+        h.copy("node-0/stdout", "node-0/old/stdout.gz", h.gz),
+        "node-0/old/stdout.gz: in a folder inside a host's folder",
+    ),
+    (
+        "a folder that holds itself",
+        h.together(h.link("node-0/self", "."), h.copy("node-0/stdout", "x/y/stdout")),
+        "x/y/stdout: in no host's folder",
+    ),
+    ("a link to nothing", h.link("node-0/stdout.1", "gone"), "node-0/stdout.1: a link to nothing"),
+    ("a pipe", h.pipe("node-0/stdout.1"), "node-0/stdout.1: a pipe"),
+    ("a socket", h.listener("node-0/stdout.1"), "node-0/stdout.1: a socket"),
+    ("UTF-16", h.copy("node-0/stdout", "node-0/stdout.txt", h.utf16), "node-0/stdout.txt: UTF-16 text"),
+    (
+        "UTF-16 without a mark",
+        h.write("node-0/stdout.1", '{"at":1}'.encode("utf-16-be")),
+        "node-0/stdout.1: UTF-16 text",
+    ),
+    ("an archive", h.copy("node-0/stdout", "node-0/logs.tar.gz", h.tarred), "node-0/logs.tar.gz: an archive"),
+    ("a tape archive", h.write("node-0/stdout.1", bytes(257) + b"ustar" + bytes(300)), "node-0/stdout.1: an archive"),
+    ("bzip2", h.copy("node-0/stdout", "node-0/stdout.1.bz2", h.bzip2), "node-0/stdout.1.bz2: packed by bzip2"),
+    (
+        "the journal itself",
+        h.write("node-0/stdout.journal", b"LPKSHHRH" + bytes(99)),
+        "node-0/stdout.journal: a journal of systemd",
+    ),
+    ("no name of a log", h.copy("node-0/stdout", "node-0/messages"), "node-0/messages: not named like a log"),
+    (
+        "packed without one",
+        h.copy("node-0/stdout", "node-0/messages.xz", h.xz),
+        "node-0/messages.xz: not named like a log",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), [pytest.param(*one[1:], id=one[0]) for one in LISTED])
+def test_what_looks_like_a_log_and_was_not_read_is_listed(
+    cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
+) -> None:
+    """A host, or half of one, that is left out in silence is missed by nobody."""
+    run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
+    status, told = gate(run.manifest, "logs_read")
+    assert (status, said in told) == (GateStatus.WARN, True), told
+    assert run.manifest.counts["files that look like logs"] == {"read": 3, "copies": 0, "not read": 1}
+    assert run.manifest.status is Status.VALID
+    assert metrics(run) == metrics(clean)
+
+
+SAME: list[tuple[str, h.Change, str]] = [
+    (
+        "a rotated copy",
+        h.copy("node-0/stdout", "node-0/stdout.1"),
+        "node-0/stdout.1 is a copy of node-0/stdout and was left out",
+    ),
+    (
+        "a packed copy",
+        h.copy("node-0/stdout", "node-0/stdout.1.zst.xz", h.xz),
+        "node-0/stdout.1.zst.xz is a copy of node-0/stdout and was left out",
+    ),
+    ("xz", h.pack("node-0/stdout", "node-0/stdout.xz", h.xz), ""),
+    (
+        "rotated and packed by xz",
+        h.together(h.cut("node-0/stdout", "node-0/stdout.1"), h.pack("node-0/stdout.1", "node-0/stdout.1.xz", h.xz)),
+        "",
+    ),
+    (
+        "the name of another host",
+        h.rewrite(h.named("pool-x"), "node-2"),
+        "the lines name other hosts than the folders or files they are in: node-2 (named pool-x)",
+    ),
+    ("the name of the machine", h.rewrite(h.named("pamperito-III")), ""),
+    ("the name of the machine is a host's", h.rewrite(h.named("node-1")), ""),
+    ("a domain", h.rewrite(lambda line: line.replace('"host":"node-2"', '"host":"node-2.example.org"')), ""),
+    ("the explorer's log", h.copy("node-0/stdout", "explorer/stdout"), "no host of the network, so left out: explorer"),
+    (
+        "a state folder",
+        h.together(h.write("node-0/db/immutable/00001.chunk", bytes(5000)), h.pipe("node-0/node.socket")),
+        "",
+    ),
+    ("ends of lines of another system", h.rewrite(lambda line: line + "\r"), ""),
+    ("numbers as Show prints them", h.shown(h.as_shown), ""),
+    ("numbers as records", h.shown(h.as_object), ""),
+    ("the root at Debug", h.chatter("Debug"), ""),
+    ("the root at Info", h.chatter("Info"), ""),
+    ("a magic as Show prints it", h.startup("NetworkMagic {unNetworkMagic = 42}"), ""),
+    ("a magic as text", h.startup("42"), ""),
+    ("a magic that cannot be read", h.startup("RequiresNoMagic"), ""),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), [pytest.param(*one[1:], id=one[0]) for one in SAME])
+def test_what_does_no_harm_changes_no_metric(
+    cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
+) -> None:
+    run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
+    assert metrics(run) == metrics(clean)
+    assert new_warnings(run.manifest, clean.manifest) == ([said] if said else [])
+    assert gate(run.manifest, "logs_read")[0] is GateStatus.PASS
+    assert run.manifest.counts["lines"]["malformed"] == 0
+
+
+def metrics(run: SealedRun) -> bytes:
+    """All that was measured."""
+    return (run.path / "metrics.json").read_bytes()
+
+
+def new_warnings(manifest: Manifest, clean: Manifest) -> list[str]:
+    """What is said of a run beyond what is said of the clean one."""
+    return [one for one in manifest.warnings if one not in clean.warnings]
+
+
+def test_a_log_that_was_cut_off_tells_what_it_can(cluster: Path, tmp_path: Path) -> None:
+    change = h.together(h.pack("node-0/stdout", "node-0/stdout.xz", h.xz), h.truncate("node-0/stdout.xz", 0.8))
+    manifest = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run.manifest
+    assert any(one.startswith("stdout.xz of node-0 is damaged: ") for one in manifest.warnings)
+    assert manifest.counts["lines of node-0"]["decoded"] > 0
+
+
+def test_a_pipe_is_told_and_never_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log")
+    with pytest.raises(UsageError, match="cannot be read as a log: it is a pipe"):
+        ingest(tmp_path / "store", tmp_path / "log")
+
+
+def test_slots_of_another_length_are_told_where_there_is_no_genesis(cluster: Path, tmp_path: Path) -> None:
+    """A start that was computed with slots of one second would be wrong by as much as the chain is old."""
+
+    def twice(found: re.Match[str]) -> str:
+        return f'"slot":{2 * int(found[1])}'
+
+    change = h.together(h.NO_GENESIS, h.rewrite(lambda line: re.sub(r'"slot":(\d+)', twice, line)))
+    with pytest.raises(UsageError, match="there is no genesis") as refused:
+        ingest(tmp_path / "store", changed(cluster, tmp_path, change))
+    hint = refused.value.hint or ""
+    assert f"`--set genesis.system_start={h.START} --set genesis.slot_length_s=0.5`" in hint
+
+
+def test_the_listing_is_in_the_report(cluster: Path, tmp_path: Path) -> None:
+    run = ingest(tmp_path / "store", changed(cluster, tmp_path, h.copy("node-0/stdout", "relay-1/stdout"))).run
+    document = cm.open_run(run).document()
+    assert "relay-1/stdout" in document.text(200)
+    assert "relay-1/stdout" in document.html()
