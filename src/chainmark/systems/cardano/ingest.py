@@ -90,7 +90,8 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     cluster = find_logs(order.path).without(order.exclude)
     check_any(cluster)
     cluster = without_copies(cluster)
-    names = check_names(cluster)
+    # Whoever gives one file may call it as they like.
+    names = check_names(cluster) if order.path.is_dir() else []
     documents = read_documents(order, settings, cluster)
     check_heads(cluster, documents.genesis)
     # A node says its version first of all: who must say it instead should not wait for the whole logs to be read.

@@ -157,7 +157,7 @@ def find_logs(source: Path) -> ClusterLogs:
     """The hosts whose logs a folder holds, or the one host of a single file.
 
     Raises:
-        UsageError: there is no such folder, or it holds no logs, or two hosts share a file.
+        UsageError: there is no such folder, or it holds no logs.
         EnvironmentFailure: it may not be read.
     """
     try:
@@ -171,8 +171,7 @@ def find_logs(source: Path) -> ClusterLogs:
 
 def _cluster(source: Path) -> ClusterLogs:
     if source.is_dir():
-        shape = _shape_of(source)
-        return shape.cluster(source)
+        return _shape_of(source).cluster(source)
     if not source.exists():
         raise UsageError(f"there is no folder or file `{source}`", "give the folder of a cluster's logs")
     refused = refusal(source)
@@ -241,25 +240,8 @@ def _is_foreign(folder: Path) -> bool:
 
 
 def _folders(folders: Iterable[Path], base: Path) -> list[HostLogs]:
-    """One host for every folder; empty when none of them holds a log.
-
-    Raises:
-        UsageError: one file stands in the folders of two hosts.
-    """
-    hosts = []
-    owners: dict[str, Path] = {}
-    for folder in folders:
-        paths, _ = _once(_candidates(folder))
-        files = _logs(paths, base)
-        for file in files:
-            first = owners.setdefault(os.path.realpath(file.path), file.path)
-            if first is not file.path:
-                raise UsageError(
-                    f"{first.relative_to(base).as_posix()} and {file.name} are one file, and cannot be the log of two "
-                    "hosts",
-                    "take the link away, or put that host's own log in its place",
-                )
-        hosts.append(HostLogs(folder.name, files))
+    """One host for every folder; empty when none of them holds a log."""
+    hosts = [HostLogs(folder.name, _logs(_once(_candidates(folder))[0], base)) for folder in folders]
     return hosts if any(host.files for host in hosts) else []
 
 

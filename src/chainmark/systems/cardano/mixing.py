@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -40,6 +41,7 @@ def without_copies(cluster: ClusterLogs) -> ClusterLogs:
         UsageError: two hosts have the same log.
     """
     owners = {file.name: host.name for host in cluster.hosts for file in host.files}
+    _check_links(cluster)
     copies: dict[str, str] = {}
     for files in _alike(cluster.files):
         first: dict[str, LogFile] = {}
@@ -57,6 +59,18 @@ def without_copies(cluster: ClusterLogs) -> ClusterLogs:
     hosts = [replace(host, files=tuple(one for one in host.files if one.name not in copies)) for host in cluster.hosts]
     repeated = [Repeated(name, of) for name, of in sorted(copies.items())]
     return replace(cluster, hosts=tuple(hosts), repeated=(*cluster.repeated, *repeated))
+
+
+def _check_links(cluster: ClusterLogs) -> None:
+    first: dict[str, tuple[str, str]] = {}
+    for host in cluster.hosts:
+        for file in host.files:
+            owner, name = first.setdefault(os.path.realpath(file.path), (host.name, file.name))
+            if owner != host.name:
+                raise UsageError(
+                    f"{name} and {file.name} are one file, and cannot be the log of two hosts, {owner} and {host.name}",
+                    f"put the host's own log in the place of the link; {exclude_hint(host.name)}",
+                )
 
 
 def _alike(files: Sequence[LogFile]) -> list[list[LogFile]]:

@@ -336,6 +336,20 @@ def test_a_log_that_was_cut_off_tells_what_it_can(cluster: Path, tmp_path: Path)
     assert manifest.counts["lines of node-0"]["decoded"] > 0
 
 
+def test_a_copy_can_be_left_out_like_any_host(cluster: Path, tmp_path: Path) -> None:
+    for number, change in enumerate((h.copy("node-0/stdout", "node-1/stdout"), h.link("node-1", "node-0"))):
+        logs = changed(cluster, tmp_path / str(number), change)
+        run = ingest(tmp_path / "store", logs, exclude=("node-1",), filters=()).run
+        assert run.manifest.workload["network.hosts"] == 2
+
+
+def test_one_file_may_be_called_anything(cluster: Path, tmp_path: Path) -> None:
+    shutil.copy(cluster / "node-0" / "stdout", tmp_path / "last-night.txt")
+    genesis = cluster / "genesis" / "genesis.shelley.json"
+    manifest = ingest(tmp_path / "store", tmp_path / "last-night.txt", genesis=genesis, filters=()).run.manifest
+    assert not any(one.startswith("the lines name other hosts") for one in manifest.warnings)
+
+
 def test_a_pipe_is_told_and_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     with pytest.raises(UsageError, match="cannot be read as a log: it is a pipe"):
