@@ -227,7 +227,7 @@ def _readability(judged: Judged, findings: Findings) -> None:
         if summary.books.seconds_before_order > ORDER_LIMIT_S:
             back = summary.books.seconds_before_order
             findings.warnings.append(f"the lines of {name} go back in time, once by {units.number(back, 1)} s")
-        if len(summary.books.names) > 1 and len(summary.books.files) == 1:
+        if len(summary.books.names) > 1:
             names = listed(sorted(summary.books.names))
             findings.warnings.append(f"the log of {name} has lines of the hosts {names}; all were taken for {name}'s")
 

@@ -16,7 +16,7 @@ from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_text
 from chainmark.store.log_lines import DAMAGE, unpacked
 from chainmark.systems.cardano.books import HostSummary
-from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, LogFile, Repeated, listed
+from chainmark.systems.cardano.logs import ClusterLogs, LogFile, Repeated, listed
 
 # Two files whose slots began further apart than this are of two runs; clocks of one network are not so wrong.
 RUN_MISFIT_S = 30.0
@@ -109,23 +109,24 @@ def check_names(cluster: ClusterLogs) -> list[str]:
     Raises:
         UsageError: a host's lines name another host of the cluster.
     """
-    told = {host.name: name for host in cluster.hosts if (name := _only_name(host)) is not None}
-    sharing: dict[str, list[str]] = defaultdict(list)
-    for host, name in told.items():
-        sharing[name].append(host)
-    is_of_machine = len(sharing) == 1 and len(told) > 2
-    strangers = {host: name for host, name in told.items() if not _is_same(host, name)}
-    for host, name in strangers.items():
-        owner = next((other for other in told if _is_same(other, name) and other not in strangers), None)
-        if owner is not None and not is_of_machine:
+    told = [(host.name, one, name) for host in cluster.hosts for one in host.files if (name := _only_name(one))]
+    sharing: dict[str, set[str]] = defaultdict(set)
+    for host, _, name in told:
+        sharing[name].add(host)
+    is_of_machine = len(sharing) == 1 and len({host for host, _, _ in told}) > 2
+    owners = {name: host for host, _, name in told if _is_own(host, name)}
+    for host, file, name in told:
+        owner = owners.get(name, host)
+        if owner != host and not is_of_machine and (_is_own(host, name) or not _may_be(host, name)):
             raise UsageError(
-                f"{owner} and {host} are both logs of the host {name}, by their lines",
+                f"{owner} and {host} are both logs of the host {name}, by the lines of {file.name}",
                 f"parts of one host's log belong into one folder; {exclude_hint(host)}",
             )
-    if not strangers or all(len(sharing[name]) > 1 for name in strangers.values()):
+    alone = {host: name for host, _, name in told if len(sharing[name]) == 1 and not _may_be(host, name)}
+    if not alone:
         return []
-    alone = [f"{host} (named {name})" for host, name in strangers.items() if len(sharing[name]) == 1]
-    return [f"the lines name other hosts than the folders or files they are in: {listed(alone)}"]
+    named = listed([f"{host} (named {name})" for host, name in alone.items()])
+    return [f"the lines name other hosts than the folders or files they are in: {named}"]
 
 
 def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
@@ -150,19 +151,21 @@ def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
                 )
 
 
-def _only_name(host: HostLogs) -> str | None:
-    names = {name for file in host.files for name in file.head.names}
-    return names.pop() if len(names) == 1 else None
+def _only_name(file: LogFile) -> str | None:
+    names = file.head.names
+    return next(iter(names)) if len(names) == 1 else None
 
 
-def _is_same(host: str, name: str) -> bool:
-    """Whether a name in the lines may be that of a folder or file: in part, with a domain, or cut as old nodes do."""
+def _is_own(host: str, name: str) -> bool:
+    """Whether a name in the lines is that of the folder or file, perhaps with a port behind it."""
+    return name.lower() in (host.lower(), _PORT.sub("", host).lower())
+
+
+def _may_be(host: str, name: str) -> bool:
+    """The same of a name that is given with a domain, or without, or cut as old nodes do."""
     bare, told = _PORT.sub("", host).lower(), name.lower()
-    return (
-        told in (bare, host.lower())
-        or told.split(".")[0] == bare.split(".")[0]
-        or (len(told) == _SHORT_NAME and bare.startswith(told))
-    )
+    with_domain = told.split(".")[0] == bare or bare.split(".")[0] == told
+    return _is_own(host, name) or with_domain or (len(told) == _SHORT_NAME and bare.startswith(told))
 
 
 def slot_length_s(cluster: ClusterLogs) -> float | None:

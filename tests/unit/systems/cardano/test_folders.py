@@ -86,6 +86,18 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         "--exclude node-1",
     ),
     (
+        "a part of another host's log",
+        h.cut("node-0/stdout", "node-1/stdout.1"),
+        "node-0 and node-1 are both logs of the host node-0, by the lines of node-1/stdout.1",
+        "--exclude node-1",
+    ),
+    (
+        "the tracer's folder beside the host's",
+        h.cut("node-0/stdout", "node-0_30001/node.json"),
+        "node-0_30001 and node-0 are both logs of the host node-0|node-0 and node-0_30001 are both logs",
+        "--exclude node-0",
+    ),
+    (
         "one log in two folders",
         h.cut("node-0/stdout", "node-9/stdout"),
         "node-0 and node-9 are both logs of the host node-0",
