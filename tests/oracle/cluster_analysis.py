@@ -29,7 +29,7 @@ from tests.oracle.cluster_blocks import (
     rebuild,
 )
 from tests.oracle.cluster_lines import NS_PER_S, HostLog, read_host
-from tests.oracle.cluster_slots import Chain, Slot, slot_samples, slots_of
+from tests.oracle.cluster_slots import Chain, Slot, seconds, slot_samples, slots_of
 
 CENTILES = (
     0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
@@ -134,12 +134,13 @@ class Cluster:
 
     def chained(self) -> dict[Key, dict[str, float | None]]:
         """What is told of every block of the main chain, by block."""
-        forged = {block.hash: block.life.times["forged"] for block in self.main.blocks}
+        forged = {block.life.block_no: block.life.times.get("forged") for block in self.main.blocks}
         found: dict[Key, dict[str, float | None]] = {}
         for block in self.main.blocks:
-            before = forged.get(block.life.parent)
+            number = block.life.block_no
+            between_s = seconds(forged[number], forged.get(number - 1))
             found[(block.hash,)] = {
-                "chained_interval_s": None if before is None else (forged[block.hash] - before) / NS_PER_S,
+                "chained_interval_s": between_s,
                 "chained_size_bytes": None if block.life.size is None else float(block.life.size),
                 "chained_battles": float(block.battles),
             }

@@ -91,8 +91,14 @@ class Lives:
 
     def forged(self, event: Any) -> None:
         """A block begins its life here."""
-        if event.block in self.by_hash:
-            self.fail(self.by_hash[event.block], "forged a known block")
+        known = self.by_hash.get(event.block)
+        if known is not None:
+            same = (known.role, known.block_no, known.slot, known.parent) == (
+                *("forger", event.number, event.slot),
+                event.values["parent"],
+            )
+            if not same:
+                self.fail(known, "forged a known block")
             return
         if self.published:
             times = {stage: at_ns for stage, (_, at_ns) in self.seen.items()}
@@ -115,6 +121,8 @@ class Lives:
         if life.role == "unknown":
             self.fail(life, f"{event.kind} of an unknown block")
         if life.role == "error":
+            if event.kind == "SelfAdopted" and life.size is None:
+                life.size = event.values.get("size")  # the only line that tells it
             return
         stage = {"Request": "requested", "Fetched": "fetched", "Announce": "announced", "Send": "sent"}.get(event.kind)
         if stage is None:
@@ -227,20 +235,30 @@ def candidates(hosts: dict[str, dict[str, Life]]) -> Iterator[str]:
     return (block for *_, block in sorted(found))
 
 
-def main_chain(hosts: dict[str, dict[str, Life]]) -> tuple[list[tuple[str, str]], str | None]:
-    """(block, forger) from the last but one block down to the first, and why the walk ended short."""
-    forgers = {block: host for host, lives in hosts.items() for block, life in lives.items() if life.role == "forger"}
-    tip = next((block for block in candidates(hosts) if block in forgers), None)
-    if tip is None:
-        return [], "no forged block is known"
-    found: list[tuple[str, str]] = []
-    block = hosts[forgers[tip]][tip].parent
-    while block != GENESIS:
-        if block not in forgers:
-            return found, f"nobody forged {block}"
-        found.append((block, forgers[block]))
-        block = hosts[forgers[block]][block].parent
-    return found, None
+def main_chain(hosts: dict[str, dict[str, Life]]) -> list[tuple[str, int]]:
+    """(block, number) from the last but one block down to the first.
+
+    Where no line tells of a block's forging, the one below is that of the next lower height which most hosts know.
+    """
+    known: dict[str, list[Life]] = {}
+    for lives in hosts.values():
+        for block, life in lives.items():
+            known.setdefault(block, []).append(life)
+    numbers = {block: life.block_no for block, lives in known.items() for life in lives if life.role != "error"}
+    parents = {block: life.parent for block, lives in known.items() for life in lives if life.role == "forger"}
+    block = next(candidates(hosts), GENESIS)
+    number, found = numbers.get(block, 0), []
+    while number > 0 and parents.get(block) != GENESIS:
+        below = [(-height, -len(known[one]), one) for one, height in numbers.items() if height < number]
+        if block in parents:
+            block, number = parents[block], number - 1
+        elif below:
+            height, _, block = min(below)
+            number = -height
+        else:
+            break
+        found.append((block, number))
+    return found
 
 
 def conditions_of(meta: dict[str, Any]) -> list[tuple[str, float | None]]:
@@ -288,10 +306,9 @@ def block_passes(block: Block, name: str, value: float | None) -> bool:
 
 @dataclass
 class MainChain:
-    """The main chain, first block last, and who forged what."""
+    """The main chain, first block last, and who forged what; a block's forger is "" where no line tells of it."""
 
     blocks: list[Block]
-    ended_short: str | None
     forged: Counter[str]
 
     def accepted(self) -> list[Block]:
@@ -299,25 +316,35 @@ class MainChain:
         return [block for block in self.blocks if not block.rejected_by]
 
 
+def bridged(number: int, told: list[Life]) -> Life:
+    """What is known of a block of whose forging no line tells."""
+    slot = next((life.slot for life in told if life.role != "error"), 0)
+    size = next((life.size for life in told if life.size is not None), None)
+    return Life("bridged", number, slot, size=size)
+
+
 def rebuild(hosts: dict[str, dict[str, Life]], chain: Chain, conditions: list[tuple[str, float | None]]) -> MainChain:
     """The main chain with the filters applied."""
-    walked, ended_short = main_chain(hosts)
     heights: dict[int, set[str]] = {}
     for lives in hosts.values():
         for hash_, life in lives.items():
             if life.role != "error":
                 heights.setdefault(life.block_no, set()).add(hash_)
     blocks = []
-    for hash_, forger in walked:
-        known = {host: lives[hash_] for host, lives in hosts.items() if hash_ in lives and lives[hash_].role != "error"}
-        own = hosts[forger][hash_]
-        block = Block(hash_, forger, own, chain, known, len(heights[own.block_no] - {hash_}))
+    for hash_, number in main_chain(hosts):
+        told = {host: lives[hash_] for host, lives in hosts.items() if hash_ in lives}
+        known = {host: life for host, life in told.items() if life.role != "error"}
+        forger = next((host for host, life in known.items() if life.role == "forger"), "")
+        own = known[forger] if forger else bridged(number, list(told.values()))
+        block = Block(hash_, forger, own, chain, known, len(heights.get(number, set()) - {hash_}))
         block.rejected_by = [name for name, value in conditions if not block_passes(block, name, value)]
-        if not block.complete():
+        if forger and not block.complete():
             block.rejected_by.append("incomplete forging data")
+        if not forger and not (block.observations() or block.adoptions_s()):
+            block.rejected_by.append("no host tells when it came")
         blocks.append(block)
     forged = Counter({host: sum(life.role == "forger" for life in lives.values()) for host, lives in hosts.items()})
-    return MainChain(blocks, ended_short, forged)
+    return MainChain(blocks, forged)
 
 
 FORGING = {
@@ -348,7 +375,7 @@ def block_samples(block: Block, *, published: bool) -> dict[str, float | None]:
     """One sample of every block metric, by the published short names; None: no sample."""
     stages = block.forging_s()
     found = {name: stages[stage] for name, stage in FORGING.items()}
-    if published:
+    if published and block.forger:
         found |= {name: SUBSTITUTE_S for name in SUBSTITUTED if found[name] is None}
     valid = list(block.valid().values())
     start_ns = block.slot_start_ns

@@ -161,7 +161,8 @@ def _life(row: Row) -> Life | None:
         return None
     first = told.get("forged" if role == "forger" else "noticed")
     if first is None or min(told.values()) < first:
-        return Life("error", error="the block was not known")
+        size = row["block_bytes"] if "self_adopted" in told else None
+        return Life("error", error="the block was not known", size=size)
     adoption = min((told[stage] for stage in ("adopted", "self_adopted") if stage in told), default=None)
     times = {stage: told[stage] for stage in (*OBSERVED, "forged") if stage in told}
     if adoption is not None:

@@ -41,6 +41,13 @@ pub struct Resources {
     pub threads: u64,
 }
 
+/// A block by its hash and its slot, "HASH@SLOT"; some messages leave the slot out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    pub block: Hash,
+    pub slot: Option<u64>,
+}
+
 /// The two ends of a connection as the node prints them; only the remote one is known in some formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Peer<'a> {
@@ -58,10 +65,12 @@ pub enum Fact<'a> {
         utxo_entries: u64,
         density: f64,
     },
-    /// `block_no` is that of the line's tip less one, as the published analysis counts.
+    /// `block_no` is that of the line's tip less one, as the published analysis counts; that is the number of `tip`,
+    /// which is none at the chain's beginning.
     BlockContext {
         slot: u64,
         block_no: i64,
+        tip: Option<Point>,
     },
     LedgerState {
         slot: u64,
@@ -73,8 +82,10 @@ pub enum Fact<'a> {
         slot: u64,
         leads: bool,
     },
+    /// `prev` is the block that will be built on.
     Ticked {
         slot: u64,
+        prev: Option<Point>,
     },
     MempoolSnapshot {
         slot: u64,
@@ -114,6 +125,7 @@ pub enum Fact<'a> {
     },
     /// The forge loop's own message; the only one that tells a block's size.
     SelfAdopted {
+        slot: Option<u64>,
         block: Hash,
         size_bytes: u64,
     },
@@ -145,6 +157,49 @@ pub enum Fact<'a> {
     TransactionRejected,
     TransactionsAcknowledged,
     GeneratorSummary,
+}
+
+impl Fact<'_> {
+    /// The same without the peer, which borrows from the line.
+    pub fn without_peer(&self) -> Fact<'static> {
+        match *self {
+            Fact::Noticed { slot, block_no, block, .. } => {
+                Fact::Noticed { slot, block_no, block, peer: Peer::default() }
+            }
+            Fact::Fetched { block, .. } => Fact::Fetched { block, peer: Peer::default() },
+            Fact::Resources(sample) => Fact::Resources(sample),
+            Fact::LoopStart { slot, utxo_entries, density } => Fact::LoopStart { slot, utxo_entries, density },
+            Fact::BlockContext { slot, block_no, tip } => Fact::BlockContext { slot, block_no, tip },
+            Fact::LedgerState { slot } => Fact::LedgerState { slot },
+            Fact::LedgerView { slot } => Fact::LedgerView { slot },
+            Fact::Leadership { slot, leads } => Fact::Leadership { slot, leads },
+            Fact::Ticked { slot, prev } => Fact::Ticked { slot, prev },
+            Fact::MempoolSnapshot { slot } => Fact::MempoolSnapshot { slot },
+            Fact::Forged { slot, block_no, block, parent } => Fact::Forged { slot, block_no, block, parent },
+            Fact::Requested { head, length } => Fact::Requested { head, length },
+            Fact::Announced { block } => Fact::Announced { block },
+            Fact::Sent { block } => Fact::Sent { block },
+            Fact::Added { block, delta } => Fact::Added { block, delta },
+            Fact::SelfAdopted { slot, block, size_bytes } => Fact::SelfAdopted { slot, block, size_bytes },
+            Fact::Switched { block, delta } => Fact::Switched { block, delta },
+            Fact::LedgerSnapshot { renamed } => Fact::LedgerSnapshot { renamed },
+            Fact::LedgerMetrics { slot, utxo_entries, density } => Fact::LedgerMetrics { slot, utxo_entries, density },
+            Fact::TransactionsCollected { count } => Fact::TransactionsCollected { count },
+            Fact::TransactionsProcessed { accepted, rejected } => Fact::TransactionsProcessed { accepted, rejected },
+            Fact::MempoolSize { transactions } => Fact::MempoolSize { transactions },
+            Fact::TransactionRejected => Fact::TransactionRejected,
+            Fact::TransactionsAcknowledged => Fact::TransactionsAcknowledged,
+            Fact::GeneratorSummary => Fact::GeneratorSummary,
+        }
+    }
+
+    /// The peer that the line names.
+    pub fn peer(&self) -> Peer<'_> {
+        match *self {
+            Fact::Noticed { peer, .. } | Fact::Fetched { peer, .. } => peer,
+            _ => Peer::default(),
+        }
+    }
 }
 
 /// One decoded line.

@@ -148,14 +148,14 @@ impl EventTable {
                 self.number(UTXO, *utxo_entries);
                 self.table.number(DENSITY, *density);
             }
-            Fact::BlockContext { slot, block_no } => {
+            Fact::BlockContext { slot, block_no, .. } => {
                 self.number(SLOT, *slot);
                 self.table.integer(BLOCK_NO, *block_no);
             }
             Fact::LedgerState { slot }
             | Fact::LedgerView { slot }
             | Fact::Leadership { slot, .. }
-            | Fact::Ticked { slot }
+            | Fact::Ticked { slot, .. }
             | Fact::MempoolSnapshot { slot } => self.number(SLOT, *slot),
             Fact::TransactionsCollected { count } => self.number(TRANSACTIONS, *count),
             Fact::TransactionsProcessed { accepted, rejected } => {
@@ -200,7 +200,7 @@ impl EventTable {
                 self.table.hash(BLOCK, block);
                 self.number(DELTA, *delta);
             }
-            Fact::SelfAdopted { block, size_bytes } => {
+            Fact::SelfAdopted { block, size_bytes, .. } => {
                 self.table.hash(BLOCK, block);
                 self.number(SIZE, *size_bytes);
             }

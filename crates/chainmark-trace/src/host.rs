@@ -1,4 +1,5 @@
-//! One host's logs, read once: its slot records, the lives of its blocks and, if wanted, every event, as Parquet.
+//! One host's logs, read once: its slot records, the lives of its blocks, what it tells of the chain and, if wanted,
+//! every event, as Parquet.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +11,18 @@ use crate::control::Control;
 use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
 use crate::events_out::EventTable;
+use crate::links::{Links, LinksSummary};
 use crate::lives::{Lives, LivesSummary};
 use crate::reader::read_host;
+use crate::time_filter::TimeFilter;
 use crate::timeline::{Clock, Timeline, TimelineSummary};
+use crate::usage::{Unused, Usage, Use};
+
+/// A silence of so many slots, and of so many seconds at least, makes a line's time one that others must confirm.
+const QUIET_SLOTS: i64 = 10;
+const QUIET_NS: i64 = 10_000_000_000;
+/// No clock is so wrong, nor any host so late, that a slot's round begins this long before the slot.
+const EARLIEST_ROUND_NS: i64 = 3_600_000_000_000;
 
 /// What is to be read, by which clock and rules, and where it goes.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,6 +39,7 @@ pub struct HostOrder {
     pub active_slots_coefficient: f64,
     pub slots_out: Option<PathBuf>,
     pub lives_out: Option<PathBuf>,
+    pub links_out: Option<PathBuf>,
     pub events_out: Option<PathBuf>,
 }
 
@@ -81,8 +92,11 @@ impl HostOrder {
 pub struct HostSummary {
     pub host: String,
     pub books: HostBooks,
+    /// What became of the decoded messages.
+    pub usage: Usage,
     pub timeline: TimelineSummary,
     pub lives: LivesSummary,
+    pub links: LinksSummary,
     /// Least, median and greatest time from a slot's start to its loop start, over all loop starts.
     pub loop_offsets_s: Option<[f64; 3]>,
     /// Stored bytes of all files.
@@ -100,18 +114,23 @@ pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result
         return Err(failure);
     }
     let books = books?;
+    folds.end();
+    folds.analysis.usage.check(books.decoded)?;
     if let Some(events) = folds.events {
         events.finish()?;
     }
-    write_unless_cancelled(order.lives_out.as_deref(), control, |path| folds.lives.write(path))?;
-    write_unless_cancelled(order.slots_out.as_deref(), control, |path| folds.timeline.write(path))?;
+    write_unless_cancelled(order.lives_out.as_deref(), control, |path| folds.analysis.lives.write(path))?;
+    write_unless_cancelled(order.links_out.as_deref(), control, |path| folds.analysis.links.write(path))?;
+    write_unless_cancelled(order.slots_out.as_deref(), control, |path| folds.analysis.timeline.write(path))?;
     let bytes = books.files.iter().map(|file| file.stored_bytes).sum();
     Ok(HostSummary {
         host: order.host.clone(),
         books,
-        timeline: folds.timeline.summary(),
-        lives: folds.lives.summary(),
-        loop_offsets_s: least_median_greatest(folds.loop_offsets_ns),
+        usage: folds.analysis.usage,
+        timeline: folds.analysis.timeline.summary(),
+        lives: folds.analysis.lives.summary(),
+        links: folds.analysis.links.summary(),
+        loop_offsets_s: least_median_greatest(folds.analysis.loop_offsets_ns),
         bytes,
     })
 }
@@ -128,39 +147,76 @@ fn write_unless_cancelled(
 }
 
 struct Folds {
+    filter: TimeFilter,
+    analysis: Analysis,
+    events: Option<EventTable>,
+    failure: Option<ReadError>,
+}
+
+/// What is made of the events.
+struct Analysis {
     clock: Clock,
     timeline: Timeline,
     lives: Lives,
-    events: Option<EventTable>,
+    links: Links,
+    usage: Usage,
     loop_offsets_ns: Vec<i64>,
-    failure: Option<ReadError>,
 }
 
 impl Folds {
     fn new(order: &HostOrder, clock: Clock) -> Result<Self> {
         Ok(Self {
-            clock,
-            timeline: Timeline::new(clock, order.published_rules),
-            lives: Lives::new(order.published_rules),
+            filter: TimeFilter::new(QUIET_NS.max(clock.slot_length_ns.saturating_mul(QUIET_SLOTS))),
+            analysis: Analysis {
+                clock,
+                timeline: Timeline::new(clock, order.published_rules),
+                lives: Lives::new(order.published_rules),
+                links: Links::default(),
+                usage: Usage::default(),
+                loop_offsets_ns: Vec::new(),
+            },
             events: order.events_out.as_deref().map(EventTable::create).transpose()?,
-            loop_offsets_ns: Vec::new(),
             failure: None,
         })
     }
 
     fn listen(&mut self, event: &Event<'_>, place: Place, control: &Control) {
-        self.timeline.listen(event);
-        self.lives.listen(event, place);
-        if let Fact::LoopStart { slot, .. } = event.fact {
-            let slot = i64::try_from(slot).unwrap_or(i64::MAX);
-            self.loop_offsets_ns.push(event.at_ns.saturating_sub(self.clock.slot_start_ns(slot)));
-        }
+        let analysis = &mut self.analysis;
+        self.filter.take(event, place, &mut |event, place, is_believed| analysis.listen(event, place, is_believed));
         let Some(events) = self.events.as_mut().filter(|_| self.failure.is_none()) else { return };
         if let Err(failure) = events.listen(event, place) {
             // What was read cannot be kept; nothing more needs to be.
             self.failure = Some(failure);
             control.cancel();
         }
+    }
+
+    fn end(&mut self) {
+        let analysis = &mut self.analysis;
+        self.filter.end(&mut |event, place, is_believed| analysis.listen(event, place, is_believed));
+    }
+}
+
+impl Analysis {
+    fn listen(&mut self, event: &Event<'_>, place: Place, is_believed: bool) {
+        // Which block stands on which other does not depend on the time.
+        self.links.listen(&event.fact);
+        let use_ = if is_believed { self.fold(event, place) } else { Use::Unused(Unused::ImplausibleTime) };
+        self.usage.count(use_);
+    }
+
+    fn fold(&mut self, event: &Event<'_>, place: Place) -> Use {
+        if let Fact::LoopStart { slot, .. } = event.fact {
+            let slot = i64::try_from(slot).unwrap_or(i64::MAX);
+            let offset_ns = event.at_ns.saturating_sub(self.clock.slot_start_ns(slot));
+            self.loop_offsets_ns.push(offset_ns);
+            if offset_ns < -EARLIEST_ROUND_NS {
+                return Use::Unused(Unused::SlotAheadOfTime);
+            }
+        }
+        let of_slot = self.timeline.listen(event);
+        // What a line is about decides: a repeated forge is no second one.
+        self.lives.listen(event, place).or(of_slot).unwrap_or(Use::Unused(Unused::NoMetric))
     }
 }
 
@@ -194,6 +250,7 @@ mod tests {
             active_slots_coefficient: 0.05,
             slots_out: None,
             lives_out: None,
+            links_out: None,
             events_out: None,
         };
         change(&mut order);

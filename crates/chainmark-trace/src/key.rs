@@ -23,6 +23,8 @@ keys! {
         CHAIN_DENSITY = "chainDensity";
         CURRENT_SLOT = "current slot";
         TIP_BLOCK_NO = "tipBlockNo";
+        TIP = "tip";
+        PREV = "prev";
         BLOCK_NO = "blockNo";
         BLOCK = "block";
         BLOCK_PREV = "blockPrev";

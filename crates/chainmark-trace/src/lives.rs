@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::columns::{Field, Kind, Table, Text};
 use crate::error::Result;
 use crate::event::{Event, Fact, Hash, Peer, Place};
+use crate::links::NO_PARENT;
 use crate::timeline::{NEVER, PHASES, Phase};
+use crate::usage::{Unused, Use};
 
 const GROUP_ROWS: usize = 8192;
 /// Phases of the forge loop before the forge.
 const LOOP_PHASES: usize = PHASES.len() - 1;
-/// What the node prints as the parent of the chain's first block.
-const NO_PARENT: &str = "GenesisHash";
 
 /// Stages whose lines are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,13 @@ impl Life {
     }
 }
 
+const REPETITION: Use = Use::Unused(Unused::Repetition);
+const IN_ERROR: Use = Use::Unused(Unused::BlockInError);
+
+fn used_if(is_first: bool) -> Use {
+    if is_first { Use::Used } else { REPETITION }
+}
+
 /// Counts of the lives of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LivesSummary {
@@ -164,45 +171,44 @@ impl Lives {
         }
     }
 
-    pub fn listen(&mut self, event: &Event<'_>, place: Place) {
+    /// Take an event in; none says that it is about no block.
+    pub fn listen(&mut self, event: &Event<'_>, place: Place) -> Option<Use> {
         let at_ns = event.at_ns;
-        let mut told = |phase: Phase, slot: u64| self.last_loop[phase as usize] = (slot, at_ns);
-        match &event.fact {
-            Fact::LoopStart { slot, .. } => told(Phase::Started, *slot),
-            Fact::BlockContext { slot, .. } => told(Phase::BlockContext, *slot),
-            Fact::LedgerState { slot } => told(Phase::LedgerState, *slot),
-            Fact::LedgerView { slot } => told(Phase::LedgerView, *slot),
-            Fact::Leadership { slot, leads: true } => told(Phase::Leadership, *slot),
-            Fact::Ticked { slot } => told(Phase::Ticked, *slot),
-            Fact::MempoolSnapshot { slot } => told(Phase::Snapshot, *slot),
+        let use_ = match &event.fact {
             Fact::Forged { slot, block_no, block, parent } => {
-                self.forge(at_ns, place, *block, (*slot, *block_no, *parent));
+                self.forge(at_ns, place, *block, (*slot, *block_no, *parent))
             }
             Fact::Noticed { slot, block_no, block, peer } => {
-                self.notice(at_ns, place, *block, (*slot, *block_no, *peer));
+                self.notice(at_ns, place, *block, (*slot, *block_no, *peer))
             }
             Fact::Requested { head, length } => self.request(at_ns, place, *head, *length),
             Fact::Fetched { block, peer } => self.fetch(at_ns, place, *block, *peer),
-            Fact::Announced { block } => {
-                if let Some(life) = self.known(*block, Fault::UnknownAnnounced) {
-                    life.reach(Stage::Announced, at_ns, place);
-                }
-            }
-            Fact::Sent { block } => {
-                if let Some(life) = self.known(*block, Fault::UnknownSent) {
-                    life.reach(Stage::Sent, at_ns, place);
-                }
-            }
+            Fact::Announced { block } => self.reach(*block, Fault::UnknownAnnounced, Stage::Announced, at_ns, place),
+            Fact::Sent { block } => self.reach(*block, Fault::UnknownSent, Stage::Sent, at_ns, place),
             Fact::Added { block, delta } => self.adopt(at_ns, place, *block, *delta, None),
-            Fact::SelfAdopted { block, size_bytes } => self.adopt(at_ns, place, *block, 1, Some(*size_bytes)),
+            Fact::SelfAdopted { block, size_bytes, .. } => self.adopt(at_ns, place, *block, 1, Some(*size_bytes)),
             Fact::Switched { block, delta } => self.switch(at_ns, place, *block, *delta),
-            _ => {}
-        }
+            of_loop => {
+                self.follow_loop(at_ns, of_loop);
+                return None;
+            }
+        };
+        Some(use_)
     }
 
-    fn find(&mut self, block: Hash) -> Option<&mut Life> {
-        let place = *self.by_block.get(&block)?;
-        Some(&mut self.lives[place as usize])
+    /// Remember the forge loop's stages: a forged block takes them along.
+    fn follow_loop(&mut self, at_ns: i64, fact: &Fact<'_>) {
+        let (phase, slot) = match fact {
+            Fact::LoopStart { slot, .. } => (Phase::Started, slot),
+            Fact::BlockContext { slot, .. } => (Phase::BlockContext, slot),
+            Fact::LedgerState { slot } => (Phase::LedgerState, slot),
+            Fact::LedgerView { slot } => (Phase::LedgerView, slot),
+            Fact::Leadership { slot, leads: true } => (Phase::Leadership, slot),
+            Fact::Ticked { slot, .. } => (Phase::Ticked, slot),
+            Fact::MempoolSnapshot { slot } => (Phase::Snapshot, slot),
+            _ => return,
+        };
+        self.last_loop[phase as usize] = (*slot, at_ns);
     }
 
     fn insert(&mut self, life: Life) {
@@ -219,14 +225,28 @@ impl Lives {
         Some(&mut self.lives[place as usize]).filter(|life| !matches!(life.role, Role::Error(_)))
     }
 
-    fn forge(&mut self, at_ns: i64, place: Place, block: Hash, (slot, block_no, parent): (u64, u64, Option<Hash>)) {
-        if let Some(life) = self.find(block) {
+    fn reach(&mut self, block: Hash, fault: Fault, stage: Stage, at_ns: i64, place: Place) -> Use {
+        let Some(life) = self.known(block, fault) else { return IN_ERROR };
+        used_if(life.reach(stage, at_ns, place))
+    }
+
+    fn forge(
+        &mut self,
+        at_ns: i64,
+        place: Place,
+        block: Hash,
+        (slot, block_no, parent): (u64, u64, Option<Hash>),
+    ) -> Use {
+        if let Some(&known) = self.by_block.get(&block) {
+            let life = &mut self.lives[known as usize];
+            let same = (life.slot, life.block_no, life.parent) == (Some(slot), Some(block_no), Some(parent));
             life.role = match life.role {
+                Role::Forger if same => return REPETITION,
                 Role::Forger => Role::Error(Fault::ForgedTwice),
                 Role::Observer => Role::Error(Fault::ForgedAfterNotice),
                 error @ Role::Error(_) => error,
             };
-            return;
+            return IN_ERROR;
         }
         let mut life = Life::new(block, Role::Forger);
         (life.slot, life.block_no, life.parent) = (Some(slot), Some(block_no), Some(parent));
@@ -237,53 +257,77 @@ impl Lives {
         life.loop_ns = self.last_loop.map(of_round);
         life.reach(Stage::Forged, at_ns, place);
         self.insert(life);
+        Use::Used
     }
 
-    fn notice(&mut self, at_ns: i64, place: Place, block: Hash, (slot, block_no, peer): (u64, u64, Peer<'_>)) {
-        if self.by_block.contains_key(&block) {
-            return;
+    fn notice(&mut self, at_ns: i64, place: Place, block: Hash, (slot, block_no, peer): (u64, u64, Peer<'_>)) -> Use {
+        if let Some(&known) = self.by_block.get(&block) {
+            return match self.lives[known as usize].role {
+                Role::Forger => Use::Unused(Unused::OwnBlock),
+                Role::Observer => REPETITION,
+                Role::Error(_) => IN_ERROR,
+            };
         }
         let mut life = Life::new(block, Role::Observer);
         (life.slot, life.block_no) = (Some(slot), Some(block_no));
         life.noticed_from = peer.remote.map(Box::from);
         life.reach(Stage::Noticed, at_ns, place);
         self.insert(life);
+        Use::Used
     }
 
-    fn request(&mut self, at_ns: i64, place: Place, head: Hash, length: u64) {
-        let Some(life) = self.known(head, Fault::UnknownRequested) else { return };
+    fn request(&mut self, at_ns: i64, place: Place, head: Hash, length: u64) -> Use {
+        let Some(life) = self.known(head, Fault::UnknownRequested) else { return IN_ERROR };
         if life.role == Role::Forger {
             life.role = Role::Error(Fault::RequestedByForger);
-        } else if life.reach(Stage::Requested, at_ns, place) {
+            return IN_ERROR;
+        }
+        let is_first = life.reach(Stage::Requested, at_ns, place);
+        if is_first {
             life.request_length = Some(length);
         }
+        used_if(is_first)
     }
 
-    fn fetch(&mut self, at_ns: i64, place: Place, block: Hash, peer: Peer<'_>) {
-        let Some(life) = self.known(block, Fault::UnknownFetched) else { return };
-        if life.role == Role::Observer && life.reach(Stage::Fetched, at_ns, place) {
+    fn fetch(&mut self, at_ns: i64, place: Place, block: Hash, peer: Peer<'_>) -> Use {
+        let Some(life) = self.known(block, Fault::UnknownFetched) else { return IN_ERROR };
+        if life.role == Role::Forger {
+            return Use::Unused(Unused::OwnBlock);
+        }
+        let is_first = life.reach(Stage::Fetched, at_ns, place);
+        if is_first {
             life.fetched_from = peer.remote.map(Box::from);
         }
+        used_if(is_first)
     }
 
-    fn adopt(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64, size_bytes: Option<u64>) {
-        let Some(life) = self.known(block, Fault::UnknownAdopted) else { return };
-        if life.reach(Stage::Adopted, at_ns, place) {
+    fn adopt(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64, size_bytes: Option<u64>) -> Use {
+        let Some(life) = self.known(block, Fault::UnknownAdopted) else { return IN_ERROR };
+        let is_first = life.reach(Stage::Adopted, at_ns, place);
+        if is_first {
             life.adopted_delta = Some(delta);
         }
-        if life.role == Role::Forger {
-            life.size_bytes = life.size_bytes.or(size_bytes);
+        let tells_size = life.role == Role::Forger && life.size_bytes.is_none() && size_bytes.is_some();
+        if tells_size {
+            life.size_bytes = size_bytes;
         }
+        used_if(is_first || tells_size)
     }
 
-    fn switch(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64) {
-        let Some(life) = self.find(block) else {
+    fn switch(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64) -> Use {
+        let Some(&known) = self.by_block.get(&block) else {
             self.switched_unknown += 1;
-            return;
+            return Use::Unused(Unused::UnknownSwitch);
         };
-        if !matches!(life.role, Role::Error(_)) && life.reach(Stage::Switched, at_ns, place) {
+        let life = &mut self.lives[known as usize];
+        if matches!(life.role, Role::Error(_)) {
+            return IN_ERROR;
+        }
+        let is_first = life.reach(Stage::Switched, at_ns, place);
+        if is_first {
             life.switched_delta = Some(delta);
         }
+        if self.published { Use::Unused(Unused::NotPublished) } else { used_if(is_first) }
     }
 
     pub fn summary(&self) -> LivesSummary {

@@ -1,6 +1,7 @@
 //! One host's slots: what the forge loop, the mempool, the ledger and the process told in each of them.
 //!
-//! Records stand for consecutive slots, from the one in which the host's first message falls. They are kept as columns.
+//! Records stand for consecutive slots, from the one in which the host's first message falls. They are kept as columns;
+//! of a gap only its ends and what its records share are kept, so that memory grows with what was logged alone.
 
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use crate::columns::{Field, Kind, Table};
 use crate::error::Result;
 use crate::event::{Event, Fact};
 use crate::resources::{Accumulators, FIGURES, Figures, NO_FIGURES};
+use crate::usage::{Unused, Use};
 
 /// No time.
 pub const NEVER: i64 = i64::MIN;
@@ -87,6 +89,7 @@ const FLOWS: [&str; 3] = ["transactions_collected", "transactions_accepted", "tr
 /// One vector a field; NaN and `NEVER` are "no value".
 #[derive(Debug, Default)]
 struct Records {
+    slots: Vec<i64>,
     counts: [Vec<u32>; COUNTS.len()],
     phases_ns: [Vec<i64>; PHASES.len()],
     flows: [Vec<i64>; FLOWS.len()],
@@ -103,6 +106,7 @@ struct Records {
 }
 
 /// What a new record begins with.
+#[derive(Debug, Clone)]
 struct Beginning {
     block_no: i64,
     block_gap: i64,
@@ -116,23 +120,32 @@ struct Beginning {
 
 impl Records {
     fn len(&self) -> usize {
-        self.block_no.len()
+        self.slots.len()
     }
 
-    fn push(&mut self, beginning: &Beginning) {
-        self.counts.iter_mut().for_each(|column| column.push(0));
-        self.phases_ns.iter_mut().for_each(|column| column.push(NEVER));
-        self.flows.iter_mut().for_each(|column| column.push(0));
-        self.block_no.push(beginning.block_no);
-        self.block_gap.push(beginning.block_gap);
-        self.mempool.push(beginning.mempool);
-        self.mempool_told.push(false);
-        self.utxo_entries.push(beginning.utxo_entries);
-        self.density.push(beginning.density);
-        self.figures.iter_mut().zip(beginning.figures).for_each(|(column, figure)| column.push(figure));
-        self.has_resources.push(beginning.has_resources);
-        self.sampled.push(false);
-        self.is_gap.push(beginning.is_gap);
+    fn insert(&mut self, place: usize, slot: i64, beginning: &Beginning) {
+        self.slots.insert(place, slot);
+        self.counts.iter_mut().for_each(|column| column.insert(place, 0));
+        self.phases_ns.iter_mut().for_each(|column| column.insert(place, NEVER));
+        self.flows.iter_mut().for_each(|column| column.insert(place, 0));
+        self.block_no.insert(place, beginning.block_no);
+        self.block_gap.insert(place, beginning.block_gap);
+        self.mempool.insert(place, beginning.mempool);
+        self.mempool_told.insert(place, false);
+        self.utxo_entries.insert(place, beginning.utxo_entries);
+        self.density.insert(place, beginning.density);
+        self.figures.iter_mut().zip(beginning.figures).for_each(|(column, figure)| column.insert(place, figure));
+        self.has_resources.insert(place, beginning.has_resources);
+        self.sampled.insert(place, false);
+        self.is_gap.insert(place, beginning.is_gap);
+    }
+
+    /// The place of a slot's record, or where it would be.
+    fn find(&self, slot: i64) -> std::result::Result<usize, usize> {
+        match self.slots.last() {
+            Some(&last) if last == slot => Ok(self.len() - 1),
+            _ => self.slots.binary_search(&slot),
+        }
     }
 
     fn set_figures(&mut self, place: usize, figures: Figures) {
@@ -154,6 +167,22 @@ impl Records {
 
 fn seconds(ns: i64) -> f64 {
     ns as f64 / SECOND_NS
+}
+
+/// Slots of which nothing was told.
+#[derive(Debug, Clone)]
+struct Gap {
+    first: i64,
+    last: i64,
+    last_block_slot: i64,
+    /// What all their records begin with, but for the distance from the last block.
+    beginning: Beginning,
+}
+
+impl Gap {
+    fn beginning_of(&self, slot: i64) -> Beginning {
+        Beginning { block_gap: slot - self.last_block_slot, ..self.beginning.clone() }
+    }
 }
 
 /// Counts of what the records do not tell.
@@ -183,6 +212,8 @@ pub struct Timeline {
     published: bool,
     first_slot: i64,
     records: Records,
+    /// By their slots.
+    gaps: Vec<Gap>,
     accumulators: Accumulators,
     mempool: i64,
     block_no: i64,
@@ -197,6 +228,7 @@ impl Timeline {
             published,
             first_slot: 0,
             records: Records::default(),
+            gaps: Vec::new(),
             accumulators: Accumulators::new(published),
             mempool: 0,
             block_no: 0,
@@ -205,11 +237,12 @@ impl Timeline {
         }
     }
 
-    pub fn listen(&mut self, event: &Event<'_>) {
+    /// Take an event in; none says that it is about no slot.
+    pub fn listen(&mut self, event: &Event<'_>) -> Option<Use> {
         match event.fact {
             // The published analysis knows neither.
-            Fact::Switched { .. } => return,
-            Fact::LedgerSnapshot { renamed: true } if self.published => return,
+            Fact::Switched { .. } => return None,
+            Fact::LedgerSnapshot { renamed: true } if self.published => return Some(Use::Unused(Unused::NotPublished)),
             _ => {}
         }
         if self.records.len() == 0 {
@@ -217,36 +250,38 @@ impl Timeline {
         }
         if event.at_ns < self.clock.system_start_ns {
             self.summary.before_start += 1;
-            return;
+            return Some(Use::Unused(Unused::BeforeStart));
         }
         let at_ns = event.at_ns;
-        match event.fact {
+        let use_ = match event.fact {
             Fact::Resources(sample) => {
                 let slot = self.clock.implied_slot(at_ns);
-                if self.extend_to(slot) {
-                    let figures = self.accumulators.sample(at_ns, &sample);
-                    self.with_record(slot, |records, place| records.set_figures(place, figures));
+                if !self.extend_to(slot) {
+                    return Some(Use::Unused(Unused::LongJump));
                 }
+                let figures = self.accumulators.sample(at_ns, &sample);
+                self.with_record(slot, |records, place| records.set_figures(place, figures))
             }
             Fact::LoopStart { slot, utxo_entries, density } => self.start(at_ns, slot, utxo_entries, density),
-            Fact::BlockContext { slot, block_no } => self.block_context(at_ns, slot, block_no),
+            Fact::BlockContext { slot, block_no, .. } => self.block_context(at_ns, slot, block_no),
             Fact::LedgerState { slot } => self.phase(at_ns, slot, Phase::LedgerState, &[]),
             Fact::LedgerView { slot } => self.phase(at_ns, slot, Phase::LedgerView, &[]),
             Fact::Leadership { slot, leads: true } => {
-                self.phase(at_ns, slot, Phase::Leadership, &[Count::Checks, Count::Leads]);
+                self.phase(at_ns, slot, Phase::Leadership, &[Count::Checks, Count::Leads])
             }
             Fact::Leadership { slot, leads: false } => self.phase(at_ns, slot, Phase::Leadership, &[Count::Checks]),
-            Fact::Ticked { slot } => self.phase(at_ns, slot, Phase::Ticked, &[]),
+            Fact::Ticked { slot, .. } => self.phase(at_ns, slot, Phase::Ticked, &[]),
             Fact::MempoolSnapshot { slot } => self.phase(at_ns, slot, Phase::Snapshot, &[]),
             Fact::Forged { slot, .. } => self.phase(at_ns, slot, Phase::Forged, &[Count::Forges]),
-            _ => self.tell_head(&event.fact),
-        }
+            _ => return self.tell_head(&event.fact).then_some(Use::Used),
+        };
+        Some(use_)
     }
 
     fn begin(&mut self, at_ns: i64) {
         self.first_slot = self.clock.implied_slot(at_ns.max(self.clock.system_start_ns));
         let ledger = if self.published { 0.0 } else { f64::NAN };
-        self.records.push(&Beginning {
+        let beginning = Beginning {
             block_no: 0,
             block_gap: 0,
             mempool: 0,
@@ -255,7 +290,8 @@ impl Timeline {
             figures: NO_FIGURES,
             has_resources: false,
             is_gap: false,
-        });
+        };
+        self.records.insert(0, self.first_slot, &beginning);
     }
 
     fn head(&self) -> usize {
@@ -263,7 +299,7 @@ impl Timeline {
     }
 
     fn head_slot(&self) -> i64 {
-        self.first_slot + self.head() as i64
+        self.records.slots[self.head()]
     }
 
     /// Add the records up to a slot; false if it is too far ahead to be one.
@@ -277,24 +313,30 @@ impl Timeline {
         if missing >= LONG_GAP {
             self.summary.long_gaps.push([head_slot + 1, slot - 1]);
         }
+        if missing > 0 {
+            self.summary.gaps += missing as u64;
+            self.gaps.push(self.gap(head_slot + 1, slot - 1));
+        }
+        if slot > head_slot {
+            let ledger = if self.published { 0.0 } else { f64::NAN };
+            let beginning = self.beginning(slot, ledger, ledger, false);
+            self.records.insert(self.records.len(), slot, &beginning);
+        }
+        true
+    }
+
+    fn gap(&self, first: i64, last: i64) -> Gap {
         let head = self.head();
         let (utxo_entries, density) = match self.published {
             true => (self.records.utxo_entries[head], self.records.density[head]),
             false => (f64::NAN, f64::NAN),
         };
-        for gap in head_slot + 1..slot {
-            self.summary.gaps += 1;
-            self.add(gap, utxo_entries, density, true);
-        }
-        if slot > head_slot {
-            let ledger = if self.published { 0.0 } else { f64::NAN };
-            self.add(slot, ledger, ledger, false);
-        }
-        true
+        let beginning = self.beginning(first, utxo_entries, density, true);
+        Gap { first, last, last_block_slot: self.last_block_slot, beginning }
     }
 
-    fn add(&mut self, slot: i64, utxo_entries: f64, density: f64, is_gap: bool) {
-        self.records.push(&Beginning {
+    fn beginning(&self, slot: i64, utxo_entries: f64, density: f64, is_gap: bool) -> Beginning {
+        Beginning {
             block_no: self.block_no,
             block_gap: slot - self.last_block_slot,
             mempool: self.mempool,
@@ -303,34 +345,41 @@ impl Timeline {
             figures: if self.accumulators.has_carried() { self.accumulators.carried() } else { NO_FIGURES },
             has_resources: self.accumulators.has_carried(),
             is_gap,
-        });
+        }
     }
 
     /// Change the record of a slot, if there is one.
-    fn with_record(&mut self, slot: i64, change: impl FnOnce(&mut Records, usize)) -> bool {
+    fn with_record(&mut self, slot: i64, change: impl FnOnce(&mut Records, usize)) -> Use {
         if slot > self.head_slot() {
             self.summary.skipped_future += 1;
-        } else if slot < self.first_slot {
-            self.summary.skipped_before += 1;
-        } else {
-            change(&mut self.records, (slot - self.first_slot) as usize);
-            return true;
+            return Use::Unused(Unused::SlotNotBegun);
         }
-        false
+        if slot < self.first_slot {
+            self.summary.skipped_before += 1;
+            return Use::Unused(Unused::SlotBeforeFirst);
+        }
+        let place = self.records.find(slot).unwrap_or_else(|place| {
+            // A late line tells of a slot within a gap.
+            let gap = &self.gaps[self.gaps.partition_point(|gap| gap.last < slot)];
+            self.records.insert(place, slot, &gap.beginning_of(slot));
+            place
+        });
+        change(&mut self.records, place);
+        Use::Used
     }
 
-    fn phase(&mut self, at_ns: i64, slot: u64, phase: Phase, counts: &[Count]) {
+    fn phase(&mut self, at_ns: i64, slot: u64, phase: Phase, counts: &[Count]) -> Use {
         self.with_record(to_i64(slot), |records, place| {
             records.phases_ns[phase as usize][place] = at_ns;
             for &count in counts {
                 add_one(&mut records.counts[count as usize][place]);
             }
-        });
+        })
     }
 
-    fn start(&mut self, at_ns: i64, slot: u64, utxo_entries: u64, density: f64) {
+    fn start(&mut self, at_ns: i64, slot: u64, utxo_entries: u64, density: f64) -> Use {
         if !self.extend_to(to_i64(slot)) {
-            return;
+            return Use::Unused(Unused::LongJump);
         }
         self.with_record(to_i64(slot), |records, place| {
             add_one(&mut records.counts[Count::Starts as usize][place]);
@@ -341,28 +390,30 @@ impl Timeline {
             if density > 0.0 {
                 records.density[place] = density;
             }
-        });
+        })
     }
 
-    fn block_context(&mut self, at_ns: i64, slot: u64, block_no: i64) {
-        let head = self.head();
+    fn block_context(&mut self, at_ns: i64, slot: u64, block_no: i64) -> Use {
         let is_new = block_no != self.block_no;
-        let is_told = self.with_record(to_i64(slot), |records, place| {
+        let head_gap = self.records.block_gap[self.head()];
+        let use_ = self.with_record(to_i64(slot), |records, place| {
             add_one(&mut records.counts[Count::BlockContexts as usize][place]);
             records.phases_ns[Phase::BlockContext as usize][place] = at_ns;
-            records.block_gap[place] = if is_new { 0 } else { records.block_gap[head] };
-            records.block_no[head] = block_no;
+            records.block_gap[place] = if is_new { 0 } else { head_gap };
         });
-        if is_told {
+        if use_ == Use::Used {
+            let head = self.head();
+            self.records.block_no[head] = block_no;
             self.block_no = block_no;
             if is_new {
                 self.last_block_slot = self.head_slot();
             }
         }
+        use_
     }
 
-    /// Messages that tell of now, whatever slot they name.
-    fn tell_head(&mut self, fact: &Fact<'_>) {
+    /// Messages that tell of now, whatever slot they name; false if it is none of them.
+    fn tell_head(&mut self, fact: &Fact<'_>) -> bool {
         let head = self.head();
         let records = &mut self.records;
         let mut flow = |flow: Flow, count: i64| {
@@ -386,14 +437,15 @@ impl Timeline {
                 records.utxo_entries[head] = utxo_entries as f64;
                 records.density[head] = density;
             }
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     pub fn summary(&self) -> TimelineSummary {
         let has_records = self.records.len() > 0;
         TimelineSummary {
-            records: self.records.len() as u64,
+            records: if has_records { (self.head_slot() - self.first_slot + 1) as u64 } else { 0 },
             first_slot: has_records.then_some(self.first_slot),
             last_slot: has_records.then(|| self.head_slot()),
             restarts: self.accumulators.restarts_ns.clone(),
@@ -407,16 +459,36 @@ impl Timeline {
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut table = Table::create(path, &fields(), GROUP_ROWS)?;
-        for place in 0..self.records.len() {
-            self.write_row(&mut table, place)?;
+        let mut gaps = self.gaps.iter().peekable();
+        for (place, &slot) in self.records.slots.iter().enumerate() {
+            let first_missing = if place > 0 { self.records.slots[place - 1] + 1 } else { slot };
+            self.write_gap(&mut table, first_missing, slot, &mut gaps)?;
+            self.write_row(&mut table, &self.records, place)?;
         }
         table.finish()
     }
 
-    fn write_row(&self, table: &mut Table, place: usize) -> Result<()> {
-        let records = &self.records;
-        let slot = self.first_slot + place as i64;
-        let is_first = place == 0;
+    /// Write the records of the slots from `first` to before `until`, of which nothing was told.
+    fn write_gap<'a>(
+        &self,
+        table: &mut Table,
+        first: i64,
+        until: i64,
+        gaps: &mut std::iter::Peekable<impl Iterator<Item = &'a Gap>>,
+    ) -> Result<()> {
+        for slot in first..until {
+            while gaps.next_if(|gap| gap.last < slot).is_some() {}
+            let Some(gap) = gaps.peek().filter(|gap| gap.first <= slot) else { continue };
+            let mut record = Records::default();
+            record.insert(0, slot, &gap.beginning_of(slot));
+            self.write_row(table, &record, 0)?;
+        }
+        Ok(())
+    }
+
+    fn write_row(&self, table: &mut Table, records: &Records, place: usize) -> Result<()> {
+        let slot = records.slots[place];
+        let is_first = slot == self.first_slot;
         let epoch_slot = if is_first { 0 } else { slot.rem_euclid(self.clock.epoch_slots) };
         table.integer(SLOT, slot);
         table.integer(SLOT + 1, if is_first { 0 } else { slot.div_euclid(self.clock.epoch_slots) });
@@ -425,7 +497,7 @@ impl Timeline {
         for (column, counts) in records.counts.iter().enumerate() {
             table.integer(FIRST_COUNT + column, i64::from(counts[place]));
         }
-        for (column, delta_s) in self.deltas_s(place).into_iter().enumerate() {
+        for (column, delta_s) in self.deltas_s(records, place).into_iter().enumerate() {
             optional(table, FIRST_DELTA + column, delta_s);
         }
         table.integer(BLOCK_NO, records.block_no[place]);
@@ -447,11 +519,10 @@ impl Timeline {
     }
 
     /// Seconds from stage to stage, in the order of `PHASES`.
-    fn deltas_s(&self, place: usize) -> [Option<f64>; PHASES.len()] {
+    fn deltas_s(&self, records: &Records, place: usize) -> [Option<f64>; PHASES.len()] {
         use Phase::{BlockContext, Forged, Leadership, LedgerState, LedgerView, Snapshot, Started, Ticked};
-        let records = &self.records;
         let started_ns = records.phases_ns[Started as usize][place];
-        let slot_start_ns = self.clock.slot_start_ns(self.first_slot + place as i64);
+        let slot_start_ns = self.clock.slot_start_ns(records.slots[place]);
         [
             (started_ns != NEVER).then(|| seconds(started_ns.saturating_sub(slot_start_ns))),
             records.passed_s(place, BlockContext, &[Started]),

@@ -63,6 +63,7 @@ fn order() -> (PathBuf, HostOrder) {
         active_slots_coefficient: 0.05,
         slots_out: out("slots.parquet"),
         lives_out: out("lives.parquet"),
+        links_out: out("links.parquet"),
         events_out: out("events.parquet"),
     };
     (folder, order)
@@ -89,6 +90,7 @@ fn one_reading_fills_all_tables_in_the_order_of_time() {
     let summary = run(&order, &Control::default()).unwrap();
     assert_eq!((summary.books.raw_lines, summary.books.decoded, summary.books.ignored), (10, 8, 1));
     assert_eq!((summary.timeline.records, summary.lives.forged), (3, 1));
+    assert_eq!((summary.usage.used, summary.usage.unused.len()), (8, 0));
     assert_eq!(summary.loop_offsets_s, Some([0.0625, 0.125, 0.25]));
     assert_eq!(summary.bytes as usize, early_log().len() + late_log().len());
 
@@ -116,6 +118,82 @@ fn one_reading_fills_all_tables_in_the_order_of_time() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// A log of one line a second from slot 0 on, made of what each slot tells.
+fn summary_of(lines: &[String]) -> (HostSummary, Vec<Row>, Vec<Row>) {
+    let (folder, mut order) = order();
+    order.files.truncate(1);
+    fs::write(&order.files[0], lines.concat()).unwrap();
+    let summary = run(&order, &Control::default()).unwrap();
+    let tables = (read(&order.slots_out.unwrap()), read(&order.links_out.unwrap()));
+    fs::remove_dir_all(folder).unwrap();
+    (summary, tables.0, tables.1)
+}
+
+fn started(slot: usize) -> String {
+    line(&format!("{}.25", 16 + slot), "Forge.Loop.StartLeadershipCheck", &format!("\"slot\":{slot}"))
+}
+
+#[test]
+fn a_line_stamped_a_day_ahead_fills_no_slots_and_is_counted() {
+    let mut lines: Vec<String> = (0..40).map(started).collect();
+    let stray = line("36.5", "LedgerMetrics", "\"slot\":20,\"utxoSize\":400,\"chainDensity\":0.0481");
+    lines.insert(20, stray.replace("2026-02-05", "2026-02-06"));
+    let (summary, slots, _) = summary_of(&lines);
+    assert_eq!((slots.len(), summary.timeline.gaps), (40, 0));
+    assert_eq!(summary.usage.used, 40);
+    assert_eq!(summary.usage.unused.into_iter().collect::<Vec<_>>(), [("implausible time", 1)]);
+}
+
+#[test]
+fn a_day_s_silence_is_a_gap_that_takes_no_memory_of_its_own() {
+    let mut lines: Vec<String> = (0..40).map(started).collect();
+    for slot in 86_400..86_440 {
+        lines.push(
+            started(slot - 86_400)
+                .replace("2026-02-05", "2026-02-06")
+                .replace(&format!("\"slot\":{}}}", slot - 86_400), &format!("\"slot\":{slot}}}")),
+        );
+    }
+    let (summary, slots, _) = summary_of(&lines);
+    assert_eq!((slots.len(), summary.timeline.gaps), (86_440, 86_360));
+    assert_eq!((summary.usage.used, summary.usage.unused.len()), (80, 0));
+    assert_eq!(column(&slots[39..41], "is_gap"), [Value::Flag(false), Value::Flag(true)]);
+}
+
+#[test]
+fn messages_of_slots_to_come_are_counted_by_their_reason() {
+    let mut lines = vec![started(0)];
+    for slot in 5..1005 {
+        lines.push(line("16.5", "Forge.Loop.NodeNotLeader", &format!("\"slot\":{slot}")));
+    }
+    lines.push(line("16.6", "Forge.Loop.StartLeadershipCheck", "\"slot\":90000"));
+    lines.push(line("16.7", "TraceBenchTxSubServAck", "\"kind\":\"TraceBenchTxSubServAck\",\"txIds\":[]"));
+    let (summary, slots, _) = summary_of(&lines);
+    assert_eq!((slots.len(), summary.usage.used), (1, 1));
+    let expected =
+        [("read for no metric", 1), ("slot more than an hour ahead of its line", 1), ("slot not begun", 1000)];
+    assert_eq!(summary.usage.unused.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_lost_forge_leaves_what_the_round_and_the_adoption_tell_of_the_chain() {
+    let (block, parent) = (hash(0xab), hash(7));
+    let tip = format!("\"tip\":\"{parent}@0\",\"tipBlockNo\":4");
+    let lines = [
+        line("17.25", "Forge.Loop.BlockContext", &format!("\"current slot\":1,{tip}")),
+        line("17.5", "Forge.Loop.TickedLedgerState", &format!("\"slot\":1,\"prev\":\"{parent}@0\"")),
+        line("17.75", "Forge.Loop.AdoptedBlock", &format!("\"slot\":1,\"blockHash\":\"{block}\",\"blockSize\":1234")),
+    ];
+    let (summary, _, links) = summary_of(&lines);
+    assert_eq!((summary.links.blocks, summary.links.lowest_tip), (2, Some(3)));
+    let integers = |name| column(&links, name);
+    assert_eq!(integers("block_no"), [3, 4].map(Value::Integer));
+    assert_eq!(integers("slot"), [0, 1].map(Value::Integer));
+    assert_eq!(integers("parent"), [Value::Null, Value::Text(parent.to_string())]);
+    assert_eq!(integers("parent_evidence"), [Value::Null, Value::Integer(1)]);
+    assert_eq!(integers("size_bytes"), [Value::Null, Value::Integer(1234)]);
+}
+
 #[test]
 fn a_cancelled_reading_leaves_no_tables() {
     let (folder, order) = order();
@@ -135,6 +213,7 @@ fn a_missing_log_and_a_missing_folder_are_named_and_leave_no_tables() {
     order.files.pop();
     order.slots_out = Some(folder.join("nowhere").join("slots.parquet"));
     order.lives_out = None;
+    order.links_out = None;
     order.events_out = None;
     let error = run(&order, &Control::default()).unwrap_err().to_string();
     assert!(error.contains("nowhere"), "{error}");

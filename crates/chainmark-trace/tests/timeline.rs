@@ -26,7 +26,9 @@ fn clock(slot_length_ns: i64) -> Clock {
 
 fn fold(events: &[Event<'_>], clock: Clock, published: bool) -> (Vec<Row>, TimelineSummary) {
     let mut timeline = Timeline::new(clock, published);
-    events.iter().for_each(|event| timeline.listen(event));
+    for event in events {
+        timeline.listen(event);
+    }
     let path = fresh_path();
     timeline.write(&path).unwrap();
     (read(&path), timeline.summary())
@@ -115,11 +117,11 @@ fn the_last_loop_start_of_a_slot_counts_and_all_are_counted() {
 fn stages_are_told_from_the_stage_before() {
     let events = [
         at(4.125, loop_start(4)),
-        at(4.25, Fact::BlockContext { slot: 4, block_no: 1 }),
+        at(4.25, Fact::BlockContext { slot: 4, block_no: 1, tip: None }),
         at(4.5, Fact::LedgerState { slot: 4 }),
         at(4.5625, Fact::LedgerView { slot: 4 }),
         at(4.625, Fact::Leadership { slot: 4, leads: true }),
-        at(4.75, Fact::Ticked { slot: 4 }),
+        at(4.75, Fact::Ticked { slot: 4, prev: None }),
         at(4.8125, Fact::MempoolSnapshot { slot: 4 }),
         at(4.875, Fact::Forged { slot: 4, block_no: 2, block: hash(1), parent: None }),
         at(5.0, loop_start(5)),
@@ -145,7 +147,7 @@ fn stages_are_told_from_the_stage_before() {
 
 #[test]
 fn the_block_gap_grows_until_the_block_number_changes() {
-    let context = |slot, block_no| Fact::BlockContext { slot, block_no };
+    let context = |slot, block_no| Fact::BlockContext { slot, block_no, tip: None };
     let events = [
         at(0.1, loop_start(0)),
         at(1.1, loop_start(1)),
@@ -241,7 +243,7 @@ fn a_change_of_the_chain_is_no_message_of_a_slot() {
 fn messages_about_slots_that_have_no_record_are_skipped_and_counted() {
     let events = [
         at(5.1, loop_start(5)),
-        at(5.2, Fact::BlockContext { slot: 6, block_no: 3 }),
+        at(5.2, Fact::BlockContext { slot: 6, block_no: 3, tip: None }),
         at(5.3, Fact::LedgerState { slot: u64::MAX }),
         at(5.4, loop_start(4)),
         at(5.5, Fact::Leadership { slot: 3, leads: true }),
@@ -268,7 +270,9 @@ fn a_gap_of_up_to_a_million_slots_is_filled_and_a_longer_jump_is_skipped() {
     ];
     let summary_of = |events: &[Event<'_>]| {
         let mut timeline = Timeline::new(clock(SECOND_NS), true);
-        events.iter().for_each(|event| timeline.listen(event));
+        for event in events {
+            timeline.listen(event);
+        }
         timeline.summary()
     };
     let summary = summary_of(&events);
@@ -518,7 +522,7 @@ impl Slow {
                     record.insert("density", density);
                 }
             }
-            Fact::BlockContext { slot, block_no } => {
+            Fact::BlockContext { slot, block_no, .. } => {
                 let is_new = block_no != self.block_no;
                 let gap = newest.get("block_gap_slots").copied().unwrap_or(0.0);
                 let Some(record) = self.record(slot.into()) else { return };
@@ -551,7 +555,7 @@ impl Slow {
             Fact::LedgerView { slot } => self.time(slot, "ledger_view", at, &[]),
             Fact::Leadership { slot, leads: true } => self.time(slot, "leadership", at, &["checks", "leads"]),
             Fact::Leadership { slot, leads: false } => self.time(slot, "leadership", at, &["checks"]),
-            Fact::Ticked { slot } => self.time(slot, "ticked", at, &[]),
+            Fact::Ticked { slot, .. } => self.time(slot, "ticked", at, &[]),
             Fact::MempoolSnapshot { slot } => self.time(slot, "snapshot", at, &[]),
             Fact::Forged { slot, .. } => self.time(slot, "forged", at, &["forges"]),
             _ => {}
@@ -634,11 +638,11 @@ fn event((at_ns, message, beside, figure): Step, clock: &Clock) -> Event<'static
     let small = figure % 5;
     let fact = match message {
         0..=2 => Fact::LoopStart { slot, utxo_entries: small, density: small as f64 / 3.0 },
-        3 | 4 => Fact::BlockContext { slot, block_no: small as i64 - 1 },
+        3 | 4 => Fact::BlockContext { slot, block_no: small as i64 - 1, tip: None },
         5 => Fact::LedgerState { slot },
         6 => Fact::LedgerView { slot },
         7 => Fact::Leadership { slot, leads: small == 0 },
-        8 => Fact::Ticked { slot },
+        8 => Fact::Ticked { slot, prev: None },
         9 => Fact::MempoolSnapshot { slot },
         10 => Fact::Forged { slot, block_no: 0, block: hash(small as u8), parent: None },
         11 => Fact::LedgerMetrics { slot, utxo_entries: figure % 1000, density: small as f64 / 7.0 },

@@ -9,12 +9,11 @@ from rich.table import Column, Table
 import chainmark as cm
 from chainmark.cli.console import out
 from chainmark.core import units
+from chainmark.core.accounts import in_short
 from chainmark.core.caveats import caveats_of
 from chainmark.report.wording import gate_word
 
 _NOTES_SHOWN = 12
-_CLASSES_SHOWN = 10
-_LINES = "lines"
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "unknown": "bright_black"}
 
 
@@ -49,10 +48,9 @@ def _print_summary(made: cm.Run) -> None:
         table.add_row("data", badge)
     table.add_row("time", f"{manifest.started_at} to {manifest.ended_at}")
     table.add_row("sources", f"{len(manifest.sources)}, {_size(manifest)}")
-    for account, classes in manifest.counts.items():
-        if len(classes) <= _CLASSES_SHOWN and not account.startswith(f"{_LINES} of "):
-            told = ", ".join(f"{label} {units.count(count)}" for label, count in classes.items() if count)
-            table.add_row(account, f"{units.count(sum(classes.values()))}: {told}")
+    for account, classes in in_short(manifest.counts).items():
+        told = ", ".join(f"{label} {units.count(count)}" for label, count in classes.items() if count)
+        table.add_row(account, f"{units.count(sum(classes.values()))}: {told}")
     out.print(table)
     _print_gates(manifest)
     _print_notes(manifest)

@@ -70,6 +70,7 @@ def comparison_document(comparison: Comparison) -> Document:
         Section("distributions", "Distributions", [distributions(comparison, rows)], media=PDF),
         *_configuration(comparison),
         *_subjects(comparison),
+        *_all_accounts(comparison),
         Section("dictionary", "Data dictionary", [dictionary(comparison)], media=IN_FULL),
     ]
     return Document(
@@ -279,6 +280,11 @@ def _configuration(comparison: Comparison) -> list[Section]:
     ]
     title = f"Configuration differences ({len(brief.rows)})"
     return [*sections, Section("differences", title, [brief] if brief.rows else [], media=MARKDOWN)]
+
+
+def _all_accounts(comparison: Comparison) -> list[Section]:
+    blocks = validity.accounts_in_full(comparison)
+    return [Section("accounts-in-full", "Accounts in full", blocks, media=IN_FULL)] if blocks else []
 
 
 def _subjects(comparison: Comparison) -> list[Section]:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field
 
 from chainmark.core import units
+from chainmark.core.accounts import Accounts, in_short
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Manifest, Status
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.blocks import Column, Section, Table, TableCell, TableRow, one_line, row_of, words
+from chainmark.report.blocks import Block, Column, Details, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import gate_counts, gate_word
@@ -51,11 +52,13 @@ def run_document(record: RunRecord) -> Document:
     manifest = record.manifest
     said = record.caveats.sentences  # on the first screen
     notes = [*(one.what for one in manifest.incidents), *(text for text in manifest.warnings if text not in said)]
+    short = in_short(manifest.counts)
     sections = [
         Section("gates", "Gates", [_gates(manifest)] if manifest.gates else []),
-        Section("counts", "Accounts", [_counts(manifest)] if manifest.counts else []),
+        Section("counts", "Accounts", [_counts("counts", "What became of everything", short)] if short else []),
         Section("facts", "Manifest", [_facts(manifest)]),
         Section("metrics", "Metrics", _metrics(record)),
+        Section("counts-in-full", "Accounts in full", _all_counts(manifest)),
     ]
     return Document(
         kind="run",
@@ -105,12 +108,19 @@ def _gates(manifest: Manifest) -> Table:
     return Table("gates", "What the run must meet", words(*headings), rows)
 
 
-def _counts(manifest: Manifest) -> Table:
+def _counts(id_: str, title: str, accounts: Accounts) -> Table:
     rows = [
         row_of(account, one_line(f"{name} {units.count(n)}" for name, n in classes.items()))
-        for account, classes in manifest.counts.items()
+        for account, classes in accounts.items()
     ]
-    return Table("counts", "What became of everything", words("account", "classes"), rows)
+    return Table(id_, title, words("account", "classes"), rows)
+
+
+def _all_counts(manifest: Manifest) -> list[Block]:
+    """Every class of every account, where some were left out above."""
+    if len(in_short(manifest.counts)) == len(manifest.counts):
+        return []
+    return [Details("all-counts-details", "Every account", [_counts("all-counts", "", manifest.counts)])]
 
 
 def _facts(manifest: Manifest) -> Table:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.core import units
+from chainmark.core.accounts import Accounts, in_short
 from chainmark.core.comparison import Comparison, RunEntry, Side
 from chainmark.core.manifest import Gate, GateStatus, Incident, Status
 from chainmark.core.wording import enumerated
@@ -34,7 +35,7 @@ _LOOKS: dict[GateStatus, Emphasis] = {
     GateStatus.UNKNOWN: "quiet",
     GateStatus.PASS: "plain",
 }
-_ACCOUNTS = "The books: what became of everything offered and read"
+_ACCOUNTS = "What became of everything offered and read"
 
 
 @dataclass(frozen=True)
@@ -307,11 +308,23 @@ def _place(run: RunEntry) -> str:
 
 
 def _accounts(comparison: Comparison) -> list[Block]:
-    """Every class of every account with its count in each run; accounts and classes in the order of the runs'."""
+    """The totals; the long accounts stand at the document's end."""
+    table = _accounts_table("accounts", comparison, in_short)
+    return [Details("accounts-details", _ACCOUNTS, [table], media=IN_FULL)] if table.rows else []
+
+
+def accounts_in_full(comparison: Comparison) -> list[Block]:
+    """Every class of every account with its count in each run."""
+    table = _accounts_table("all-accounts", comparison, lambda accounts: accounts)
+    return [Details("all-accounts-details", _ACCOUNTS, [table], media=IN_FULL)] if table.rows else []
+
+
+def _accounts_table(id_: str, comparison: Comparison, choose: Callable[[Accounts], Accounts]) -> Table:
+    """A row for each class with its count in each run; accounts and classes in the order of the runs'."""
     runs = [run for _, run in runs_of(comparison)]
     classes: dict[str, dict[str, None]] = {}
     for run in runs:
-        for account, counts in run.counts.items():
+        for account, counts in choose(run.counts).items():
             classes.setdefault(account, {}).update(dict.fromkeys(counts))
     rows = [
         row_of(name, account, *(_count(run, account, name) for run in runs))
@@ -323,8 +336,7 @@ def _accounts(comparison: Comparison) -> list[Block]:
         for side in (comparison.baseline, comparison.candidate)
         for place, run in enumerate(side.runs)
     ]
-    table = Table("books", "", [*words("class", "account"), *map(Column, heads)], rows)
-    return [Details("books-details", _ACCOUNTS, [table], media=IN_FULL)] if rows else []
+    return Table(id_, "", [*words("class", "account"), *map(Column, heads)], rows)
 
 
 def _count(run: RunEntry, account: str, name: str) -> TableCell:

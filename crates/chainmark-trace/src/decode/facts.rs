@@ -17,11 +17,12 @@ pub(super) fn line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peer
         Message::LedgerView => Fact::LedgerView { slot: slot()? },
         Message::Leads => Fact::Leadership { slot: slot()?, leads: true },
         Message::LeadsNot => Fact::Leadership { slot: slot()?, leads: false },
-        Message::Ticked => Fact::Ticked { slot: slot()? },
+        Message::Ticked => Fact::Ticked { slot: slot()?, prev: fields.point(key::PREV) },
         Message::MempoolSnapshot => Fact::MempoolSnapshot { slot: slot()? },
         Message::BlockContext => Fact::BlockContext {
             slot: fields.unsigned(key::CURRENT_SLOT)?,
             block_no: fields.signed(key::TIP_BLOCK_NO)?.saturating_sub(1),
+            tip: fields.point(key::TIP),
         },
         Message::LoopStart => Fact::LoopStart {
             slot: slot()?,
@@ -81,7 +82,8 @@ fn rare_line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peers: &'a
             delta: fields.unsigned_or(key::CHAIN_LENGTH_DELTA, 1)?,
         },
         Message::Adopted => {
-            Fact::SelfAdopted { block: fields.hash(key::BLOCK_HASH)?, size_bytes: fields.unsigned(key::BLOCK_SIZE)? }
+            let (block, size_bytes) = (fields.hash(key::BLOCK_HASH)?, fields.unsigned(key::BLOCK_SIZE)?);
+            Fact::SelfAdopted { slot: fields.unsigned(key::SLOT).ok(), block, size_bytes }
         }
         Message::LedgerSnapshot => Fact::LedgerSnapshot { renamed: false },
         Message::LedgerSnapshotRenamed => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::decode::{Problem, shown};
-use crate::event::Hash;
+use crate::event::{Hash, Point};
 use crate::json::{Key, Members, Scanner, Span, integer, string};
 use crate::text::Text;
 
@@ -108,6 +108,14 @@ impl<'a> Fields<'a> {
         let told = self.members.string(self.text(), self.get(key));
         told.and_then(|told| hash(shown::unquoted(&told).get(..64)?))
             .ok_or(Problem::Body { key: key.name, wanted: "a hash" })
+    }
+
+    /// "HASH@SLOT", or a hash alone; none if it is anything else, as at the chain's beginning.
+    pub fn point(self, key: Key) -> Option<Point> {
+        let told = self.members.string(self.text(), self.get(key))?;
+        let block = hash(told.get(..64)?)?;
+        let slot = told.get(65..).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        Some(Point { block, slot })
     }
 }
 

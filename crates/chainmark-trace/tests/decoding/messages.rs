@@ -14,17 +14,17 @@ fn the_forge_loop() {
     told("LedgerView { slot: 464 }", &slot("Forge.Loop.LedgerView"));
     told("Leadership { slot: 464, leads: true }", &slot("Forge.Loop.NodeIsLeader"));
     told("Leadership { slot: 464, leads: false }", &slot("Forge.Loop.NodeNotLeader"));
-    told("Ticked { slot: 464 }", &slot("Forge.Loop.TickedLedgerState"));
+    told("Ticked { slot: 464, prev: None }", &slot("Forge.Loop.TickedLedgerState"));
     told("MempoolSnapshot { slot: 464 }", &slot("Forge.Loop.MempoolSnapshot"));
     told(
-        "BlockContext { slot: 464, block_no: 22 }",
+        "BlockContext { slot: 464, block_no: 22, tip: None }",
         &line(
             "Forge.Loop.BlockContext",
             r#"{"current slot":464,"kind":"TraceBlockContext","tip":"x","tipBlockNo":23}"#,
         ),
     );
     told(
-        "BlockContext { slot: 7, block_no: -1 }",
+        "BlockContext { slot: 7, block_no: -1, tip: None }",
         &line(
             "Forge.Loop.BlockContext",
             r#"{"current slot":7,"kind":"TraceBlockContext","tip":"genesis (origin)","tipBlockNo":0}"#,
@@ -59,9 +59,26 @@ fn values_as_haskell_shows_them() {
 }
 
 #[test]
+fn the_block_that_a_round_builds_on_is_read_with_its_slot_if_that_is_there() {
+    let ticked =
+        |prev: &str| line("Forge.Loop.TickedLedgerState", &format!(r#"{{"kind":"x","slot":9,"prev":"{prev}"}}"#));
+    let point = |slot: &str| format!("Ticked {{ slot: 9, prev: Some(Point {{ block: {HASH}, slot: {slot} }}) }}");
+    told(&point("Some(57)"), &ticked(&format!("{HASH}@57")));
+    told(&point("None"), &ticked(HASH));
+    told(&point("None"), &ticked(&format!("{HASH}@what")));
+    for nothing in ["", "genesis (origin)", &HASH[..63], &format!("{}z@57", &HASH[..63])] {
+        told("Ticked { slot: 9, prev: None }", &ticked(nothing));
+    }
+    let tip = format!(r#"{{"current slot":464,"kind":"x","tip":"{HASH}@441","tipBlockNo":23}}"#);
+    let wanted =
+        format!("BlockContext {{ slot: 464, block_no: 22, tip: Some(Point {{ block: {HASH}, slot: Some(441) }}) }}");
+    told(&wanted, &line("Forge.Loop.BlockContext", &tip));
+}
+
+#[test]
 fn real_nodes_name_two_messages_by_kind_only() {
     told(
-        "Ticked { slot: 100 }",
+        "Ticked { slot: 100, prev: None }",
         &line(
             "Forge.Loop.ForgeTickedLedgerState",
             r#"{"kind":"TraceForgeTickedLedgerState","prev":"x@57","slot":100}"#,
@@ -152,7 +169,7 @@ fn blocks() {
         &line("ChainDB.AddBlockEvent.AddedToCurrentChain", &format!(r#"{{"newtip":"{HASH}@57"}}"#)),
     );
     told(
-        &format!("SelfAdopted {{ block: {HASH}, size_bytes: 64273 }}"),
+        &format!("SelfAdopted {{ slot: Some(100), block: {HASH}, size_bytes: 64273 }}"),
         &line("Forge.Loop.AdoptedBlock", &format!(r#"{{"blockHash":"{HASH}","blockSize":64273,"slot":100}}"#)),
     );
     let switched = format!("Switched {{ block: {HASH}, delta: 1 }}");

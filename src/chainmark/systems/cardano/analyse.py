@@ -15,12 +15,9 @@ from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import propagation
 from chainmark.systems.cardano.chain import (
-    Chain,
-    Tip,
     admitted,
     chain_blocks,
     forgers_of,
-    main_chain,
     observation_classes,
     observations,
     rejections,
@@ -30,10 +27,11 @@ from chainmark.systems.cardano.chain import (
 from chainmark.systems.cardano.clocks import Contradiction, contradictions
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import Condition
+from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, Tip, main_chain
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
-from chainmark.systems.cardano.tables import LIFE_EVENTS, read_lives_table
+from chainmark.systems.cardano.tables import LIFE_EVENTS, read_links_table, read_lives_table
 
 NS = 1_000_000_000
 SLOT_POPULATIONS = ("slot_host", "span")
@@ -47,13 +45,17 @@ class HostTrace:
     Attributes:
         slots: one row per slot record; None when the host has none.
         lives: one row per block that the host knew.
+        links: one row per block of which its lines tell.
         local_addresses: its own addresses by its connections, and how many lines give each.
+        lowest_tip: the lowest number of a tip that its forge loop found; -1 is the chain's beginning.
     """
 
     name: str
     slots: Path | None
     lives: Path
+    links: Path
     local_addresses: Mapping[str, int]
+    lowest_tip: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,10 @@ class Analysis:
 
     Attributes:
         conditions: number of filter conditions.
-        tip: None when no forged block is known.
-        walk_ended_short: why the chain does not reach its first block; None when it does.
+        tip: None when no block is known.
+        first_height: of the chain as far as the logs could tell of it; None without a tip.
+        heights_passed: from there to before the tip; chain_blocks and those of which no line tells.
+        bridged: number and hash of the chain's blocks whose forger no log names.
         chain_blocks: blocks of the main chain, the tip left out; accepted + rejected.
         rejected_by: per reason the rejected blocks that it speaks against; a block counts once per reason.
         forged: forged blocks known, on whatever chain.
@@ -103,7 +107,9 @@ class Analysis:
 
     conditions: int
     tip: Tip | None
-    walk_ended_short: str | None
+    first_height: int | None
+    heights_passed: int
+    bridged: list[tuple[int, str]]
     chain_blocks: int
     accepted: int
     rejected: int
@@ -117,6 +123,26 @@ class Analysis:
     hosts: list[HostResult]
     contradictions: list[Contradiction]
     written: dict[str, int]
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the heights passed at which a block is known; None where none was passed."""
+        return self.chain_blocks / self.heights_passed if self.heights_passed else None
+
+    @property
+    def imbalances(self) -> list[str]:
+        """The sums that do not come out; always none unless the analysis is wrong."""
+        sums = {
+            "blocks of the chain": (self.chain_blocks, self.accepted + self.rejected),
+            "blocks of the chain by forger": (
+                self.chain_blocks,
+                sum(host.chained for host in self.hosts) + len(self.bridged),
+            ),
+        }
+        found = [f"{total} {name} in {parts} parts" for name, (total, parts) in sums.items() if total != parts]
+        if self.chain_blocks > self.heights_passed:
+            found.append(f"{self.chain_blocks} blocks of the chain at {self.heights_passed} heights")
+        return found
 
     @property
     def hosts_without_slots(self) -> list[str]:
@@ -162,7 +188,9 @@ def analyse(
     return Analysis(
         conditions=len(conditions),
         tip=blocks.chain.tip,
-        walk_ended_short=blocks.chain.ended_short,
+        first_height=blocks.chain.first_height,
+        heights_passed=blocks.chain.heights_passed,
+        bridged=blocks.bridged(),
         chain_blocks=blocks.table.height,
         accepted=accepted.height,
         rejected=blocks.table.height - accepted.height,
@@ -206,13 +234,21 @@ class _Blocks:
         self.genesis = genesis
         self.lives = with_adoptions(read_lives(hosts, genesis, regions), rules)
         self.forgers = forgers_of(self.lives)
-        self.chain: Chain = main_chain(self.lives, self.forgers)
-        blocks = chain_blocks(self.lives, self.forgers, self.chain, genesis, rules)
+        links = read_links(hosts)
+        known = KnownBlocks(links)
+        lowest_tip = min((host.lowest_tip for host in hosts if host.lowest_tip is not None), default=None)
+        self.chain: Chain = main_chain(self.lives, links, known, lowest_tip)
+        blocks = chain_blocks(self.lives, self.forgers, self.chain, known, genesis, rules)
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(
             time_s=pl.col("slot") * genesis.slot_length_s
         )
         self._addresses = {host.name: host.local_addresses for host in hosts}
         self._observed = self._observations()
+
+    def bridged(self) -> list[tuple[int, str]]:
+        """Number and hash of the chain's blocks whose forger no log names."""
+        unknown = self.table.filter(pl.col("host").is_null())
+        return list(zip(unknown["block_no"], unknown["block"], strict=True))
 
     def _observations(self) -> pl.DataFrame:
         """Every observer's part in the blocks of the chain."""
@@ -317,6 +353,13 @@ def read_lives(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[st
         for host in hosts
     ]
     return pl.concat(frames)
+
+
+def read_links(hosts: Sequence[HostTrace]) -> pl.DataFrame:
+    """What every host's lines tell of the chain, the hosts one after the other."""
+    names = pl.Enum([host.name for host in hosts])
+    told = [read_links_table(one.links, one.name).with_columns(host=pl.lit(one.name, dtype=names)) for one in hosts]
+    return pl.concat(told)
 
 
 def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:

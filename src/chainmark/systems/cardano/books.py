@@ -168,10 +168,38 @@ class Lives(BaseModel):
     errors_by: dict[str, int]
 
 
+class Links(BaseModel):
+    """What one host's lines tell of the chain.
+
+    Attributes:
+        blocks: of which any line tells.
+        lowest_tip: the lowest number of a tip that the forge loop found; -1 is the chain's beginning.
+    """
+
+    model_config = _READ
+
+    blocks: int
+    lowest_tip: int | None
+
+
+class Usage(BaseModel):
+    """Every decoded message of a host in one class.
+
+    Attributes:
+        unused: by the reason.
+    """
+
+    model_config = _READ
+
+    used: int
+    unused: dict[str, int]
+
+
 class HostSummary(BaseModel):
     """What the decoder says of one host.
 
     Attributes:
+        usage: what became of the decoded messages.
         loop_offsets_s: lowest, median and highest distance of the forge loop's rounds from their slots' starts.
         bytes: stored bytes of all files.
     """
@@ -180,10 +208,19 @@ class HostSummary(BaseModel):
 
     host: str
     books: Books
+    usage: Usage
     timeline: Timeline
     lives: Lives
+    links: Links
     loop_offsets_s: tuple[float, float, float] | None
     bytes: int
+
+    @property
+    def imbalances(self) -> list[str]:
+        """The sums that do not come out, those of lines and those of messages; always none unless the decoder is wrong."""
+        decoded, parts = self.books.decoded, self.usage.used + sum(self.usage.unused.values())
+        use = [] if decoded == parts else [f"{decoded} decoded messages in {parts} uses"]
+        return self.books.imbalances + use
 
 
 _Account = TypeVar("_Account", Head, HostSummary)
@@ -205,9 +242,9 @@ def read_summary(host: str, text: str) -> HostSummary:
         EnvironmentFailure: its sums do not come out, or it is of another version than this code.
     """
     summary = _read(HostSummary, host, text)
-    if summary.books.imbalances:
+    if summary.imbalances:
         raise EnvironmentFailure(
-            f"the lines of {host} were not all counted: {summary.books.imbalances[0]}", "please report it"
+            f"the lines of {host} were not all counted: {summary.imbalances[0]}", "please report it"
         )
     return summary
 

@@ -1,4 +1,4 @@
-"""From what every host knew of every block to the main chain, its blocks and their propagation.
+"""From what every host knew of every block to the blocks of the main chain and their propagation.
 
 `lives` stands for one row per host and block that it knew, as the decoder leaves them, with `host` (an Enum in the
 hosts' order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are seconds.
@@ -7,20 +7,21 @@ hosts' order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.figures import ADOPTION, FRACTIONS
-from chainmark.systems.cardano.filters import Condition, block_test, with_slot_places
+from chainmark.systems.cardano.filters import Condition, asks_for_size, block_test, with_slot_places
+from chainmark.systems.cardano.main_chain import Chain, KnownBlocks
 from chainmark.systems.cardano.rules import Rules
 
 NS = 1_000_000_000
-# What the first block names as its parent.
-AT_GENESIS = "GenesisHash"
 INCOMPLETE = "incomplete forging data"
+# Reasons against a block whose forger no log names.
+UNTOLD = "no host tells when it came"
+SIZELESS = "its size is in no log"
 # What the published figures put where the forger told nothing.
 SUBSTITUTE_S = 0.01
 SUBSTITUTED = ("forge_announced_s", "slot_to_announced_s", "forge_sending_s", "forge_self_adopted_s")
@@ -43,29 +44,6 @@ OBSERVED = (
     *("block", "host", "region", "role", "fetched_from", "slot_start_ns", "adoption_ns", "chain_delta"),
     *(f"{stage}_ns" for stage in ("noticed", "requested", "fetched", "announced", "sent")),
 )
-
-
-@dataclass(frozen=True)
-class Tip:
-    """The entry that the main chain was found from; it is not on that chain, since its propagation is incomplete."""
-
-    block: str
-    block_no: int
-    host: str
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The main chain, oldest block first.
-
-    Attributes:
-        tip: None where no block's forger is known.
-        ended_short: why the walk did not reach the first block; None when it did.
-    """
-
-    tip: Tip | None
-    blocks: list[str]
-    ended_short: str | None
 
 
 def seconds(later: str | pl.Expr, earlier: str | pl.Expr) -> pl.Expr:
@@ -100,7 +78,7 @@ def with_adoptions(lives: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     )
 
 
-# --- the main chain ------------------------------------------------------------------------------------------------
+# --- the blocks of the main chain ----------------------------------------------------------------------------------
 
 
 def forgers_of(lives: pl.DataFrame) -> pl.DataFrame:
@@ -112,54 +90,22 @@ def forgers_of(lives: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def main_chain(lives: pl.DataFrame, forgers: pl.DataFrame) -> Chain:
-    """Walk from the parent of the highest block to the first one.
-
-    The tip is the entry with the highest block number, among equals the forger's, then the first host's, then that of
-    the smallest hash; entries of blocks without a known forger are passed over.
-    """
-    told = lives.select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
-    candidates = told.join(forgers, on="block", how="semi")
-    if candidates.is_empty():
-        return Chain(None, [], "no block's forger is known")
-    highest = candidates.filter(pl.col("block_no") == pl.col("block_no").max())
-    best = highest.sort(pl.col("role") != "forger", "host", "block").row(0, named=True)
-    tip = Tip(best["block"], best["block_no"], best["host"])
-    parents = dict(zip(forgers["block"], forgers["parent"], strict=True))
-    numbers = dict(zip(forgers["block"], forgers["block_no"], strict=True))
-    blocks: list[str] = []
-    above, current = tip.block, parents[tip.block]
-    visited = {tip.block}
-    ended_short = None
-    # The parent of a block with number 0 is not asked for.
-    while numbers[above] != 0 and current != AT_GENESIS:
-        if current not in parents or current in visited:
-            ended_short = f"the forger of {current}, the parent of block {numbers[above]} ({above}), is in no log"
-            break
-        blocks.append(current)
-        visited.add(current)
-        above, current = current, parents[current]
-    return Chain(tip, blocks[::-1], ended_short)
-
-
-# --- its blocks ----------------------------------------------------------------------------------------------------
-
-
 def chain_blocks(
-    lives: pl.DataFrame, forgers: pl.DataFrame, chain: Chain, genesis: Genesis, rules: Rules
+    lives: pl.DataFrame, forgers: pl.DataFrame, chain: Chain, known: KnownBlocks, genesis: Genesis, rules: Rules
 ) -> pl.DataFrame:
     """One row per block of the chain in its order: what its forger did, who adopted it when, what stood beside it.
+
+    A block whose forger no log names has neither host nor forging, but all that others tell of it.
 
     Args:
         lives: with adoptions.
     """
-    order = pl.DataFrame({"block": chain.blocks}, schema={"block": pl.String}).with_row_index("place")
-    blocks = order.join(forgers, on="block", how="left", maintain_order="left").with_columns(*forge_timings(rules))
-    known = lives.select("block", "block_no", "role").filter(pl.col("role") != "error")
-    beside = known.group_by("block_no").agg(block_battles=pl.col("block").n_unique().cast(pl.Int64) - 1)
-    blocks = blocks.join(beside, on="block_no", how="left", maintain_order="left")
+    order = _order(chain, known, genesis)
+    blocks = _with_forgers(order, forgers).with_columns(*forge_timings(rules))
+    blocks = blocks.with_columns(block_battles=_battles(lives, blocks))
+    order = order.select("place", "block")
     blocks = blocks.join(_observed(lives, order), on="place", how="left", maintain_order="left").with_columns(
-        pl.col("adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
+        pl.col("observations", "adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
     )
     blocks = with_slot_places(_with_adoption(lives, blocks), genesis)
     forged = [pl.col(name) for name in FORGE_TIMINGS]
@@ -167,6 +113,34 @@ def chain_blocks(
         negatives=pl.sum_horizontal(*(timing < 0 for timing in forged)) + pl.col("observed_negatives"),
         non_negatives=pl.sum_horizontal(*(timing >= 0 for timing in forged)) + pl.col("observed_non_negatives"),
     )
+
+
+def _order(chain: Chain, known: KnownBlocks, genesis: Genesis) -> pl.DataFrame:
+    """The chain's blocks with what is known of each whoever forged it."""
+    made = {"block": chain.blocks, "block_no": chain.heights}
+    order = pl.DataFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
+    told = known.table.select("block", "slot", "size_bytes")
+    slot_ns = round(genesis.slot_length_s * NS)
+    return order.join(told, on="block", how="left", maintain_order="left").with_columns(
+        slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns
+    )
+
+
+def _with_forgers(order: pl.DataFrame, forgers: pl.DataFrame) -> pl.DataFrame:
+    """Add the forgers' rows; what the forger tells of its block goes before what others tell."""
+    shared = ("block_no", "slot", "size_bytes", "slot_start_ns")
+    blocks = order.join(forgers, on="block", how="left", maintain_order="left", suffix="_forger")
+    unknown = pl.col("host").is_null()
+    own = {name: pl.when(unknown).then(name).otherwise(f"{name}_forger") for name in shared}
+    return blocks.with_columns(**own).drop(f"{name}_forger" for name in shared)
+
+
+def _battles(lives: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
+    """Per block how many others stand at its height."""
+    heights = lives.filter(pl.col("role") != "error").select("block_no", beside="block").unique()
+    beside = blocks.select("place", "block", "block_no").join(heights, on="block_no", how="left")
+    others = beside.group_by("place").agg(count=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
+    return others.sort("place")["count"]
 
 
 def forge_timings(rules: Rules) -> list[pl.Expr]:
@@ -186,7 +160,8 @@ def forge_timings(rules: Rules) -> list[pl.Expr]:
         "slot_to_announced_s": seconds("announced_ns", "slot_start_ns"),
     }
     if rules.published:
-        told |= {name: told[name].fill_null(SUBSTITUTE_S) for name in SUBSTITUTED}
+        substitute = pl.when(pl.col("host").is_not_null()).then(SUBSTITUTE_S)
+        told |= {name: told[name].fill_null(substitute) for name in SUBSTITUTED}
     return [expression.alias(name) for name, expression in told.items()]
 
 
@@ -245,6 +220,7 @@ def _observed(lives: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
     valid = pl.col("valid")
     seen = observations(lives).filter("seen").join(order, on="block", how="inner")
     return seen.group_by("place").agg(
+        observations=pl.len(),
         adopted_observations=pl.col("adoption_ns").is_not_null().sum(),
         observed_negatives=pl.sum_horizontal(*((timing < 0).sum() for timing in timings)),
         observed_non_negatives=pl.sum_horizontal(*((timing >= 0).sum() for timing in timings)),
@@ -295,8 +271,10 @@ def centiles(ordered: np.ndarray, counts: np.ndarray, fractions: Sequence[float]
 
 def admitted(blocks: pl.DataFrame, conditions: Sequence[Condition], genesis: Genesis, rules: Rules) -> pl.DataFrame:
     """Add `accepted` and `rejected_because`, which names all that speaks against a block (null: nothing does)."""
-    incomplete = pl.any_horizontal(pl.col("size_bytes", "started_ns", "leadership_ns").is_null())
-    failed = {INCOMPLETE: incomplete}
+    forged = pl.col("host").is_not_null()
+    lacks_forging = pl.any_horizontal(pl.col("size_bytes", "started_ns", "leadership_ns").is_null())
+    failed = {INCOMPLETE: forged & lacks_forging}
+    failed |= _without_forger(conditions)
     failed |= {str(one): (~block_test(one, genesis, rules)).fill_null(value=False) for one in conditions}
     reasons = pl.concat_str(
         [pl.when(test).then(pl.lit(name)) for name, test in failed.items()], separator="; ", ignore_nulls=True
@@ -307,7 +285,16 @@ def admitted(blocks: pl.DataFrame, conditions: Sequence[Condition], genesis: Gen
     ).with_columns(accepted=pl.col("rejected_because").is_null())
 
 
+def _without_forger(conditions: Sequence[Condition]) -> dict[str, pl.Expr]:
+    """What speaks against a block whose forger is unknown: that there is nothing to measure, or to judge it by."""
+    unknown = pl.col("host").is_null()
+    untold = pl.col("slot").is_null() | ((pl.col("adopters") == 0) & (pl.col("observations") == 0))
+    sizeless = pl.col("size_bytes").is_null() if asks_for_size(conditions) else pl.lit(value=False)
+    return {UNTOLD: unknown & untold, SIZELESS: unknown & sizeless}
+
+
 def rejections(blocks: pl.DataFrame, conditions: Sequence[Condition]) -> dict[str, int]:
     """Per reason the rejected blocks that it speaks against; a block counts once for each of its reasons."""
     told = blocks["rejected_because"].drop_nulls().str.split("; ").explode()
-    return {name: int((told == name).sum()) for name in [INCOMPLETE, *map(str, conditions)]}
+    counted = {name: int((told == name).sum()) for name in [INCOMPLETE, UNTOLD, SIZELESS, *map(str, conditions)]}
+    return {name: count for name, count in counted.items() if count or name not in (UNTOLD, SIZELESS)}

@@ -46,6 +46,10 @@ class Reading:
         """The table of the blocks that a host knew."""
         return self.folder / f"{host}.lives.parquet"
 
+    def links(self, host: str) -> Path:
+        """The table of what a host's lines tell of the chain."""
+        return self.folder / f"{host}.links.parquet"
+
     def order(self, host: HostLogs) -> dict[str, Any]:
         """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
         return {
@@ -59,6 +63,7 @@ class Reading:
             "active_slots_coefficient": self.genesis.active_slots_coefficient,
             "slots_out": str(self.slots(host.name)),
             "lives_out": str(self.lives(host.name)),
+            "links_out": str(self.links(host.name)),
             "events_out": None if self.events is None else str(self.events / f"messages-{host.name}.parquet"),
         }
 
@@ -105,8 +110,16 @@ def decode(
             raise KeyboardInterrupt
         summary = read_summary(part.host, text)
         summaries[part.host] = summary
-        addresses = summary.books.local_addresses
-        traces.append(HostTrace(part.host, reading.slots(part.host), reading.lives(part.host), addresses))
+        traces.append(
+            HostTrace(
+                part.host,
+                reading.slots(part.host),
+                reading.lives(part.host),
+                reading.links(part.host),
+                summary.books.local_addresses,
+                summary.links.lowest_tip,
+            )
+        )
     return traces, summaries
 
 

@@ -270,15 +270,21 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
     decoded: Counter[str] = Counter()
     ignored: Counter[str] = Counter()
     impossible: Counter[str] = Counter()
+    unused: Counter[str] = Counter()
     for one in known.summaries.values():
         decoded.update(one.books.decoded_by_message)
         ignored.update(one.books.ignored_by_message)
         impossible.update(one.lives.errors_by)
+        unused.update(one.usage.unused)
     frequent = sorted(ignored.items(), key=lambda item: (item[0] == "other", -item[1], item[0]))
     kept = dict(frequent[:_IGNORED_KINDS])
     rest = sum(ignored.values()) - sum(kept.values())
     accounts = {
         "lines": _sum([_line_classes(one) for one in books]),
+        "messages": {
+            "used": sum(one.usage.used for one in known.summaries.values()),
+            **{f"not used: {reason}": count for reason, count in sorted(unused.items())},
+        },
         "decoded messages": dict(sorted(decoded.items())),
         "ignored messages": {**kept, **({"all others": rest} if rest else {})},
         "hosts": {"read": len(books), "left out": known.left_out},
@@ -286,6 +292,11 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
             "read": len(known.cluster.files),
             "copies": len(known.cluster.repeated),
             "not read": len(known.cluster.unread),
+        },
+        "heights of the chain": {
+            "forger known": analysis.chain_blocks - len(analysis.bridged),
+            "forger in no log": len(analysis.bridged),
+            "block in no log": analysis.heights_passed - analysis.chain_blocks,
         },
         "blocks of the chain": {"analysed": analysis.accepted, "rejected": analysis.rejected},
         "blocks rejected, by condition": dict(sorted(analysis.rejected_by.items())),
@@ -299,6 +310,11 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
     }
     for name, summary in known.summaries.items():
         accounts[f"lines of {name}"] = _line_classes(summary.books)
+        if summary.usage.unused:
+            accounts[f"messages of {name}"] = {
+                "used": summary.usage.used,
+                **{f"not used: {reason}": count for reason, count in sorted(summary.usage.unused.items())},
+            }
     return {name: classes for name, classes in accounts.items() if sum(classes.values())}
 
 

@@ -173,6 +173,11 @@ def block_test(condition: Condition, genesis: Genesis, rules: Rules) -> pl.Expr:
     return tests[name] if name in tests else _bound(condition)
 
 
+def asks_for_size(conditions: Iterable[Condition]) -> bool:
+    """Whether a block's size decides."""
+    return any(condition.name.startswith(("BFullness", "BSize")) for condition in conditions)
+
+
 def slot_test(conditions: Iterable[Condition]) -> pl.Expr:
     """Whether a slot record meets all conditions on slots; conditions on blocks do not concern it.
 
@@ -191,12 +196,15 @@ def _bound(condition: Condition) -> pl.Expr:
 
 
 def with_slot_places(frame: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
-    """The epoch of every `slot`, the slot within it, and the safe interval, of which an epoch has about ten."""
+    """The epoch of every `slot`, the slot within it, and the safe interval, of which an epoch has about ten.
+
+    All are null where the slot is.
+    """
     place = (frame["slot"] % genesis.epoch_slots).cast(pl.Int64)
     # In doubles and in this order, as the published figures are; Polars would multiply by the reciprocal.
     interval = np.floor(place.to_numpy() / float(genesis.security_parameter) * genesis.active_slots_coefficient)
     return frame.with_columns(
         epoch=pl.col("slot") // genesis.epoch_slots,
         epoch_slot=place,
-        safe_interval=pl.Series(interval, dtype=pl.Float64).cast(pl.Int64),
+        safe_interval=pl.Series(interval, dtype=pl.Float64).fill_nan(None).cast(pl.Int64),
     )

@@ -21,6 +21,17 @@ SPREAD_LIMIT_S = 120.0
 # A slot of which no line tells is common where the forge loop missed it; ten in a row are a silence.
 SILENCE_SLOTS = 10
 MALFORMED_LIMIT = 0.001
+# Shares of the chain's heights at which a block must be known: below the first it is said, below the second the figures
+# are of too few of the blocks to stand for all.
+COVERAGE_WARN = 0.99
+COVERAGE_FAIL = 0.95
+# Reasons for which a decoded message is not used that no sound log has many of; others are how nodes are made.
+_EXCEPTIONAL = (
+    "implausible time",
+    "slot not begun",
+    "slot more than an hour ahead of its line",
+    "more than a million slots ahead",
+)
 # Hosts hear of a block no earlier than its forger made it, by more than clocks under NTP differ.
 CLOCK_LIMIT_S = 0.010
 # Lines of several threads are written in almost their order.
@@ -93,6 +104,7 @@ def find(judged: Judged) -> Findings:
         _readability,
         _clocks,
         _chain,
+        _unused_messages,
         _blocks,
         _messages,
     )
@@ -257,21 +269,56 @@ def _clocks(judged: Judged, findings: Findings) -> None:
 
 def _chain(judged: Judged, findings: Findings) -> None:
     analysis = judged.analysis
-    short = analysis.walk_ended_short or ("no forged block is known" if analysis.tip is None else None)
-    findings.gate(
-        "chain_complete",
-        "chain known to its first block",
-        f"{units.count(analysis.chain_blocks)} blocks",
-        "every block down to number 0 has a known forger",
-        fine=short is None,
-        detail=short or "",
+    coverage = analysis.coverage
+    status = GateStatus.PASS if analysis.tip is not None else GateStatus.WARN
+    if coverage is not None and coverage < COVERAGE_WARN:
+        status = GateStatus.WARN if coverage >= COVERAGE_FAIL else GateStatus.FAIL
+    missing = analysis.heights_passed - analysis.chain_blocks
+    share = f", {units.plain_percent(coverage)}" if coverage is not None else ""
+    findings.gates.append(
+        Gate(
+            id="chain_complete",
+            label="blocks of the chain known",
+            status=status,
+            measured=f"{units.count(analysis.chain_blocks)} of {units.count(analysis.heights_passed)} heights{share}",
+            limit=f"{units.plain_percent(COVERAGE_WARN)}; below {units.plain_percent(COVERAGE_FAIL)} the run is invalid",
+            detail="" if analysis.tip is None or not missing else f"{units.count(missing)} blocks are in no log",
+        )
     )
+    if analysis.tip is None:
+        findings.warnings.append("no block is known")
+    if analysis.first_height:
+        findings.warnings.append(f"the logs begin at block {analysis.first_height} of the chain")
+    if analysis.bridged:
+        findings.warnings.append(_bridged(analysis.bridged))
     if judged.lonely:
         findings.warnings.append(
             f"{listed(judged.lonely)} shares no block with the other hosts"
             if len(judged.lonely) == 1
             else f"{listed(judged.lonely)} share no block with the other hosts"
         )
+
+
+def _bridged(blocks: Sequence[tuple[int, str]]) -> str:
+    named = [f"{number} ({block[:12]}…)" for number, block in blocks[:_KEPT]]
+    more = f" and {units.count(len(blocks) - _KEPT)} more" if len(blocks) > _KEPT else ""
+    noun = "block" if len(blocks) == 1 else "blocks"
+    return (
+        f"the forging of {units.count(len(blocks))} {noun} of the chain is in no log, so the forging metrics lack "
+        f"{'it' if len(blocks) == 1 else 'them'}: {', '.join(named)}{more}"
+    )
+
+
+def _unused_messages(judged: Judged, findings: Findings) -> None:
+    """Messages that a sound log has none of, and that enter no figure."""
+    for reason in _EXCEPTIONAL:
+        counts = {
+            name: one.usage.unused[reason] for name, one in judged.summaries.items() if reason in one.usage.unused
+        }
+        if counts:
+            hosts = ", ".join(f"{name} {units.count(count)}" for name, count in list(counts.items())[:_KEPT])
+            more = f" and {len(counts) - _KEPT} more hosts" if len(counts) > _KEPT else ""
+            findings.warnings.append(f"messages that are not used ({reason}): {hosts}{more}")
 
 
 def _blocks(judged: Judged, findings: Findings) -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import contradicts
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import InternalError, UsageError
 from chainmark.core.manifest import Grouping, HostFacts, Source, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
@@ -107,6 +107,8 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
         analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run=run, progress=progress)
+        if analysis.imbalances:
+            raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
         slots = {trace.name: trace.slots for trace in traces}
         load_stated = bool(documents.meta.profile_content.generator.tps)
         missing = missing_messages(summaries, slots, load_stated)

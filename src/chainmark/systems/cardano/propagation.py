@@ -102,18 +102,21 @@ def block_region_samples(adoptions: pl.DataFrame) -> pl.DataFrame:
 
 
 def chained_samples(blocks: pl.DataFrame) -> pl.DataFrame:
-    """One row per block of the main chain, admitted or not; from one forging to the next by the forgers' clocks.
+    """One row per block of the main chain whose slot is known, admitted or not; from one forging to the next by the
+    forgers' clocks.
 
     Args:
         blocks: in the chain's order.
     """
-    return blocks.select(
+    follows = pl.col("block_no") == pl.col("block_no").shift(1) + 1
+    made = blocks.select(
         "block",
         "time_s",
-        chained_interval_s=seconds("forged_ns", pl.col("forged_ns").shift(1)),
+        chained_interval_s=pl.when(follows).then(seconds("forged_ns", pl.col("forged_ns").shift(1))),
         chained_size_bytes=pl.col("size_bytes").cast(pl.Float64),
         chained_battles=pl.col("block_battles").cast(pl.Float64),
-    ).sort("time_s", "block")
+    )
+    return made.drop_nulls("time_s").sort("time_s", "block")
 
 
 def host_samples(hosts: list[str], forged: Counter[str], chained: Counter[str], accepted: Counter[str]) -> pl.DataFrame:

@@ -26,6 +26,15 @@ LIVES: Schema = {
     "noticed_from": pl.String,
     **{f"{stage}_{part}": kind for stage in STAGES for part, kind in (("file", pl.Int32), ("line", pl.Int64))},
 }
+# What a host's lines tell of the chain; the lower `parent_evidence`, the surer the parent.
+LINKS: Schema = {
+    "block": pl.String,
+    "block_no": pl.Int64,
+    "slot": pl.Int64,
+    "parent": pl.String,
+    "parent_evidence": pl.Int32,
+    "size_bytes": pl.Int64,
+}
 COUNTS = ("starts", "block_contexts", "leads", "forges", "ledger_snapshots", "rejected_transactions", "checks")
 FLOWS = ("transactions_collected", "transactions_accepted", "transactions_rejected")
 FIGURES = (
@@ -71,6 +80,17 @@ def read_lives_table(path: Path, host: str) -> pl.DataFrame:
     """
     table = pl.read_parquet(path)
     check_schema(f"blocks that {host} knew", table.schema, LIVES)
+    return table
+
+
+def read_links_table(path: Path, host: str) -> pl.DataFrame:
+    """What a host's lines tell of the chain.
+
+    Raises:
+        InternalError: the decoder writes other columns than are read here.
+    """
+    table = pl.read_parquet(path)
+    check_schema(f"links of the chain by {host}", table.schema, LINKS)
     return table
 
 

@@ -25,7 +25,7 @@ class NaiveBlock:
     """One block of the main chain."""
 
     block: str
-    forger: str
+    forger: str | None
     times: Times
     reasons: list[str] = field(default_factory=list)
     battles: int = 0
@@ -51,8 +51,17 @@ class NaiveAnalysis:
         self.genesis, self.conditions, self.rules = genesis, conditions, rules
         self.hosts = {host: {row["block"]: row for row in hosts[host]} for host in sorted(hosts)}
         self.tip: tuple[str, str] | None = None
-        self.ended_short = False
-        self.blocks = [self._block(block) for block in self._chain()]
+        self.first_height: int | None = None
+        self.heights_passed = 0
+        self.numbers: dict[str, int] = {}
+        self.slots: dict[str, int] = {}
+        for rows in self.hosts.values():
+            for block, row in rows.items():
+                if row.get("slot") is not None:
+                    self.numbers.setdefault(block, row["block_no"])
+                    self.slots.setdefault(block, row["slot"])
+        self.numbers = {block: number for block, number in self.numbers.items() if number <= self.slots[block]}
+        self.blocks = [self._block(block, number) for block, number in self._chain()]
 
     def _forger(self, block: str) -> tuple[str, Row] | None:
         for host, rows in self.hosts.items():
@@ -60,29 +69,40 @@ class NaiveAnalysis:
                 return host, rows[block]
         return None
 
-    def _chain(self) -> list[str]:
+    def _chain(self) -> list[tuple[str, int]]:
         entries = [
-            (-row["block_no"], row["role"] != "forger", host, block)
+            (-self.numbers[block], row["role"] != "forger", host, block)
             for host, rows in self.hosts.items()
             for block, row in rows.items()
-            if row["role"] != "error" and self._forger(block)
+            if row["role"] != "error" and block in self.numbers
         ]
         if not entries:
-            self.ended_short = True
             return []
-        _, _, host, block = min(entries)
+        above, _, host, block = min(entries)
+        number = -above
         self.tip = (block, host)
-        chain: list[str] = []
-        while True:
+        self.first_height = min(self.numbers.values())
+        self.heights_passed = number - self.first_height
+        chain: list[tuple[str, int]] = []
+        while number > 0:
             made = self._forger(block)
-            if made is None:
-                self.ended_short = True
-                return chain[::-1]
-            if block != self.tip[0]:
-                chain.append(block)
-            if made[1]["block_no"] == 0 or made[1]["parent"] == "GenesisHash":
-                return chain[::-1]
-            block = made[1]["parent"]
+            parent = made[1]["parent"] if made else None
+            if parent == "GenesisHash":
+                break
+            if parent is not None and self.numbers.get(parent, number - 1) == number - 1:
+                block, number = parent, number - 1
+            else:
+                lower = [(-low, -self._witnesses(one), one) for one, low in self.numbers.items() if low < number]
+                if not lower:
+                    break
+                below, _, block = min(lower)
+                number = -below
+            if number >= self.first_height:
+                chain.append((block, number))
+        return chain[::-1]
+
+    def _witnesses(self, block: str) -> int:
+        return sum(block in rows for rows in self.hosts.values())
 
     def _adopted(self, row: Row) -> tuple[int | None, int]:
         at, delta = row.get("adopted_ns"), row.get("adopted_delta") or 0
@@ -91,12 +111,12 @@ class NaiveAnalysis:
             at, delta = switched, row.get("switched_delta") or 0
         return at, delta
 
-    def _block(self, block: str) -> NaiveBlock:
-        made = self._forger(block)
-        assert made is not None
-        host, row = made
-        start = self.genesis.system_start_ns + row["slot"] * round(self.genesis.slot_length_s * 1e9)
-        found = NaiveBlock(block, host, self._forge_times(row, start))
+    def _block(self, block: str, number: int) -> NaiveBlock:
+        bridged: Row = {"slot": self.slots.get(block), "block_no": number}
+        host, row = self._forger(block) or (None, bridged)
+        start = self.genesis.system_start_ns + (row["slot"] or 0) * round(self.genesis.slot_length_s * 1e9)
+        forging = self._forge_times(row, start)
+        found = NaiveBlock(block, host, forging if host else dict.fromkeys(forging))
         everyone: list[Times] = []
         seen_adoptions, adoptions = 0, []
         for name, rows in self.hosts.items():
@@ -174,7 +194,12 @@ class NaiveAnalysis:
 
     def _reasons(self, row: Row, found: NaiveBlock, everyone: list[Times], seen_adoptions: int) -> list[str]:
         lacking = [name for name in ("size_bytes", "started_ns", "leadership_ns") if row.get(name) is None]
-        reasons = ["incomplete forging data"] if lacking else []
+        reasons = ["incomplete forging data"] if lacking and found.forger else []
+        if found.forger is None and (row["slot"] is None or not (found.adopters or everyone)):
+            reasons.append("no host tells when it came")
+        sizes = [one for one in self.conditions if one.name.startswith(("BFullness", "BSize"))]
+        if found.forger is None and sizes:
+            reasons.append("its size is in no log")
         forge = [found.times[name] for name in (
             "started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot", "forged",
             "announced", "sending", "self_adopted", "slot_to_announced",
@@ -189,9 +214,10 @@ class NaiveAnalysis:
     def _meets(self, condition: Condition, row: Row, told: list[float], seen_adoptions: int) -> bool | None:
         name, value = condition.name, condition.value or 0
         genesis = self.genesis
-        slot, place = row["slot"], row["slot"] % genesis.epoch_slots
         if name.startswith(("BFullness", "BSize")):
             return self._size_meets(name, value, row.get("size_bytes"))
+        if name == "BUnitaryChainDelta" and "role" not in row:
+            return None
         if name == "BUnitaryChainDelta":
             return self._adopted(row)[1] == 1
         if name == "BMinimumAdoptions":
@@ -200,6 +226,9 @@ class NaiveAnalysis:
             return not any((time >= 0) == self.rules.published for time in told)
         if name == "SlotHasLeaders":
             return True
+        if row["slot"] is None:
+            return None
+        slot, place = row["slot"], row["slot"] % genesis.epoch_slots
         found = {
             "Slot": slot,
             "Epoch": slot // genesis.epoch_slots,

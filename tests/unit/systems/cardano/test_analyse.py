@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -99,7 +100,8 @@ def test_the_facts_of_a_healthy_cluster(tmp_path: Path) -> None:
     assert (found.tip.block, found.tip.block_no) == (key(5), 5)
     assert (found.conditions, found.chain_blocks, found.accepted, found.rejected) == (2, 5, 4, 1)
     assert found.rejected_by == {"incomplete forging data": 0, "SlotGEq 10": 1, "BMinimumAdoptions 2": 0}
-    assert (found.forged, found.battles, found.unadopted, found.walk_ended_short) == (6, 0, [], None)
+    assert (found.forged, found.battles, found.unadopted, found.bridged) == (6, 0, [], [])
+    assert (found.heights_passed, found.coverage, found.imbalances) == (5, 1.0, [])
     assert found.observations == {"valid": 8}
     assert (found.slots_analysed, found.analysed_duration_s) == (49, 49)
     assert [(host.forged, host.chained, host.accepted) for host in found.hosts] == [(2, 2, 1), (2, 2, 2), (2, 1, 1)]
@@ -220,7 +222,31 @@ def test_nothing_at_all_gives_empty_samples_and_no_error(tmp_path: Path, rules: 
     found = _analysed(_run(tmp_path), [write_host(tmp_path, "a", []), write_host(tmp_path, "b", [], [])], rules=rules)
     assert (found.chain_blocks, found.accepted, found.slots_analysed) == (0, 0, None)
     assert found.written == found.written | {"block": 0, "slot_host": 0, "host": 2}
-    assert found.walk_ended_short == "no block's forger is known"
+    assert (found.tip, found.heights_passed, found.coverage) == (None, 0, None)
+
+
+def test_each_sum_of_the_blocks_can_fail(tmp_path: Path) -> None:
+    found = _analysed(_run(tmp_path), _cluster(tmp_path))
+    assert found.imbalances == []
+    assert replace(found, rejected=1).imbalances == ["5 blocks of the chain in 6 parts"]
+    assert replace(found, bridged=[(3, key(3))]).imbalances == ["5 blocks of the chain by forger in 6 parts"]
+    assert replace(found, heights_passed=4).imbalances == ["5 blocks of the chain at 4 heights"]
+
+
+def test_a_block_without_a_forger_is_named_and_measured_where_none_is_needed(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    traces = _cluster(tmp_path)
+    for trace in traces:
+        for path in (trace.lives, trace.links):
+            table = pl.read_parquet(path)
+            told = pl.col("role") != "forger" if "role" in table.columns else pl.col("parent").is_null()
+            table.filter((pl.col("block") != key(3)) | told).write_parquet(path)
+    found = _analysed(run, traces)
+    assert (found.bridged, found.chain_blocks, found.accepted, found.coverage) == ([(3, key(3))], 5, 5, 1.0)
+    row = _samples(run, "block").filter(pl.col("block") == key(3)).row(0, named=True)
+    assert (row["forger"], row["forge_started_s"], row["block_size_bytes"]) == (None, None, None)
+    assert row["peer_notice_first_s"] == 0.03
+    assert _samples(run, "chained")["chained_interval_s"].null_count() == 3
 
 
 def test_the_published_mean_over_hosts_takes_the_29_lowest() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.systems.cardano.books import Books, FileBook, HostSummary, Lives, Timeline, read_summary
+from chainmark.systems.cardano.books import Books, FileBook, HostSummary, Lives, Timeline, Usage, read_summary
 
 SOUND = {
     "raw_lines": 28, "objects": 18, "decoded": 9, "ignored": 6, "skipped": 2, "not_objects": 8, "pieces": 1,
@@ -72,6 +72,22 @@ def test_one_wrong_count_never_passes(name: str, error: int) -> None:
     assert bool(found) == (error != 0 and name != "pieces")
 
 
+@pytest.mark.parametrize(
+    ("used", "unused", "imbalances"),
+    [
+        (9, {}, []),
+        (5, {"repetition": 3, "implausible time": 1}, []),
+        (8, {}, ["9 decoded messages in 8 uses"]),
+        (9, {"repetition": 1}, ["9 decoded messages in 10 uses"]),
+    ],
+)
+def test_a_decoded_message_that_is_in_no_use_or_in_two_is_found(
+    used: int, unused: dict[str, int], imbalances: list[str]
+) -> None:
+    fields: dict[str, Any] = {"books": books(SOUND), "usage": Usage(used=used, unused=unused)}
+    assert HostSummary.model_construct(**fields).imbalances == imbalances
+
+
 def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
     zero = {"records": 0, "gaps": 0, "long_gaps": [], "skipped_future": 0, "skipped_before": 0, "jumps_skipped": 0}
     timeline = {**zero, "first_slot": None, "last_slot": None, "restarts": [], "before_start": 0}
@@ -92,6 +108,8 @@ def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
         "books": account,
         "timeline": timeline,
         "lives": {**lives, "errors_by": {}},
+        "usage": {"used": 9, "unused": {}},
+        "links": {"blocks": 0, "lowest_tip": None},
         "loop_offsets_s": None,
         "bytes": 0,
     }

@@ -11,7 +11,7 @@ import polars as pl
 
 from chainmark.systems.cardano.analyse import HostTrace
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.tables import COUNTS, FIGURES, FLOWS, LIVES, PHASES, SLOTS
+from chainmark.systems.cardano.tables import COUNTS, FIGURES, FLOWS, LINKS, LIVES, PHASES, SLOTS
 
 START_NS = 1_770_000_000_000_000_000
 MS = 1_000_000
@@ -85,6 +85,21 @@ def lives_frame(rows: Iterable[Row]) -> pl.DataFrame:
     return pl.DataFrame(filled, schema=dict(LIVES)).sort("block_no", "block", nulls_last=True)
 
 
+def links_frame(rows: Iterable[Row]) -> pl.DataFrame:
+    """What the decoder would write of the chain for a host with these rows, but for what only its forge loop tells."""
+    links = [
+        {
+            "block": row["block"],
+            "block_no": row.get("block_no"),
+            "slot": row.get("slot"),
+            "parent": row.get("parent"),
+            "parent_evidence": 0 if row.get("parent") else None,
+        }
+        for row in rows
+    ]
+    return pl.DataFrame(links, schema=dict(LINKS)).sort("block")
+
+
 def slot_row(slot: int, **changed: Any) -> Row:
     """A slot record of a healthy host with a sample in every slot."""
     place = slot % GENESIS.epoch_slots
@@ -127,11 +142,13 @@ def write_host(
     """A decoded host on disk."""
     folder.mkdir(exist_ok=True)
     lives_path, slots_path = folder / f"{name}.lives.parquet", folder / f"{name}.slots.parquet"
+    links_path, lives = folder / f"{name}.links.parquet", list(lives)
     lives_frame(lives).write_parquet(lives_path)
+    links_frame(lives).write_parquet(links_path)
     if slots is not None:
         slots_frame(slots).write_parquet(slots_path, row_group_size=8192)
     told = dict.fromkeys(addresses, 1)
-    return HostTrace(name, slots_path if slots is not None else None, lives_path, local_addresses=told)
+    return HostTrace(name, slots_path if slots is not None else None, lives_path, links_path, local_addresses=told)
 
 
 # --- clusters full of trouble --------------------------------------------------------------------------------------

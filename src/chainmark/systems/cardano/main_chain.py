@@ -1,0 +1,145 @@
+"""The main chain, rebuilt from all that the hosts' lines tell of which block stands on which.
+
+A block's place is told by its forging, by every header of it, by the forge loops that found it as the tip or built on
+it, and by the chains that it extended. So a lost line costs the chain nothing as long as another one tells the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+# What the first block names as its parent.
+AT_GENESIS = "GenesisHash"
+# Of the kinds of evidence of a parent (crates/chainmark-trace/src/links.rs), the last one that cannot be mistaken: the
+# forging itself, and what the forge loop of the same slot built on.
+_SURE = 1
+
+
+@dataclass(frozen=True)
+class Tip:
+    """The entry that the main chain was found from; it is not on that chain, since its propagation is incomplete."""
+
+    block: str
+    block_no: int
+    host: str
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The main chain, oldest block first.
+
+    Attributes:
+        tip: None where no block is known.
+        blocks, heights: of the blocks that any line tells of; heights ascend and may leave some out.
+        first_height: the lowest that the logs could tell of: 0 if a host saw the chain begin; None without a tip.
+    """
+
+    tip: Tip | None
+    blocks: list[str]
+    heights: list[int]
+    first_height: int | None
+
+    @property
+    def heights_passed(self) -> int:
+        """How many heights lie between the first one and the tip, the first one included."""
+        return 0 if self.tip is None or self.first_height is None else max(0, self.tip.block_no - self.first_height)
+
+
+class KnownBlocks:
+    """Where blocks stand, and on which others.
+
+    Attributes:
+        table: one row per block: `block`, `block_no`, `slot`, `size_bytes` (each null where no line tells), `witnesses`
+            (hosts that know it).
+    """
+
+    def __init__(self, links: pl.DataFrame) -> None:
+        """Join what the hosts know.
+
+        Args:
+            links: one row per host and block, hosts in their order: the decoder's columns (`tables.LINKS`) and `host`.
+        """
+        told = [pl.col(name).drop_nulls().first() for name in ("block_no", "slot", "size_bytes")]
+        self.table = links.group_by("block", maintain_order=True).agg(*told, witnesses=pl.len())
+        # No chain is longer than its slots: such a number was misread.
+        sound = (pl.col("block_no") <= pl.col("slot")).fill_null(value=True)
+        self.table = self.table.with_columns(block_no=pl.when(sound).then("block_no"))
+        numbered = self.table.drop_nulls("block_no")
+        self._numbers: dict[str, int] = dict(zip(numbered["block"], numbered["block_no"], strict=True))
+        self._parents = _parents(links)
+        self._by_number = self._most_known(numbered)
+
+    @staticmethod
+    def _most_known(numbered: pl.DataFrame) -> dict[int, str]:
+        best = numbered.sort("block_no", "witnesses", "block", descending=[False, True, False])
+        best = best.unique("block_no", keep="first", maintain_order=True)
+        return dict(zip(best["block_no"], best["block"], strict=True))
+
+    @property
+    def lowest(self) -> int | None:
+        """The lowest number that a line gives a block."""
+        return min(self._by_number, default=None)
+
+    def down_from(self, block: str, number: int) -> Iterator[tuple[str, int]]:
+        """The block's ancestors with their numbers; where none is known at a height, the next lower one that is."""
+        while True:
+            parent = self._parent(block, number)
+            if parent == AT_GENESIS or number <= 0:
+                return
+            if parent is None:
+                below = max((one for one in self._by_number if one < number), default=None)
+                if below is None:
+                    return
+                block, number = self._by_number[below], below
+            else:
+                block, number = parent, number - 1
+            yield block, number
+
+    def _parent(self, block: str, number: int) -> str | None:
+        """The parent by the surest evidence that fits the numbers; None where there is none."""
+        for evidence, parent in self._parents.get(block, ()):
+            known = AT_GENESIS if parent == AT_GENESIS else self._numbers.get(parent)
+            if known in (AT_GENESIS, number - 1) or (known is None and evidence <= _SURE):
+                return parent
+        return None
+
+
+def _parents(links: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
+    """Per block what it may stand on, the surest first; of equal evidence what most hosts tell."""
+    told = links.drop_nulls("parent").group_by("block", "parent_evidence", "parent").agg(hosts=pl.len())
+    order = told.sort("block", "parent_evidence", "hosts", "parent", descending=[False, False, True, False])
+    found: dict[str, list[tuple[int, str]]] = {}
+    for block, evidence, parent, _ in order.select("block", "parent_evidence", "parent", "hosts").iter_rows():
+        found.setdefault(block, []).append((evidence, parent))
+    return found
+
+
+def main_chain(lives: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, lowest_tip: int | None) -> Chain:
+    """Walk from the parent of the highest block down to the first one.
+
+    The tip is the entry with the highest block number, among equals the forger's, then the first host's, then that of
+    the smallest hash.
+
+    Args:
+        lives: one row per host and block: `block`, `block_no`, `host`, `role`.
+        links: as for :class:`KnownBlocks`.
+        known: made of them.
+        lowest_tip: the lowest number of a tip that any forge loop found; -1 is the chain's beginning.
+    """
+    entries = lives.select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
+    told = links.select("block", "block_no", "host", role=pl.lit("observer"))
+    candidates = pl.concat([entries, told]).drop_nulls("block_no")
+    candidates = candidates.join(known.table.drop_nulls("block_no"), on=["block", "block_no"], how="semi")
+    if candidates.is_empty():
+        return Chain(None, [], [], None)
+    highest = candidates.filter(pl.col("block_no") == pl.col("block_no").max())
+    best = highest.sort(pl.col("role") != "forger", "host", "block").row(0, named=True)
+    tip = Tip(best["block"], best["block_no"], best["host"])
+    lows = [known.lowest, None if lowest_tip is None else lowest_tip + 1]
+    first = min(low for low in lows if low is not None)
+    walked = [(block, number) for block, number in known.down_from(tip.block, tip.block_no) if number >= first]
+    walked.reverse()
+    return Chain(tip, [block for block, _ in walked], [number for _, number in walked], first)

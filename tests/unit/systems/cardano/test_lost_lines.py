@@ -1,0 +1,215 @@
+"""Imports of logs that lost lines, have them twice, or with wrong times: what is still told is still measured."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import GateStatus, Status
+from chainmark.lab.importing import ImportedRun
+
+from tests.unit.systems.cardano.clusters import changed, ingest, make_cluster
+
+HOSTS = 3
+FORGED = '"Forge.Loop.ForgedBlock"'
+_PLACED = re.compile(r'"Forge.Loop.(?:ForgedBlock|BlockContext)"|"ChainSync.Client.DownloadedHeader"')
+Lines = list[str]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some forty blocks."""
+    return make_cluster(tmp_path_factory.mktemp("cluster") / "logs", hosts=HOSTS, slots=400)
+
+
+@pytest.fixture(scope="module")
+def whole(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> ImportedRun:
+    return ingest(tmp_path_factory.mktemp("store"), cluster)
+
+
+def edited(cluster: Path, folder: Path, edit: Callable[[Lines, int], Lines]) -> Path:
+    """A copy of the cluster in which each host's lines are changed."""
+
+    def change(copy: Path) -> None:
+        for number in range(HOSTS):
+            path = copy / f"node-{number}" / "stdout"
+            lines = path.read_text(encoding="utf-8").splitlines()
+            path.write_text("".join(f"{line}\n" for line in edit(lines, number)), encoding="utf-8")
+
+    return changed(cluster, folder, change)
+
+
+def all_lines(folder: Path) -> Lines:
+    return [line for path in sorted(folder.glob("node-*/stdout")) for line in path.read_text().splitlines()]
+
+
+def chain_of(cluster: Path) -> dict[str, int]:
+    """The main chain as it really was: the number of every block."""
+    truth = pl.read_parquet(cluster / "truth.parquet").filter((pl.col("record") == "block") & pl.col("on_chain"))
+    return dict(truth.select("block", "block_no").unique().iter_rows())
+
+
+def figures(imported: ImportedRun) -> dict[str, tuple[int, float]]:
+    summaries = imported.run.summaries()
+    return {name: (one.distribution.n, one.distribution.mean) for name, one in summaries.items() if one.distribution}
+
+
+def counts(imported: ImportedRun, account: str) -> dict[str, int]:
+    return dict(imported.run.manifest.counts[account])
+
+
+def gate(imported: ImportedRun, gate_id: str) -> Any:
+    return next(gate for gate in imported.run.manifest.gates if gate.id == gate_id)
+
+
+def restamped(line: str, **values: Any) -> str:
+    return json.dumps({**json.loads(line), **values}, separators=(",", ":"))
+
+
+def test_one_lost_forge_costs_the_figures_that_need_it_and_names_the_block(
+    cluster: Path, whole: ImportedRun, tmp_path: Path
+) -> None:
+    lost: list[dict[str, Any]] = []
+
+    def edit(lines: Lines, host: int) -> Lines:
+        if host != 1:
+            return lines
+        forged = [line for line in lines if FORGED in line]
+        lost.append(json.loads(forged[len(forged) // 2])["data"])
+        return [line for line in lines if line != forged[len(forged) // 2]]
+
+    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    before, after = figures(whole), figures(found)
+    assert after["adoption_p50_s"][0] == before["adoption_p50_s"][0]
+    assert after["block_size_bytes"] == before["block_size_bytes"], "the forge loop's own adoption tells the size"
+    assert after["forge_started_s"][0] == before["forge_started_s"][0] - 1
+    assert counts(found, "heights of the chain")["forger in no log"] == 1
+    assert any(f"{lost[0]['blockNo']} ({lost[0]['block'][:12]}…)" in text for text in found.run.manifest.warnings)
+    assert gate(found, "chain_complete").status is GateStatus.PASS
+
+
+def test_a_forge_that_is_written_twice_changes_no_figure_and_is_counted(
+    cluster: Path, whole: ImportedRun, tmp_path: Path
+) -> None:
+    def edit(lines: Lines, _: int) -> Lines:
+        return [copy for line in lines for copy in ([line, line] if FORGED in line else [line])]
+
+    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    assert figures(found) == figures(whole)
+    forged = sum(FORGED in line for line in all_lines(cluster))
+    repeated = "not used: repetition"
+    assert counts(found, "messages")[repeated] == counts(whole, "messages")[repeated] + forged
+
+
+@pytest.mark.parametrize(("seed", "lost", "twice"), [(1, 0.02, 0.02), (2, 0.05, 0.0), (3, 0.3, 0.1), (4, 0.6, 0.2)])
+def test_no_height_is_lost_that_any_line_tells(
+    cluster: Path, tmp_path: Path, seed: int, lost: float, twice: float
+) -> None:
+    rng = random.Random(seed)
+
+    def edit(lines: Lines, _: int) -> Lines:
+        kept = [line for line in lines if rng.random() >= lost]
+        return [copy for line in kept for copy in ([line, line] if rng.random() < twice else [line])]
+
+    folder = edited(cluster, tmp_path / "logs", edit)
+    found = ingest(tmp_path / "store", folder)
+    chain = chain_of(cluster)
+    text = "\n".join(line for line in all_lines(folder) if _PLACED.search(line))
+    told = {number for block, number in chain.items() if block in text}
+    heights = counts(found, "heights of the chain")
+    tip = max(told)
+    assert heights["block in no log"] <= tip - len(told - {tip})
+    assert sum(heights.values()) == tip, "every height below the tip, from the first block on"
+    if lost <= 0.05:
+        samples = pl.read_parquet(found.run.path / "samples" / "chained.parquet")
+        assert set(samples["block"]) == {block for block, number in chain.items() if number < tip}
+
+
+@pytest.mark.parametrize(("missing", "status"), [(1, GateStatus.WARN), (3, GateStatus.FAIL)])
+def test_coverage_is_that_of_the_heights_of_which_a_line_is_left(
+    cluster: Path, tmp_path: Path, missing: int, status: GateStatus
+) -> None:
+    chain = chain_of(cluster)
+    gone = [block for block, number in chain.items() if 10 <= number < 10 + missing]
+
+    def edit(lines: Lines, _: int) -> Lines:
+        return [line for line in lines if not any(block in line for block in gone)]
+
+    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    passed = max(chain.values())
+    heights = counts(found, "heights of the chain")
+    assert (heights["block in no log"], sum(heights.values())) == (missing, passed)
+    assert gate(found, "chain_complete").status is status
+    assert gate(found, "chain_complete").measured.startswith(f"{passed - missing} of {passed} heights")
+    assert (found.run.manifest.status is Status.INVALID) == (status is GateStatus.FAIL)
+
+
+def test_a_sample_stamped_a_day_ahead_moves_no_mean_and_is_said(
+    cluster: Path, whole: ImportedRun, tmp_path: Path
+) -> None:
+    """It filled 86,399 slots, and took the forge loop's starts from 0.996 to 0.666."""
+
+    def edit(lines: Lines, host: int) -> Lines:
+        place = [number for number, line in enumerate(lines) if '"ns":"Resources"' in line][50]
+        if host == 1:
+            ahead = json.loads(lines[place])["at"].replace("2026-02-05", "2026-02-06")
+            lines[place] = restamped(lines[place], at=ahead)
+        return lines
+
+    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    before, after = figures(whole), figures(found)
+    moved = {name for name, figure in after.items() if figure != before[name]}
+    # One sample is missing, and the next one's rates are of two seconds.
+    assert {name: after[name][0] - before[name][0] for name in moved} == dict.fromkeys(moved, -1)
+    assert not moved & {"forge_loop_starts", "block_gap_slots", "adoption_p50_s"}
+    assert counts(found, "messages")["not used: implausible time"] == 1
+    assert gate(found, "no_gaps").status is GateStatus.PASS
+    assert any("(implausible time): node-1 1" in text for text in found.run.manifest.warnings)
+
+
+def test_messages_for_slots_to_come_are_told_and_the_sums_hold(
+    cluster: Path, whole: ImportedRun, tmp_path: Path
+) -> None:
+    def edit(lines: Lines, host: int) -> Lines:
+        line = next(line for line in lines if "NodeNotLeader" in line)
+        told = json.loads(line)
+        ahead = [restamped(line, data={**told["data"], "slot": 500 + number}) for number in range(1000)]
+        place = lines.index(line)
+        return [*lines[:place], *ahead, *lines[place:]] if host == 2 else lines
+
+    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    assert figures(found) == figures(whole)
+    assert counts(found, "messages")["not used: slot not begun"] == 1000
+    assert sum(counts(found, "messages").values()) == counts(found, "lines")["decoded"]
+    assert any("(slot not begun): node-2 1000" in text for text in found.run.manifest.warnings)
+
+
+@pytest.mark.parametrize("told", ["42", "NetworkMagic {unNetworkMagic = 42}", "NetworkMagic 42", "unknown", 42])
+def test_a_magic_is_compared_as_a_number_and_one_that_cannot_be_read_contradicts_nothing(
+    cluster: Path, tmp_path: Path, told: str | int
+) -> None:
+    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", _with_magic(told)))
+    assert found.run.manifest.status is Status.VALID
+
+
+def test_another_magic_in_haskell_s_words_is_another_network(cluster: Path, tmp_path: Path) -> None:
+    folder = edited(cluster, tmp_path / "logs", _with_magic("NetworkMagic {unNetworkMagic = 764824073}"))
+    with pytest.raises(UsageError, match="their network's magic is 764824073, its is 42"):
+        ingest(tmp_path / "store", folder)
+
+
+def _with_magic(told: str | int) -> Callable[[Lines, int], Lines]:
+    def edit(lines: Lines, _: int) -> Lines:
+        first = next(line for line in lines if line.startswith('{"at"'))
+        data = {"kind": "BasicInfoCommon", "networkMagic": told}
+        return [lines[0], restamped(first, ns="Startup.Common", data=data, sev="Info"), *lines[1:]]
+
+    return edit
