@@ -238,7 +238,7 @@ class _Blocks:
         known = KnownBlocks(links)
         lowest_tip = min((host.lowest_tip for host in hosts if host.lowest_tip is not None), default=None)
         self.chain: Chain = main_chain(self.lives, links, known, lowest_tip)
-        blocks = chain_blocks(self.lives, self.forgers, self.chain, known, genesis, rules)
+        blocks = chain_blocks(self.lives, self.forgers, self.chain, known, genesis=genesis, rules=rules)
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(
             time_s=pl.col("slot") * genesis.slot_length_s
         )

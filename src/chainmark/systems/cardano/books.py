@@ -217,7 +217,7 @@ class HostSummary(BaseModel):
 
     @property
     def imbalances(self) -> list[str]:
-        """The sums that do not come out, those of lines and those of messages; always none unless the decoder is wrong."""
+        """The sums of lines and of messages that do not come out; always none unless the decoder is wrong."""
         decoded, parts = self.books.decoded, self.usage.used + sum(self.usage.unused.values())
         use = [] if decoded == parts else [f"{decoded} decoded messages in {parts} uses"]
         return self.books.imbalances + use

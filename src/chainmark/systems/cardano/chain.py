@@ -91,7 +91,7 @@ def forgers_of(lives: pl.DataFrame) -> pl.DataFrame:
 
 
 def chain_blocks(
-    lives: pl.DataFrame, forgers: pl.DataFrame, chain: Chain, known: KnownBlocks, genesis: Genesis, rules: Rules
+    lives: pl.DataFrame, forgers: pl.DataFrame, chain: Chain, known: KnownBlocks, *, genesis: Genesis, rules: Rules
 ) -> pl.DataFrame:
     """One row per block of the chain in its order: what its forger did, who adopted it when, what stood beside it.
 

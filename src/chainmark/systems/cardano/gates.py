@@ -275,13 +275,14 @@ def _chain(judged: Judged, findings: Findings) -> None:
         status = GateStatus.WARN if coverage >= COVERAGE_FAIL else GateStatus.FAIL
     missing = analysis.heights_passed - analysis.chain_blocks
     share = f", {units.plain_percent(coverage)}" if coverage is not None else ""
+    warn, fail = units.plain_percent(COVERAGE_WARN), units.plain_percent(COVERAGE_FAIL)
     findings.gates.append(
         Gate(
             id="chain_complete",
             label="blocks of the chain known",
             status=status,
             measured=f"{units.count(analysis.chain_blocks)} of {units.count(analysis.heights_passed)} heights{share}",
-            limit=f"{units.plain_percent(COVERAGE_WARN)}; below {units.plain_percent(COVERAGE_FAIL)} the run is invalid",
+            limit=f"{warn}; below {fail} the run is invalid",
             detail="" if analysis.tip is None or not missing else f"{units.count(missing)} blocks are in no log",
         )
     )

@@ -102,8 +102,9 @@ def block_region_samples(adoptions: pl.DataFrame) -> pl.DataFrame:
 
 
 def chained_samples(blocks: pl.DataFrame) -> pl.DataFrame:
-    """One row per block of the main chain whose slot is known, admitted or not; from one forging to the next by the
-    forgers' clocks.
+    """One row per block of the main chain whose slot is known, admitted or not.
+
+    Intervals lead from one forging to the next, by the forgers' clocks.
 
     Args:
         blocks: in the chain's order.

@@ -213,22 +213,23 @@ class NaiveAnalysis:
 
     def _meets(self, condition: Condition, row: Row, told: list[float], seen_adoptions: int) -> bool | None:
         name, value = condition.name, condition.value or 0
-        genesis = self.genesis
         if name.startswith(("BFullness", "BSize")):
             return self._size_meets(name, value, row.get("size_bytes"))
-        if name == "BUnitaryChainDelta" and "role" not in row:
-            return None
         if name == "BUnitaryChainDelta":
-            return self._adopted(row)[1] == 1
+            return self._adopted(row)[1] == 1 if "role" in row else None
         if name == "BMinimumAdoptions":
             return seen_adoptions >= value
         if name == "BNonNegatives":
             return not any((time >= 0) == self.rules.published for time in told)
         if name == "SlotHasLeaders":
             return True
-        if row["slot"] is None:
+        return self._slot_meets(name, value, row["slot"])
+
+    def _slot_meets(self, name: str, value: float, slot: int | None) -> bool | None:
+        if slot is None:
             return None
-        slot, place = row["slot"], row["slot"] % genesis.epoch_slots
+        genesis = self.genesis
+        place = slot % genesis.epoch_slots
         found = {
             "Slot": slot,
             "Epoch": slot // genesis.epoch_slots,
