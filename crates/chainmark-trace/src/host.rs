@@ -113,8 +113,9 @@ pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result
     if let Some(failure) = folds.failure {
         return Err(failure);
     }
-    let books = books?;
+    let mut books = books?;
     folds.end();
+    folds.analysis.range.correct(&mut books);
     folds.analysis.usage.check(books.decoded)?;
     if let Some(events) = folds.events {
         events.finish()?;
@@ -160,7 +161,33 @@ struct Analysis {
     lives: Lives,
     links: Links,
     usage: Usage,
+    range: Range,
     loop_offsets_ns: Vec<i64>,
+}
+
+/// Where the times that are believed begin and end, and those that are not.
+#[derive(Default)]
+struct Range {
+    believed_ns: Option<(i64, i64)>,
+    disbelieved_ns: Option<(i64, i64)>,
+}
+
+impl Range {
+    fn count(&mut self, at_ns: i64, is_believed: bool) {
+        let range = if is_believed { &mut self.believed_ns } else { &mut self.disbelieved_ns };
+        range.get_or_insert((at_ns, at_ns)).1 = at_ns;
+    }
+
+    /// A log neither begins nor ends with a line whose time is not believed.
+    fn correct(&self, books: &mut HostBooks) {
+        let (Some(believed), Some(disbelieved)) = (self.believed_ns, self.disbelieved_ns) else { return };
+        if books.first_ns == Some(disbelieved.0) {
+            books.first_ns = Some(believed.0);
+        }
+        if books.last_ns == Some(disbelieved.1) {
+            books.last_ns = Some(believed.1);
+        }
+    }
 }
 
 impl Folds {
@@ -173,6 +200,7 @@ impl Folds {
                 lives: Lives::new(order.published_rules),
                 links: Links::default(),
                 usage: Usage::default(),
+                range: Range::default(),
                 loop_offsets_ns: Vec::new(),
             },
             events: order.events_out.as_deref().map(EventTable::create).transpose()?,
@@ -199,6 +227,7 @@ impl Folds {
 
 impl Analysis {
     fn listen(&mut self, event: &Event<'_>, place: Place, is_believed: bool) {
+        self.range.count(event.at_ns, is_believed);
         // Which block stands on which other does not depend on the time.
         self.links.listen(&event.fact);
         let use_ = if is_believed { self.fold(event, place) } else { Use::Unused(Unused::ImplausibleTime) };

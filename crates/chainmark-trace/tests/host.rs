@@ -145,6 +145,15 @@ fn a_line_stamped_a_day_ahead_fills_no_slots_and_is_counted() {
 }
 
 #[test]
+fn a_log_does_not_end_with_a_line_stamped_a_day_ahead() {
+    let mut lines: Vec<String> = (0..40).map(started).collect();
+    lines.push(started(39).replace("2026-02-05", "2026-02-06"));
+    let (summary, slots, _) = summary_of(&lines);
+    assert_eq!((slots.len(), summary.usage.unused["implausible time"]), (40, 1));
+    assert_eq!(summary.books.last_ns, Some(1_770_317_536_000_000_000 + 39_250_000_000));
+}
+
+#[test]
 fn a_day_s_silence_is_a_gap_that_takes_no_memory_of_its_own() {
     let mut lines: Vec<String> = (0..40).map(started).collect();
     for slot in 86_400..86_440 {
