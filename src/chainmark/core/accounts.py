@@ -7,7 +7,7 @@ from collections.abc import Mapping
 Accounts = Mapping[str, Mapping[str, int]]
 
 # An account of more classes is a list to look something up in.
-_FEW = 10
+_FEW = 15
 
 
 def in_short(accounts: Accounts) -> dict[str, Mapping[str, int]]:
