@@ -82,8 +82,10 @@ impl Links {
                 self.place(block, Some(slot), i64::try_from(block_no).ok());
             }
             Fact::Added { block, .. } => {
-                if let Some(before) = self.selected.replace(block).filter(|before| *before != block) {
-                    self.by_block.entry(block).or_default().is_on(Evidence::Extended, Some(before));
+                let before = self.selected.replace(block).filter(|before| *before != block);
+                let link = self.by_block.entry(block).or_default();
+                if before.is_some() {
+                    link.is_on(Evidence::Extended, before);
                 }
             }
             Fact::Switched { block, .. } => {
@@ -184,4 +186,69 @@ fn fields() -> Vec<Field> {
         Field::optional("parent_evidence", Kind::Small),
         Field::optional("size_bytes", Kind::Integer),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn block(number: u8) -> Hash {
+        Hash([number; 32])
+    }
+
+    fn context(slot: u64, tip: u8) -> Fact<'static> {
+        let point = Point { block: block(tip), slot: Some(slot - 1) };
+        Fact::BlockContext { slot, block_no: i64::from(tip), tip: Some(point) }
+    }
+
+    fn added(number: u8) -> Fact<'static> {
+        Fact::Added { block: block(number), delta: 1 }
+    }
+
+    /// The parent of a block, and how it is known.
+    fn parent(facts: &[Fact<'_>], of: u8) -> Option<(Evidence, Option<Hash>)> {
+        let mut links = Links::default();
+        facts.iter().for_each(|fact| links.listen(fact));
+        links.by_block[&block(of)].parent
+    }
+
+    #[test]
+    fn the_surest_line_says_what_a_block_stands_on_whatever_comes_first() {
+        let forged = Fact::Forged { slot: 9, block_no: 5, block: block(5), parent: Some(block(4)) };
+        let ticked = Fact::Ticked { slot: 9, prev: Some(Point { block: block(3), slot: None }) };
+        let adopted = Fact::SelfAdopted { slot: Some(9), block: block(5), size_bytes: 7 };
+        let all = [added(2), added(5), ticked.clone(), adopted.clone(), forged.clone()];
+        assert_eq!(parent(&all, 5), Some((Evidence::Forged, Some(block(4)))));
+        assert_eq!(parent(&[forged, added(2), added(5)], 5), Some((Evidence::Forged, Some(block(4)))));
+        assert_eq!(parent(&all[..4], 5), Some((Evidence::ForgeLoop, Some(block(3)))));
+        assert_eq!(parent(&all[..3], 5), Some((Evidence::Extended, Some(block(2)))));
+        // What another round built on says nothing of this block.
+        let other = Fact::SelfAdopted { slot: Some(8), block: block(5), size_bytes: 7 };
+        assert_eq!(parent(&[ticked, other], 5), None);
+    }
+
+    #[test]
+    fn a_chain_is_extended_from_where_it_was_switched_to() {
+        let switched = Fact::Switched { block: block(8), delta: 1 };
+        assert_eq!(parent(&[added(2), switched, added(9)], 9), Some((Evidence::Extended, Some(block(8)))));
+        assert_eq!(parent(&[added(9)], 9), None);
+        assert_eq!(parent(&[added(9), added(9)], 9), None);
+    }
+
+    #[test]
+    fn a_tip_follows_the_one_before_if_it_is_the_next() {
+        assert_eq!(parent(&[context(10, 4), context(11, 5)], 5), Some((Evidence::NextTip, Some(block(4)))));
+        assert_eq!(parent(&[context(10, 3), context(11, 5)], 5), None);
+        assert_eq!(parent(&[context(10, 5), context(11, 5)], 5), None);
+    }
+
+    #[test]
+    fn the_first_block_s_parent_is_the_chain_s_beginning() {
+        let first = Fact::Forged { slot: 1, block_no: 0, block: block(1), parent: None };
+        assert_eq!(parent(&[first], 1), Some((Evidence::Forged, None)));
+        let mut links = Links::default();
+        links.listen(&Fact::BlockContext { slot: 1, block_no: -1, tip: None });
+        links.listen(&context(10, 4));
+        assert_eq!(links.summary(), LinksSummary { blocks: 1, lowest_tip: Some(-1) });
+    }
 }

@@ -267,12 +267,16 @@ def _clocks(judged: Judged, findings: Findings) -> None:
     )
 
 
+def coverage_status(coverage: float | None) -> GateStatus:
+    """What it means to know blocks at that share of the heights passed; None where none was passed."""
+    if coverage is None or coverage >= COVERAGE_WARN:
+        return GateStatus.PASS
+    return GateStatus.WARN if coverage >= COVERAGE_FAIL else GateStatus.FAIL
+
+
 def _chain(judged: Judged, findings: Findings) -> None:
     analysis = judged.analysis
     coverage = analysis.coverage
-    status = GateStatus.PASS if analysis.tip is not None else GateStatus.WARN
-    if coverage is not None and coverage < COVERAGE_WARN:
-        status = GateStatus.WARN if coverage >= COVERAGE_FAIL else GateStatus.FAIL
     missing = analysis.heights_passed - analysis.chain_blocks
     share = f", {units.plain_percent(coverage)}" if coverage is not None else ""
     warn, fail = units.plain_percent(COVERAGE_WARN), units.plain_percent(COVERAGE_FAIL)
@@ -280,7 +284,7 @@ def _chain(judged: Judged, findings: Findings) -> None:
         Gate(
             id="chain_complete",
             label="blocks of the chain known",
-            status=status,
+            status=coverage_status(coverage) if analysis.tip is not None else GateStatus.WARN,
             measured=f"{units.count(analysis.chain_blocks)} of {units.count(analysis.heights_passed)} heights{share}",
             limit=f"{warn}; below {fail} the run is invalid",
             detail="" if analysis.tip is None or not missing else f"{units.count(missing)} blocks are in no log",
