@@ -400,10 +400,10 @@ def test_an_unreadable_log_names_itself(cluster: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "start", "blocks"),
     [
-        ("node-1-10.5.0-benchmark.json", "2025-10-27T16:24:29Z", 5),
+        ("node-1-10.5.0-benchmark.json", "2025-10-27T16:24:29Z", 15),
         ("producer-10.4-tracer.jsonl", "2025-06-04T13:08:00Z", None),
         ("legacy-8.1.1-relay.jsonl", "2020-06-07T21:44:51Z", 0),
-        ("replay-node-0.log", "2025-10-20T19:00:00Z", 0),
+        ("replay-node-0.log", "2025-10-20T19:00:00Z", 48),
     ],
 )
 def test_real_logs_are_read_to_the_last_line(
