@@ -2,7 +2,7 @@
 
 use chainmark_sim::error::SimulationError;
 use chainmark_sim::model::Scenario;
-use chainmark_sim::prediction::{BatchOrder, Batches, figure_names, simulate};
+use chainmark_sim::prediction::{BatchOrder, Batches, simulate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -20,7 +20,7 @@ pub struct SimulatedBatches {
 impl SimulatedBatches {
     #[getter]
     fn figures(&self) -> Vec<String> {
-        figure_names()
+        self.batches.figures.clone()
     }
 
     #[getter]

@@ -113,7 +113,8 @@ pub struct ChainRun {
     scenario: Scenario,
     order: ChainOrder,
     slot_ns: f64,
-    leader_probability: f64,
+    /// By host.
+    leader_probability: Vec<f64>,
     transport: Transport,
     queue: EventQueue<Kind>,
     hosts: Vec<HostState>,
@@ -148,7 +149,7 @@ impl ChainRun {
             scenario: scenario.clone(),
             order: order.clone(),
             slot_ns: order.slot_length_s * NS,
-            leader_probability: 1.0 - (1.0 - order.active_slots_coefficient).powf(1.0 / n as f64),
+            leader_probability: leader_probabilities(&cluster, order.active_slots_coefficient),
             transport: Transport::new(&cluster, &scenario.parameters),
             queue: EventQueue::default(),
             hosts: hosts.collect(),
@@ -207,7 +208,7 @@ impl ChainRun {
     pub fn is_leader(&self, slot: u64, host: u32) -> bool {
         let number = self.cluster.numbers[host as usize];
         let draws = Draws::new(self.scenario.seed, slot);
-        draws.chance(number, Purpose::Leader, 0, self.leader_probability)
+        draws.chance(number, Purpose::Leader, 0, self.leader_probability[host as usize])
             || self.order.disturbances.forced_leaders.contains(&(slot, host))
     }
 
@@ -409,7 +410,7 @@ impl ChainRun {
             let on_wire = extra_rounds_ns(rounds, link.rtt_s) + (transfer.bytes_ns as f64 * share) as u64;
             arrived = (first_sent.max(sent) + trip + on_wire).max(arrived);
             arrived += self.timing.client(draws, numbers.0, numbers.1);
-            let at = arrived + self.timing.fetch_excess(arrived - now);
+            let at = now + self.timing.changed_fetch(arrived - now, link.fetch);
             self.ring.known_mut(number, host).in_flight += 1;
             if self.offline(link.host, sent) {
                 self.plan(at + 2 * trip, host, number, Kind::Lost);
@@ -663,6 +664,13 @@ impl ChainRun {
         let block = self.ring.block(block);
         Timing::block_draws(self.scenario.seed, block.slot, self.cluster.numbers[block.forger as usize])
     }
+}
+
+/// 1 − (1 − f)^σ, where a host's share σ of the stake is its share of the pools.
+fn leader_probabilities(cluster: &Cluster, active_slots_coefficient: f64) -> Vec<f64> {
+    let all: f64 = cluster.pools.iter().map(|&pools| f64::from(pools)).sum();
+    let led = |pools: u32| 1.0 - (1.0 - active_slots_coefficient).powf(f64::from(pools) / all);
+    cluster.pools.iter().map(|&pools| led(pools)).collect()
 }
 
 fn absent(absences: &[Absence], host: u32, time_ns: u64) -> Option<Absence> {

@@ -29,6 +29,13 @@ pub struct ListedHost {
     pub region: String,
     /// The hosts it fetches from.
     pub producers: Vec<String>,
+    /// How many blocks it forges for one of a host with one pool; a relay forges none.
+    #[serde(default = "one")]
+    pub pools: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// The rule by which hosts choose their upstream peers.
@@ -56,9 +63,24 @@ pub struct ClusterOrder {
     pub rtt_s: Vec<Vec<f64>>,
     #[serde(default)]
     pub rtt_spread_s: Option<Vec<Vec<f64>>>,
+    /// What a fetch lasts otherwise than the rest of the model says, from region a by region b.
+    #[serde(default)]
+    pub fetches: Option<Vec<Vec<FetchChange>>>,
     /// Regions whose hosts do not take part.
     #[serde(default)]
     pub lost_regions: Vec<String>,
+}
+
+/// A fetch from request to body: so many times as long, and so much longer; never shorter than nothing.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct FetchChange {
+    pub factor: f64,
+    pub more_s: f64,
+}
+
+impl FetchChange {
+    pub const NONE: Self = Self { factor: 1.0, more_s: 0.0 };
 }
 
 /// One direction of a connection: bodies flow from `upstream` to the host that owns the list.
@@ -69,6 +91,7 @@ pub struct Upstream {
     /// Number of the link, for its window memory.
     pub link: u32,
     pub in_region: bool,
+    pub fetch: FetchChange,
 }
 
 /// One host that fetches from the owner of the list.
@@ -92,6 +115,8 @@ pub struct Cluster {
     pub downstream: Vec<Vec<Downstream>>,
     /// As the topology lists them, for files that describe it.
     pub producers: Vec<Vec<u32>>,
+    /// How many blocks each forges of a round in which a host with one pool forges one.
+    pub pools: Vec<u32>,
     pub links: usize,
 }
 
@@ -123,6 +148,12 @@ impl Cluster {
                 "at least 2 hosts are needed",
             ));
         }
+        if places.pools.iter().all(|&pools| pools == 0) {
+            return Err(SimulationError::impossible(
+                "no host of the cluster has a pool, so no block is forged",
+                "at least one host that takes part needs one",
+            ));
+        }
         let mut links = 0;
         let mut upstream: Vec<Vec<Upstream>> = Vec::with_capacity(n);
         for (host, producers) in places.producers.iter().enumerate() {
@@ -137,7 +168,8 @@ impl Cluster {
                 let regions = (places.region_of[peer as usize], places.region_of[host]);
                 let numbers = (places.numbers[peer as usize], places.numbers[host]);
                 let rtt_s = link_rtt_s(order, regions, numbers);
-                list.push(Upstream { host: peer, rtt_s, link: 0, in_region: regions.0 == regions.1 });
+                let fetch = order.fetches.as_ref().map_or(FetchChange::NONE, |all| all[regions.0][regions.1]);
+                list.push(Upstream { host: peer, rtt_s, link: 0, in_region: regions.0 == regions.1, fetch });
             }
             list.sort_by(|a, b| a.rtt_s.total_cmp(&b.rtt_s).then(a.host.cmp(&b.host)));
             for entry in &mut list {
@@ -160,6 +192,7 @@ impl Cluster {
             upstream,
             downstream,
             producers: places.producers,
+            pools: places.pools,
             links: links as usize,
         };
         cluster.check_connected()?;
@@ -205,6 +238,7 @@ struct Places {
     numbers: Vec<u32>,
     region_of: Vec<usize>,
     producers: Vec<Vec<u32>>,
+    pools: Vec<u32>,
 }
 
 fn check_regions(order: &ClusterOrder) -> Result<()> {
@@ -234,6 +268,24 @@ fn check_regions(order: &ClusterOrder) -> Result<()> {
     }
     for lost in &order.lost_regions {
         region_number(&order.regions, lost)?;
+    }
+    check_fetches(order, n)
+}
+
+fn check_fetches(order: &ClusterOrder, n: usize) -> Result<()> {
+    let Some(fetches) = &order.fetches else { return Ok(()) };
+    if fetches.len() != n || fetches.iter().any(|row| row.len() != n) {
+        return Err(SimulationError::impossible(
+            format!("`fetches` must hold {n} rows of {n} changes, one for each pair of regions"),
+            "rows and columns stand in the order of the regions",
+        ));
+    }
+    let allowed = |change: &FetchChange| (0.0..=100.0).contains(&change.factor) && change.more_s.abs() <= 600.0;
+    if let Some(change) = fetches.iter().flatten().find(|change| !allowed(change)) {
+        return Err(SimulationError::impossible(
+            format!("a fetch cannot last {} times as long and {} s longer", change.factor, change.more_s),
+            "the factor is from 0 to 100, the difference at most 600 s",
+        ));
     }
     Ok(())
 }
@@ -267,7 +319,7 @@ fn by_rule(hosts: usize, regions: usize, rule: &Topology) -> Result<Places> {
         _ => (0..hosts).map(|host| torus_peers(host, &members)).collect(),
     };
     let names = (0..hosts).map(|h| format!("node-{h}")).collect();
-    Ok(Places { names, numbers: (0..hosts as u32).collect(), region_of, producers })
+    Ok(Places { names, numbers: (0..hosts as u32).collect(), region_of, producers, pools: vec![1; hosts] })
 }
 
 /// One host of every other region, then next, previous and two chords of the own ring: the order in which the
@@ -363,7 +415,8 @@ fn listed(hosts: &[ListedHost], regions: &[Region]) -> Result<Places> {
         producers.push(peers);
     }
     let names = hosts.iter().map(|host| host.name.clone()).collect();
-    Ok(Places { names, numbers: (0..hosts.len() as u32).collect(), region_of, producers })
+    let pools = hosts.iter().map(|host| host.pools).collect();
+    Ok(Places { names, numbers: (0..hosts.len() as u32).collect(), region_of, producers, pools })
 }
 
 fn without_lost_regions(places: Places, order: &ClusterOrder) -> Result<Places> {
@@ -385,6 +438,7 @@ fn without_lost_regions(places: Places, order: &ClusterOrder) -> Result<Places> 
         names: hosts.iter().map(|&host| places.names[host].clone()).collect(),
         numbers: hosts.iter().map(|&host| places.numbers[host]).collect(),
         region_of: hosts.iter().map(|&host| places.region_of[host]).collect(),
+        pools: hosts.iter().map(|&host| places.pools[host]).collect(),
         producers: hosts
             .iter()
             .map(|&host| places.producers[host].iter().filter_map(|&peer| number[peer as usize]).collect())
@@ -413,6 +467,7 @@ mod tests {
             regions: names.iter().map(|n| Region { name: (*n).to_owned(), aliases: vec![format!("{n}-1")] }).collect(),
             rtt_s: vec![vec![0.0002, 0.09, 0.27], vec![0.09, 0.0003, 0.2], vec![0.27, 0.2, 0.0001]],
             rtt_spread_s: Some(vec![vec![0.00002; 3]; 3]),
+            fetches: None,
             lost_regions: Vec::new(),
         }
     }
@@ -493,6 +548,7 @@ mod tests {
             name: name.to_owned(),
             region: region.to_owned(),
             producers: producers.iter().map(|p| (*p).to_owned()).collect(),
+            pools: 1,
         };
         for (hosts, message) in [
             (vec![host("a", "EU", &["b"]), host("b", "Mars", &["a"])], "no region `Mars`"),

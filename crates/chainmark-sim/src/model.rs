@@ -109,7 +109,8 @@ impl Default for Parameters {
     }
 }
 
-/// A network under a workload. `block_bytes` is the mean size, `block_bytes_variation` its coefficient of variation.
+/// A network under a workload. `block_bytes` is the mean size, `block_bytes_variation` its coefficient of variation where
+/// no shape is known.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -121,6 +122,9 @@ pub struct Scenario {
     pub block_bytes: f64,
     #[serde(default)]
     pub block_bytes_variation: f64,
+    /// Sizes over their mean at evenly spaced shares of the blocks, ascending; where known, they are drawn from.
+    #[serde(default)]
+    pub block_bytes_shape: Vec<f64>,
     /// Mean time between blocks.
     pub block_interval_s: f64,
 }
@@ -184,6 +188,16 @@ impl Scenario {
         within("parameters.fetch_factor", p.fetch_factor, 1.0, 100.0)?;
         within("block_bytes", self.block_bytes, 1.0, 1e9)?;
         within("block_bytes_variation", self.block_bytes_variation, 0.0, 1.0)?;
+        let ascending = self.block_bytes_shape.windows(2).all(|pair| pair[0] <= pair[1]);
+        if self.block_bytes_shape.len() == 1 || !ascending {
+            return Err(SimulationError::impossible(
+                "`block_bytes_shape` must hold at least two sizes, ascending",
+                "each is a size over the mean size",
+            ));
+        }
+        for size in &self.block_bytes_shape {
+            within("block_bytes_shape", *size, 0.0, 1e6)?;
+        }
         within("block_interval_s", self.block_interval_s, 0.01, 1e6)?;
         within("parameters.segment_bytes", p.segment_bytes, 100.0, 1e6)?;
         within("parameters.segment_bytes_in_region", p.segment_bytes_in_region, 100.0, 1e6)?;

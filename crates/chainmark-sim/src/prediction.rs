@@ -58,8 +58,11 @@ const STAGE_FIGURES: [&str; 28] = [
     "block_size_bytes",
 ];
 const OTHER_FIGURES: [&str; 3] = ["rounds_mean", "inter_region_share", "requests_per_block"];
+/// Where the other figures begin, and behind them the fetch durations by pair of regions.
+const OTHERS: usize = STAGE_FIGURES.len() + CURVE_POINTS + STAGES.len() * CENTILES.len();
+const FETCHES: usize = OTHERS + OTHER_FIGURES.len();
 
-/// The names of the figures, in the order of the columns.
+/// The names of the figures that every cluster has, in the order of the columns.
 pub fn figure_names() -> Vec<String> {
     let mut names: Vec<String> = STAGE_FIGURES.iter().map(|name| (*name).to_owned()).collect();
     names.extend((1..=CURVE_POINTS).map(|i| format!("curve_{:.3}", i as f64 / CURVE_POINTS as f64)));
@@ -68,6 +71,17 @@ pub fn figure_names() -> Vec<String> {
     }
     names.extend(OTHER_FIGURES.iter().map(|name| (*name).to_owned()));
     names
+}
+
+/// The mean fetch durations over the links between two regions, or within one, either way: "fetch_0_2_s".
+fn fetch_names(regions: usize) -> impl Iterator<Item = String> {
+    (0..regions).flat_map(move |a| (a..regions).map(move |b| format!("fetch_{a}_{b}_s")))
+}
+
+/// The place of a pair of regions among the fetch durations.
+fn fetch_place(regions: usize, one: usize, other: usize) -> usize {
+    let (a, b) = (one.min(other), one.max(other));
+    a * (2 * regions - a + 1) / 2 + b - a
 }
 
 /// Which batches to simulate.
@@ -80,9 +94,10 @@ pub struct BatchOrder {
     pub threads: usize,
 }
 
-/// The figures of some batches; `[batch][figure]`.
+/// The figures of some batches; `[batch][figure]`, not a number where there was nothing to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batches {
+    pub figures: Vec<String>,
     pub normal: Vec<Vec<f64>>,
     pub slow: Vec<Vec<f64>>,
     pub events: u64,
@@ -105,7 +120,8 @@ pub fn simulate(scenario: &Scenario, order: &BatchOrder) -> Result<Batches> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(order.threads).build();
     let pool = pool.map_err(|error| SimulationError::impossible(error.to_string(), "order fewer threads"))?;
     let done: Vec<_> = pool.install(|| numbers.par_iter().map(simulate).collect());
-    let mut batches = Batches { normal: Vec::new(), slow: Vec::new(), events: 0, blocks: 0 };
+    let figures = figure_names().into_iter().chain(fetch_names(cluster.regions.len())).collect();
+    let mut batches = Batches { figures, normal: Vec::new(), slow: Vec::new(), events: 0, blocks: 0 };
     for (normal, slow) in done {
         batches.events += normal.events + slow.events;
         batches.blocks += normal.blocks + slow.blocks;
@@ -140,7 +156,7 @@ fn stratum(s: &Scenario, cluster: &Cluster, timing: &Timing, first: u64, size: u
 /// Consecutive blocks of which every region forges its share; within them the order is random, as leaders are.
 const BALANCED_BLOCKS: usize = 48;
 
-/// Who forges which block: rounds in which every host forges once, in random order. Any longer stretch of blocks is
+/// Who forges which block: rounds in which every pool forges once, in random order. Any longer stretch of blocks is
 /// balanced over the regions, which takes the largest sampling noise away, but neighbours are independent: whether a
 /// link was used by the block before decides how large its window still is.
 struct Forgers<'a> {
@@ -155,8 +171,8 @@ impl<'a> Forgers<'a> {
     }
 
     fn of(&self, block: u64) -> u32 {
-        let hosts = self.cluster.hosts() as u64;
-        let (round, place) = (block / hosts, (block % hosts) as usize);
+        let blocks: u64 = self.cluster.pools.iter().map(|&pools| u64::from(pools)).sum();
+        let (round, place) = (block / blocks, (block % blocks) as usize);
         let mut known = self.round.borrow_mut();
         match &*known {
             Some((number, order)) if *number == round => order[place],
@@ -168,21 +184,26 @@ impl<'a> Forgers<'a> {
         let draws = Draws::new(self.seed, round);
         let mut members = vec![Vec::new(); self.cluster.regions.len()];
         for (host, region) in self.cluster.region_of.iter().enumerate() {
-            members[*region].push((draws.bits(self.cluster.numbers[host], Purpose::Shuffle, 0), host as u32));
+            for pool in 0..self.cluster.pools[host] {
+                // 1 is the region's, below; a host with one pool draws 0 and 2.
+                let bits = |index| draws.bits(self.cluster.numbers[host], Purpose::Shuffle, index);
+                let (first, second) = if pool == 0 { (0, 2) } else { (2 * pool + 1, 2 * pool + 2) };
+                members[*region].push((bits(first), bits(second), host as u32));
+            }
         }
-        let mut places = Vec::with_capacity(self.cluster.hosts());
+        let mut places: Vec<(f64, u32, u64)> = Vec::new();
         for (region, hosts) in members.iter_mut().enumerate() {
             hosts.sort_unstable();
             let n = hosts.len() as f64;
             let turn = draws.unit(region as u32, Purpose::Shuffle, 1);
-            places.extend(hosts.iter().enumerate().map(|(i, (_, host))| ((i as f64 + turn) / n, *host)));
+            let place = |(i, (_, bits, host)): (usize, &(u64, u64, u32))| ((i as f64 + turn) / n, *host, *bits);
+            places.extend(hosts.iter().enumerate().map(place));
         }
         places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let mut order: Vec<u32> = places.into_iter().map(|(_, host)| host).collect();
-        for stretch in order.chunks_mut(BALANCED_BLOCKS) {
-            stretch.sort_by_key(|&host| draws.bits(self.cluster.numbers[host as usize], Purpose::Shuffle, 2));
+        for stretch in places.chunks_mut(BALANCED_BLOCKS) {
+            stretch.sort_by_key(|&(_, _, bits)| bits);
         }
-        order
+        places.into_iter().map(|(_, host, _)| host).collect()
     }
 }
 
@@ -208,7 +229,7 @@ impl Sums {
         let rank = |fraction: f64| ((n as f64 * fraction).floor() as usize).min(n - 1);
         let reached = |i: usize| (n * i).div_ceil(CURVE_POINTS).max(1) - 1;
         Self {
-            figures: vec![Sum::default(); figure_names().len()],
+            figures: vec![Sum::default(); figure_names().len() + fetch_names(cluster.regions.len()).count()],
             order: Vec::with_capacity(n),
             ranks: CENTILES.iter().map(|(_, fraction)| rank(*fraction)).collect(),
             curve_ranks: (1..=CURVE_POINTS).map(reached).collect(),
@@ -284,7 +305,11 @@ impl Sums {
                 }
             }
             requests += host.requests;
-            if !cluster.upstream[index][host.source as usize].in_region {
+            let source = &cluster.upstream[index][host.source as usize];
+            let regions = (cluster.region_of[index], cluster.region_of[source.host as usize]);
+            let pair = fetch_place(cluster.regions.len(), regions.0, regions.1);
+            self.put(FETCHES + pair, seconds(host.fetched_ns - host.requested_ns), 1.0);
+            if !source.in_region {
                 from_afar += 1.0;
                 rounds.total += f64::from(host.rounds);
                 rounds.n += 1.0;
@@ -295,10 +320,9 @@ impl Sums {
         for (offset, sum) in sums.iter().enumerate() {
             self.put(14 + offset, sum.total, sum.n);
         }
-        let other = self.figures.len() - OTHER_FIGURES.len();
-        self.put(other, rounds.total, rounds.n);
-        self.put(other + 1, from_afar, block.hosts.len() as f64 - 1.0);
-        self.put(other + 2, f64::from(requests), 1.0);
+        self.put(OTHERS, rounds.total, rounds.n);
+        self.put(OTHERS + 1, from_afar, block.hosts.len() as f64 - 1.0);
+        self.put(OTHERS + 2, f64::from(requests), 1.0);
     }
 
     fn add_adoption(&mut self, block: &Spread<'_>) {

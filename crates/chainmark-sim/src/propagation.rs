@@ -90,7 +90,7 @@ struct OpenBlock {
 enum Kind {
     Header { place: u32 },
     Decision,
-    Body { place: u32, requested_ns: u64, rounds: u32, bytes_ns: u64, server_ns: u64, client_ns: u64 },
+    Body { place: u32, requested_ns: u64, rounds: u32 },
     Announce,
 }
 
@@ -304,20 +304,17 @@ impl<'a> Propagation<'a> {
         let client_ns = self.timing.client(open.draws, numbers.0, numbers.1);
         let sent = now + half_ns(link.rtt_s) + server_ns;
         let transfer = self.transport.send(&link, u64::from(open.bytes), open.slot_start_ns + sent);
-        let served = &mut open.hosts[link.host as usize];
-        served.sent_ns = served.sent_ns.min(sent);
         let travel = half_ns(link.rtt_s) + extra_rounds_ns(transfer.rounds, link.rtt_s);
-        let excess = self.timing.fetch_excess(sent + travel + transfer.bytes_ns + client_ns - now);
-        let client_ns = client_ns + excess;
-        let arrives = sent + travel + transfer.bytes_ns + client_ns;
+        let usual = sent + travel + transfer.bytes_ns + client_ns - now;
+        let arrives = now + self.timing.changed_fetch(usual, link.fetch);
+        let served = &mut open.hosts[link.host as usize];
+        served.sent_ns = served.sent_ns.min(sent.min(arrives));
         self.events += 2;
-        let (rounds, bytes_ns) = (transfer.rounds, transfer.bytes_ns);
-        let kind = Kind::Body { place, requested_ns: now, rounds, bytes_ns, server_ns, client_ns };
-        self.plan(block, host, arrives, kind);
+        self.plan(block, host, arrives, Kind::Body { place, requested_ns: now, rounds: transfer.rounds });
     }
 
     fn body(&mut self, block: u32, host: u32, kind: Kind, now: u64) {
-        let Kind::Body { place, requested_ns, rounds, bytes_ns, server_ns, client_ns } = kind else { return };
+        let Kind::Body { place, requested_ns, rounds } = kind else { return };
         let open = &mut self.blocks[block as usize];
         let state = &mut open.hosts[host as usize];
         state.in_flight -= 1;
@@ -343,12 +340,13 @@ impl<'a> Propagation<'a> {
         parts[TAILS] = extra;
         let arrived = self.header_arrival(block, host, place);
         let trip = half_ns(link.rtt_s);
+        let fetch = Fetch::of(now - requested_ns, 2 * trip, extra_rounds_ns(rounds, link.rtt_s));
         parts[ANNOUNCEMENT] += from.announced_ns - from.fetched_ns;
         parts[HEADER] += arrived - from.announced_ns - trip;
         parts[REQUEST] += requested_ns - arrived;
-        parts[ROUND_TRIPS] += 3 * trip;
-        parts[EXTRA_ROUNDS] += extra_rounds_ns(rounds, link.rtt_s);
-        parts[BODY] += server_ns + client_ns + bytes_ns;
+        parts[ROUND_TRIPS] += trip + fetch.trip_ns;
+        parts[EXTRA_ROUNDS] += fetch.rounds_ns;
+        parts[BODY] += fetch.body_ns;
         self.blocks[block as usize].parts[host as usize] = parts;
         self.events += 1;
         self.plan(block, host, announced, Kind::Announce);
@@ -364,6 +362,21 @@ impl<'a> Propagation<'a> {
         let service = self.timing.header(open.draws, numbers.0, numbers.1);
         let announced = open.hosts[link.host as usize].announced_ns;
         announced + k * ANNOUNCEMENT_STEP_NS + half_ns(link.rtt_s) + service
+    }
+}
+
+/// What a fetch is made of. One that a what-if makes shorter than its round trips lacks the later ones first.
+struct Fetch {
+    trip_ns: u64,
+    rounds_ns: u64,
+    body_ns: u64,
+}
+
+impl Fetch {
+    fn of(whole_ns: u64, trip_ns: u64, rounds_ns: u64) -> Self {
+        let trip_ns = trip_ns.min(whole_ns);
+        let rounds_ns = rounds_ns.min(whole_ns - trip_ns);
+        Self { trip_ns, rounds_ns, body_ns: whole_ns - trip_ns - rounds_ns }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use chainmark_random::mix;
 
+use crate::cluster::FetchChange;
 use crate::model::{Parameters, Scenario, Stages};
 use crate::random::{Draws, LogNormal, Purpose};
 use crate::trace::LoopTimes;
@@ -46,6 +47,7 @@ pub struct Timing {
     announcement: LogNormal,
     adoption: LogNormal,
     size: LogNormal,
+    shape: Vec<f64>,
     block_bytes: f64,
 }
 
@@ -79,6 +81,7 @@ impl Timing {
             announcement: LogNormal::new(p.announcement_variation),
             adoption: LogNormal::new(p.adoption_variation),
             size: LogNormal::new(scenario.block_bytes_variation),
+            shape: scenario.block_bytes_shape.clone(),
             block_bytes: scenario.block_bytes,
         }
     }
@@ -97,7 +100,12 @@ impl Timing {
     }
 
     pub fn block_bytes(&self, draws: Draws) -> u32 {
-        (self.block_bytes * self.size.factor(draws.bits(0, Purpose::BlockSize, 0))).round().max(1.0) as u32
+        let relative = if self.shape.is_empty() {
+            self.size.factor(draws.bits(0, Purpose::BlockSize, 0))
+        } else {
+            quantile(&self.shape, draws.unit(0, Purpose::BlockSize, 0))
+        };
+        (self.block_bytes * relative).round().max(1.0) as u32
     }
 
     /// One iteration of a forge loop up to the decision who leads; the later stages stay at zero.
@@ -165,10 +173,14 @@ impl Timing {
         self.drawn(&self.body, self.client_ns, draws.bits(number, Purpose::BodyService, peer))
     }
 
-    /// What a fetch of that duration lasts longer than the model says.
+    /// What a fetch of that duration over a link with that change really lasts.
     #[inline]
-    pub fn fetch_excess(&self, fetch_ns: u64) -> u64 {
-        (fetch_ns as f64 * (self.parameters.fetch_factor - 1.0)) as u64
+    pub fn changed_fetch(&self, fetch_ns: u64, change: FetchChange) -> u64 {
+        let factor = self.parameters.fetch_factor * change.factor;
+        if factor == 1.0 && change.more_s == 0.0 {
+            return fetch_ns;
+        }
+        (fetch_ns as f64 * factor + change.more_s * NS).max(0.0) as u64
     }
 
     /// Validation of a block: (usual time, what a slow block or a straggler adds).
@@ -196,6 +208,13 @@ impl Timing {
     fn drawn(&self, distribution: &LogNormal, mean_ns: f64, bits: u64) -> u64 {
         (mean_ns * distribution.factor(bits)) as u64
     }
+}
+
+/// The value at that share of evenly spaced ones.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let place = share * (values.len() - 1) as f64;
+    let low = (place as usize).min(values.len() - 2);
+    values[low] + (values[low + 1] - values[low]) * (place - low as f64)
 }
 
 /// The stage means without what slow blocks and stragglers add to them on average.

@@ -34,9 +34,16 @@ Rtt = Annotated[
     list[str] | None,
     _what_if("[LINK=]AMOUNT", "Round trips: `+20%`, `-10%`, `x1.2`; of one link `EU-AP=+20ms`, `EU-AP=250ms`."),
 ]
+Fetch = Annotated[
+    list[str] | None,
+    _what_if("[LINK=]AMOUNT", "Request to body: `+20%`, `x0.8`, `-30ms`, `300ms`; between two regions `EU-AP=+20ms`."),
+]
 BlockSize = Annotated[
     list[str] | None,
     _what_if("AMOUNT", "Size of blocks: `2x`, `120kB`, `+50%`; `2x:scale-cpu` scales the processors' stages as well."),
+]
+BlockSizeSpread = Annotated[
+    list[str] | None, _what_if("SHARE", "How much sizes vary, standard deviation over mean: `30%`, `none`.")
 ]
 Nodes = Annotated[list[str] | None, _what_if("N", "Number of hosts: `198`.")]
 Topology = Annotated[
@@ -75,7 +82,9 @@ def predict(
         ),
     ],
     rtt: Rtt = None,
+    fetch: Fetch = None,
     block_size: BlockSize = None,
+    block_size_spread: BlockSizeSpread = None,
     nodes: Nodes = None,
     topology: Topology = None,
     lose_region: LoseRegion = None,
@@ -98,12 +107,15 @@ def predict(
     Example: `chainmark predict cardano/value --rtt +20% --block-size 2x --html prediction.html`
 
     Every change is simulated alone and then all of them at once, with the same random draws as the network as it is.
+    Several values of one option, or of one link of it, are a sweep: each stands alone, and with every other change.
     A difference within two standard errors is never printed as a figure. An amount may begin with a minus sign:
     `--rtt -10%`.
     """
     given: dict[str, Sequence[str]] = {
         "rtt": rtt or [],
+        "fetch": fetch or [],
         "block_size": block_size or [],
+        "block_size_spread": block_size_spread or [],
         "nodes": nodes or [],
         "topology": topology or [],
         "lose_region": lose_region or [],

@@ -18,6 +18,7 @@ from typing import Any
 
 import blake3
 import polars as pl
+from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
@@ -78,6 +79,10 @@ class UnfinishedRun:
     def write_description(self, frame: pl.DataFrame, layout: int) -> None:
         """Store what comparing and drawing need of the samples, as ``description.parquet``."""
         write_bytes(self.path / DESCRIPTION, _description_bytes(frame, layout))
+
+    def write_document(self, name: str, content: BaseModel) -> None:
+        """Keep what a system knows of the run besides its figures, as ``documents/<name>.json``."""
+        write_bytes(self.path / "documents" / f"{name}.json", json_bytes(content))
 
     @staticmethod
     def _write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -167,6 +172,11 @@ class SealedRun:
         """The contents of ``metrics.json`` by metric id."""
         rows = self._read_json("metrics.json")["metrics"]
         return {row["metric_id"]: MetricSummary.model_validate(row) for row in rows}
+
+    def document(self, name: str) -> dict[str, Any] | None:
+        """What was kept under that name; None where nothing was, as in runs that are older than it."""
+        file = f"documents/{name}.json"
+        return self._read_json(file) if file in self._seal else None
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The samples of one population: its keys, then one column per metric; or those of the columns that it has."""

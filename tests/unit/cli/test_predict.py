@@ -47,8 +47,20 @@ def report(tmp_path: Path, figures: dict[str, float]) -> Path:
 def test_what_ifs_are_scenarios_in_the_order_in_which_they_were_written() -> None:
     told = predicted("--stage", "ticking=2x", "--rtt", "-10%", "--no-pipelining", "--block-size=2x", "--rtt=+20%")
     labels = [scenario.label for scenario in told.scenarios]
-    assert labels[:-1] == ["base", "stage ticking=2x", "rtt -10%", "no-pipelining", "block-size 2x", "rtt +20%"]
-    assert told.scenarios[-1].changes == labels[1:-1]
+    assert labels[:-2] == ["base", "stage ticking=2x", "rtt -10%", "no-pipelining", "block-size 2x", "rtt +20%"]
+    # Two round trips exclude each other: each of them goes together with the others.
+    for told_changes, rtt in zip((one.changes for one in told.scenarios[-2:]), ("-10%", "+20%"), strict=True):
+        assert told_changes == ["stage ticking=2x", f"rtt {rtt}", "no-pipelining", "block-size 2x"]
+
+
+def test_values_of_one_option_are_a_sweep_and_never_compounded() -> None:
+    """-10 % and +10 % at once was −1 %, shown as if anybody had asked for it."""
+    labels = [scenario.label for scenario in predicted("--rtt", "-10%", "--rtt", "+10%", "--rtt", "+10%").scenarios]
+    assert labels == ["base", "rtt -10%", "rtt +10%"]
+    different = [one.label for one in predicted("--rtt", "EU-AP=x2", "--rtt", "EU-US=x2", "--together").scenarios]
+    assert different == ["base", "rtt EU-AP=x2 and rtt EU-US=x2"]
+    many = [part for option in ("rtt", "fetch") for n in range(1, 7) for part in (f"--{option}", f"+{n}%")]
+    assert chainmark("predict", PROFILE, *FEW, *many).exit_code == ExitCode.USAGE
 
 
 def test_together_makes_one_scenario_of_all_changes() -> None:

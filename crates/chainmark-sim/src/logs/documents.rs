@@ -69,10 +69,10 @@ fn topology(cluster: &Cluster) -> Value {
                 "name": cluster.names[host],
                 "nodeId": cluster.numbers[host],
                 "org": "ORG",
-                "pools": 1,
+                "pools": cluster.pools[host],
                 "producers": producers.collect::<Vec<_>>(),
                 "region": region.aliases.first().unwrap_or(&region.name),
-                "stakePool": true,
+                "stakePool": cluster.pools[host] > 0,
             })
         })
         .collect();

@@ -504,6 +504,7 @@ mod tests {
             regions: vec![Region { name: "EU".to_owned(), aliases: Vec::new() }],
             rtt_s: vec![vec![0.001]],
             rtt_spread_s: None,
+            fetches: None,
             lost_regions: Vec::new(),
         };
         Cluster::build(&order).unwrap()

@@ -18,6 +18,7 @@ pub fn value_only(hosts: usize, seed: u64) -> Scenario {
             regions: regions(),
             rtt_s: region.iter().map(|row| row.to_vec()).collect(),
             rtt_spread_s: None,
+            fetches: None,
             lost_regions: Vec::new(),
         },
         stages: Stages {
@@ -38,6 +39,7 @@ pub fn value_only(hosts: usize, seed: u64) -> Scenario {
         parameters: Parameters::default(),
         block_bytes: 88963.0,
         block_bytes_variation: 0.0,
+        block_bytes_shape: Vec::new(),
         block_interval_s: 20.0,
     }
 }

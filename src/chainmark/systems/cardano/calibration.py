@@ -5,31 +5,47 @@ What no table tells is inferred from what it does tell, in a few steps with comm
 - the header's service from the first peer's notice after the announcement;
 - the body's service from the first peer's fetch after that notice, and the server's part of it from when the forger
   began to send;
-- the round trips between regions from the mean fetch duration, which is mostly round trips: by how much it is off what
-  is expected goes to the longest link, and a third of it to all links.
+- the round trips between regions from the mean fetch duration, which is mostly round trips: where a run tells it by
+  pair of regions, each pair's from its own; else by how much it is off what is expected goes to the longest link, and a
+  third of it to all links. Where no host has a peer in its own region, a first fetch is a round trip, too, so that the
+  body's service cannot be told apart from it, and is taken to be what published runs had.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chainmark.systems.cardano.figures import ANNOUNCED, FETCH, FIRST_FETCH, FIRST_NOTICE, SENDING, Figures
+from chainmark.systems.cardano.figures import (
+    ANNOUNCED,
+    FETCH,
+    FIRST_FETCH,
+    FIRST_NOTICE,
+    SENDING,
+    Figures,
+    Lateness,
+    Mean,
+)
 from chainmark.systems.cardano.model.results import Modelled
-from chainmark.systems.cardano.scenario import ClusterOrder, Parameters, Scenario
+from chainmark.systems.cardano.record import ONE_ROUND_BYTES
+from chainmark.systems.cardano.scenario import ClusterOrder, Matrix, Parameters, Scenario
 from chainmark.systems.cardano.simulation import OnProgress, Simulated, Simulator
-
-Matrix = Sequence[Sequence[float]]
+from chainmark.systems.cardano.topology import Listed
 
 STEPS = 5
 # The first fetch is the smallest of several, so it moves a little less than the service's mean.
 SERVICE_GAIN = 1.15
-# Below this size a body is one round of a cold connection.
-ONE_ROUND_BYTES = 14_000
 # Runs of one version under the two workloads, a day apart, imply round trips that differ by 9 to 10 ms (standard
 # deviation): what the model does not know of a run is worth 7 ms of each.
 KNOWN_ERROR_S = 0.007
+# The same as a share of a round trip of 250 ms, which those were.
+KNOWN_ERROR = 0.028
+# So many blocks tell how long fetches between two regions last.
+FETCHES_LEAST = 10
+# Peers that are no farther than this are neighbours.
+NEAR_S = 0.002
+ROUND_TRIP_MAX_S = 60.0
 # A round trip is said to differ when it does so by this many standard errors.
 CLEARLY = 3.0
 # Slow blocks became half as frequent with this release.
@@ -59,6 +75,11 @@ class FarLink:
     observers: float
 
 
+def differs(inferred: Modelled, ping_s: float) -> bool:
+    """Whether an inferred round trip is clearly not the pinged one; never where there was no ping."""
+    return abs(inferred.value - ping_s) > CLEARLY * inferred.standard_error
+
+
 @dataclass(frozen=True)
 class Calibration:
     """A run's scenario with everything inferred.
@@ -69,6 +90,7 @@ class Calibration:
         round_trip: it, with its standard error, as if this link alone were to blame for the whole difference; the
             scenario puts a third of the difference down to all links.
         expected: the cluster with the round trips that the fit began with.
+        round_trips: every pair of regions whose round trip was inferred, by its places.
         server_share_inferred: whether the run told when its forgers began to send.
     """
 
@@ -78,13 +100,14 @@ class Calibration:
     round_trip: Modelled | None
     server_share_inferred: bool
     expected: ClusterOrder
+    round_trips: Mapping[tuple[int, int], Modelled]
 
     @property
     def round_trip_differs(self) -> bool:
         """Whether the inferred round trip is clearly not that of the pings."""
         if self.link is None or self.round_trip is None:
             return False
-        return abs(self.round_trip.value - self.link.measured_s) > CLEARLY * self.round_trip.standard_error
+        return differs(self.round_trip, self.link.measured_s)
 
     @property
     def detour_s(self) -> float | None:
@@ -118,45 +141,75 @@ def calibrate(
     """
     link = far_link(start.cluster, pings_s)
     scenario = start.model_copy(update={"parameters": _first_guess(figures, start.parameters)})
+    pairs = _told_pairs(figures, start.cluster)
     told = on_progress or (lambda fraction: None)
     simulated = simulator.run(scenario)
     for step in range(STEPS):
         told((step + 1) / (STEPS + 1))
         better = _step(scenario, simulated, figures, link)
-        if _close(scenario, better, link):
+        if _close(scenario, better):
             break
         scenario = better
         simulated = simulator.run(scenario)
     round_trip = None
-    if link is not None:
+    trips = {pair: _own_round_trip(scenario, simulated, *pair, mean) for pair, mean in pairs.items()}
+    if link is not None and pairs:
+        round_trip = trips.get((link.a, link.b))
+    elif link is not None and FETCH in figures.values:
         round_trip = _round_trip(
             scenario, simulated, figures, _measured_slope(scenario, simulated, simulator, link), link
         )
         alone_s = _far_alone_s(start.cluster, scenario.cluster, link)
         round_trip = round_trip.model_copy(update={"value": alone_s})
-    return Calibration(scenario, simulated, link, round_trip, SENDING in figures.values, start.cluster)
+        trips = {(link.a, link.b): round_trip}
+    return Calibration(
+        scenario,
+        simulated,
+        link if round_trip is not None else None,
+        round_trip,
+        SENDING in figures.values,
+        start.cluster,
+        trips,
+    )
 
 
 def _first_guess(figures: Figures, parameters: Parameters) -> Parameters:
     small = figures.block_bytes < ONE_ROUND_BYTES
     slow = parameters.slow_block_probability
+    late = figures.lateness
     return parameters.model_copy(
         update={
             # Fitted to the published runs: a constant and a cost per byte.
             "body_service_s": 0.0049 + 74e-9 * min(figures.block_bytes, 1e6),
             "server_share": 0.5 if small else 0.25,
             "slow_block_probability": slow / 2.0 if figures.release >= FEWER_SLOW_BLOCKS_FROM else slow,
+            **({} if late is None else _late(late, parameters)),
         }
     )
+
+
+def _late(late: Lateness, parameters: Parameters) -> dict[str, float]:
+    """The run's own slow blocks and stragglers, instead of those of published runs."""
+    return {
+        "slow_block_probability": late.slow_share,
+        "slow_adoption_s": parameters.slow_adoption_s if late.slow_s is None else late.slow_s,
+        "straggler_probability": late.late_share,
+        "straggler_s": parameters.straggler_s if late.late_s is None else late.late_s,
+    }
 
 
 def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarLink | None) -> Scenario:
     """One step towards the run's own figures."""
     told, mean, old = figures.values, simulated.mean, scenario.parameters
-    wanted = told[FIRST_NOTICE] - told[ANNOUNCED]
-    had = mean(FIRST_NOTICE) - mean(ANNOUNCED)
-    ratio = min(4.0, max(0.25, wanted / had)) if had > 0.0 else 1.0
-    missing = (told[FIRST_FETCH] - told[FIRST_NOTICE]) - (mean(FIRST_FETCH) - mean(FIRST_NOTICE))
+    ratio, missing = 1.0, 0.0
+    if FIRST_NOTICE in told:
+        # What is not the way there is the header's service.
+        way = _first_way_s(scenario.cluster)
+        wanted = told[FIRST_NOTICE] - told[ANNOUNCED] - way
+        had = mean(FIRST_NOTICE) - mean(ANNOUNCED) - way
+        ratio = min(4.0, max(0.25, wanted / had)) if had > 0.0 else 1.0
+    if FIRST_NOTICE in told and FIRST_FETCH in told and _has_neighbours(scenario.cluster):
+        missing = (told[FIRST_FETCH] - told[FIRST_NOTICE]) - (mean(FIRST_FETCH) - mean(FIRST_NOTICE))
     service = _service(old.body_service_s + SERVICE_GAIN * missing)
     share = old.server_share
     if SENDING in told and math.isfinite(mean(SENDING)):
@@ -170,7 +223,70 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
         }
     )
     changed = scenario.model_copy(update={"parameters": parameters})
-    return changed if link is None else _with_round_trip(changed, simulated, told[FETCH] - mean(FETCH), link)
+    pairs = _told_pairs(figures, scenario.cluster)
+    if pairs:
+        return _with_own_round_trips(changed, simulated, pairs)
+    if link is None or FETCH not in told:
+        return changed
+    return _with_round_trip(changed, simulated, told[FETCH] - mean(FETCH), link)
+
+
+def _told_pairs(figures: Figures, cluster: ClusterOrder) -> dict[tuple[int, int], Mean]:
+    """The pairs of different regions between which the run tells how long fetches lasted."""
+    regions = cluster.regions
+    places = [(a, b) for a in range(len(regions)) for b in range(a + 1, len(regions))]
+    found = {(a, b): figures.fetch_between(regions[a], regions[b]) for a, b in places}
+    return {pair: mean for pair, mean in found.items() if mean is not None and mean.blocks >= FETCHES_LEAST}
+
+
+def _with_own_round_trips(scenario: Scenario, simulated: Simulated, pairs: Mapping[tuple[int, int], Mean]) -> Scenario:
+    """Every pair's round trip from its own fetches."""
+    matrix = [list(row) for row in scenario.cluster.rtt_s]
+    rounds = _rounds(simulated)
+    for (a, b), told in pairs.items():
+        modelled = simulated.fetch_between(a, b)
+        if modelled is None:
+            continue
+        # A step changes no round trip by more than half, however far off it began.
+        old = matrix[a][b]
+        new = old + (told.value - modelled.value) / rounds
+        matrix[a][b] = matrix[b][a] = min(ROUND_TRIP_MAX_S, max(old / 2.0, min(2.0 * old, new)))
+    return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": matrix})})
+
+
+def _own_round_trip(scenario: Scenario, simulated: Simulated, a: int, b: int, told: Mean) -> Modelled:
+    """A round trip inferred from the fetches between its own regions, with what makes it uncertain."""
+    value = scenario.cluster.rtt_s[a][b]
+    modelled = simulated.fetch_between(a, b)
+    errors = [told.standard_error, modelled.standard_error if modelled is not None else 0.0]
+    rounds = _rounds(simulated)
+    return Modelled(value=value, standard_error=math.hypot(KNOWN_ERROR * value, *(error / rounds for error in errors)))
+
+
+def _rounds(simulated: Simulated) -> float:
+    rounds = simulated.mean("rounds_mean")
+    return rounds if math.isfinite(rounds) else 1.0
+
+
+def _first_way_s(cluster: ClusterOrder) -> float:
+    """Half the round trip from a forger to its nearest peer, on average; none where it has one in its region."""
+    if not isinstance(cluster.topology, Listed):
+        return 0.0
+    place = {host.name: cluster.region_number(host.region) or 0 for host in cluster.topology.hosts}
+    nearest: dict[str, float] = {}
+    for host in cluster.topology.hosts:
+        for peer in host.producers:
+            a, b = place[peer], place[host.name]
+            way = 0.0 if a == b else cluster.rtt_s[a][b] / 2.0
+            nearest[peer] = min(way, nearest.get(peer, math.inf))
+    pools = {host.name: host.pools for host in cluster.topology.hosts if host.name in nearest}
+    total = sum(pools.values())
+    return sum(nearest[name] * pools[name] for name in pools) / total if total else 0.0
+
+
+def _has_neighbours(cluster: ClusterOrder) -> bool:
+    """Whether forgers have peers in their own regions, so that a first fetch is no long round trip."""
+    return _first_way_s(cluster) < NEAR_S
 
 
 def _service(seconds: float) -> float:
@@ -230,15 +346,15 @@ def _measured_slope(scenario: Scenario, simulated: Simulated, simulator: Simulat
     return simulated.difference(less, FETCH).value / step_s
 
 
-def _close(old: Scenario, new: Scenario, link: FarLink | None) -> bool:
+def _close(old: Scenario, new: Scenario) -> bool:
     """Whether the step was too small to be worth another simulation."""
     pairs = [
         (old.parameters.header_service_s, new.parameters.header_service_s),
         (old.parameters.body_service_s, new.parameters.body_service_s),
         (_server_s(old.parameters), _server_s(new.parameters)),
     ]
-    if link is not None:
-        pairs.append((old.cluster.rtt_s[link.a][link.b], new.cluster.rtt_s[link.a][link.b]))
+    for before, after in zip(old.cluster.rtt_s, new.cluster.rtt_s, strict=True):
+        pairs += zip(before, after, strict=True)
     return all(abs(after - before) <= CLOSE_ENOUGH_S for before, after in pairs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GENESIS_FILES = ("genesis/genesis.shelley.json", "genesis-shelley.json", "genesis/shelley-genesis.json")
 META_FILE = "meta.json"
 TOPOLOGY_FILE = "topology.json"
+# As the benchmarks' published pings are called: one row a ping, milliseconds.
+PING_FILES = ("latency.csv", "latency.csv.gz")
 # No chain has shorter or longer slots, nor counts that a signed word of 64 bits does not hold.
 SlotLength = Annotated[float, Field(ge=1e-3, le=3600, description="(seconds)")]
 Count = Annotated[int, Field(ge=1, lt=2**63)]
@@ -322,8 +324,13 @@ def read_meta(path: Path) -> Meta:
         raise UsageError(f"`meta.{key}` in {path} is not as it must be", hint) from error
 
 
-def read_regions(folder: Path, given: Path | None) -> tuple[Path | None, dict[str, str] | None]:
-    """The topology's path and the region of every host in it; None where there is no topology.
+def find_pings(folder: Path) -> Path | None:
+    """The pings between hosts that lie beside the logs."""
+    return next((path for name in PING_FILES if _is_file(path := folder / name)), None)
+
+
+def read_topology(folder: Path, given: Path | None) -> tuple[Path | None, Listed | None]:
+    """The topology's path and its hosts; None where there is no topology.
 
     Raises:
         UsageError: a file was given that is no topology.
@@ -334,19 +341,29 @@ def read_regions(folder: Path, given: Path | None) -> tuple[Path | None, dict[st
     topology = parse_topology(str(path))
     if not isinstance(topology, Listed):
         raise UsageError(f"`{path}` is the name of a rule, not a topology file", "`--topology FILE` names a file")
-    return path, {host.name: host.region for host in topology.hosts}
+    return path, topology
 
 
-def regions_of(hosts: Iterable[str], regions: Mapping[str, str]) -> dict[str, str]:
-    """The regions by the names of the hosts: "node-0_30001", as cardano-tracer calls a folder, is the host "node-0".
+def named_as_logged(hosts: Iterable[str], topology: Listed) -> Listed:
+    """The topology by the names of the hosts: "node-0_30001", as cardano-tracer calls a folder, is the host "node-0".
 
-    A host that the topology lists keeps its name, and one whose name is not the only one of its kind has no region.
+    A host that the topology lists keeps its name, and one whose name is not the only one of its kind is not listed.
     """
     names = list(hosts)
-    short = {name: _PORT.sub("", name) for name in names if name not in regions}
+    listed = {host.name for host in topology.hosts}
+    short = {name: _PORT.sub("", name) for name in names if name not in listed}
     shared = Counter(short.values())
     renamed = {one: name for name, one in short.items() if one != name and shared[one] == 1 and one not in names}
-    return {renamed.get(name, name): region for name, region in regions.items()}
+    called = [
+        host.model_copy(
+            update={
+                "name": renamed.get(host.name, host.name),
+                "producers": [renamed.get(peer, peer) for peer in host.producers],
+            }
+        )
+        for host in topology.hosts
+    ]
+    return Listed(hosts=called)
 
 
 def _is_file(path: Path) -> bool:

@@ -15,7 +15,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.systems.capabilities import ModelOrder
 from chainmark.systems.cardano.calibration import calibrate
-from chainmark.systems.cardano.figures import ADOPTION, Figures
+from chainmark.systems.cardano.figures import ADOPTION, FETCH, Figures
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
 from chainmark.systems.cardano.published.reader import ReportFigures, is_report
@@ -117,7 +117,9 @@ def _model(run: Figures, seed: int, simulator: Simulator) -> _Judged:
 
 def _formula(run: Figures) -> _Judged | None:
     formula = formula_for(run.block_bytes)
-    return _simple(run, FORMULA, formula.adoption_s(run.values)) if formula is not None else None
+    if formula is None or FETCH not in run.values:
+        return None
+    return _simple(run, FORMULA, formula.adoption_s(run.values))
 
 
 def _previous(runs: Sequence[Figures]) -> list[_Judged]:

@@ -11,7 +11,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.wording import enumerated
 from chainmark.systems.capabilities import ModelOrder, ModelSource
-from chainmark.systems.cardano.calibration import ONE_ROUND_BYTES, Calibration, calibrate
+from chainmark.systems.cardano.calibration import Calibration, calibrate, differs
 from chainmark.systems.cardano.figures import (
     ADOPTION,
     BLOCK_SIZE,
@@ -33,14 +33,14 @@ from chainmark.systems.cardano.predict import (
     is_benchmark,
     known_size,
 )
+from chainmark.systems.cardano.record import allowed
 from chainmark.systems.cardano.simulation import Simulate, Simulator, native
 from chainmark.systems.cardano.sources import read_source
 
-# About twice the model's root mean square error against published runs that it was not fitted to, by centile.
-LIMITS_LARGE = dict(zip(ADOPTION, (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02), strict=True))
-LIMITS_SMALL = dict(zip(ADOPTION, (0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.03, 0.09), strict=True))
+SAMPLING_ERRORS = 2.0
 NOTES = (
-    "a limit is about twice the model's root mean square error against published runs that it was not fitted to",
+    "a limit is about twice the model's root mean square error against published runs that it was not fitted to, "
+    "joined with twice the standard error of what was measured, where that is known",
     "± is one standard error: of the simulation; of an inferred round trip also the sampling of the measured fetch "
     "duration and 7 ms, by which two workloads on one cluster disagree",
     "what no stage shows, such as single hosts that are late, is what an unexplained 1.00 adoption usually means",
@@ -84,21 +84,29 @@ def explain(
         contribution_metric_ids=list(ADOPTION),
         fractions=dict(zip(ADOPTION, FRACTIONS, strict=True)),
         contributions=list(contributions(0, calibration.simulated)),
-        notes=[fitted_note(calibration), *given.notes, *size_note, *NOTES],
+        notes=[fitted_note(calibration, pinged=given.pinged), *given.notes, *size_note, *NOTES],
         caveats=given.figures.caveats,
     )
 
 
-def limits(block_bytes: float) -> dict[str, float]:
-    """The largest |error| per adoption centile that the model's own record allows."""
-    return LIMITS_SMALL if block_bytes < ONE_ROUND_BYTES else LIMITS_LARGE
+def limits(figures: Figures) -> dict[str, float]:
+    """The largest |error| per adoption centile that the model's own record allows, and the run's few blocks.
+
+    Twice the standard error of a measured mean joins what the record allows, where the run knows it.
+    """
+    by_record = allowed(figures.block_bytes)
+    sampling = {
+        metric: SAMPLING_ERRORS * figures.standard_errors.get(metric, 0.0) / value if figures.sampling_known else 0.0
+        for metric, value in figures.adoption().items()
+    }
+    return {metric: math.hypot(by_record[metric], sampling[metric]) for metric in sampling}
 
 
 def whole_rows(figures: Figures, calibration: Calibration) -> list[WholeRow]:
     """Every adoption centile that the run tells."""
-    allowed = limits(figures.block_bytes)
+    limit = limits(figures)
     formula = formula_for(figures.block_bytes) if is_benchmark(calibration.scenario) else None
-    opinion = formula.adoption_s(figures.values) if formula is not None else {}
+    opinion = formula.adoption_s(figures.values) if formula is not None and FETCH in figures.values else {}
     rows = []
     for metric, measured in figures.adoption().items():
         modelled = calibration.simulated.modelled(metric)
@@ -109,8 +117,8 @@ def whole_rows(figures: Figures, calibration: Calibration) -> list[WholeRow]:
                 measured=measured,
                 modelled=modelled,
                 error=error,
-                limit=allowed[metric],
-                flagged=abs(error) > allowed[metric],
+                limit=limit[metric],
+                flagged=abs(error) > limit[metric],
                 formula=opinion.get(metric),
             )
         )
@@ -141,23 +149,27 @@ def _parts(figures: Figures, calibration: Calibration, catalogue: Catalogue) -> 
 
 
 def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -> list[RoundTripRow]:
-    cluster, link, trip = calibration.scenario.cluster, calibration.link, calibration.round_trip
-    if link is None or trip is None:
+    cluster = calibration.scenario.cluster
+    if not calibration.round_trips:
         return []
     present = list(cluster.counts())
-    pings = {(a, b): Modelled(value=pings_s[a][b], standard_error=0.0) for a in present for b in present if a < b}
-    return [
-        RoundTripRow(
-            link=cluster.link_name(*pair),
-            measured_s=ping.value,
-            inferred_s=(trip if far else ping).value,
-            standard_error_s=(trip if far else ping).standard_error,
-            inferred=far,
-            differs=far and calibration.round_trip_differs,
+    rows = []
+    for pair in ((a, b) for a in present for b in present if a < b):
+        ping_s, inferred = pings_s[pair[0]][pair[1]], calibration.round_trips.get(pair)
+        if inferred is None and math.isnan(ping_s):
+            continue
+        taken = inferred or Modelled(value=ping_s, standard_error=0.0)
+        rows.append(
+            RoundTripRow(
+                link=cluster.link_name(*pair),
+                measured_s=None if math.isnan(ping_s) else ping_s,
+                inferred_s=taken.value,
+                standard_error_s=taken.standard_error,
+                inferred=inferred is not None,
+                differs=inferred is not None and differs(inferred, ping_s),
+            )
         )
-        for pair, ping in pings.items()
-        for far in [pair == (link.a, link.b)]
-    ]
+    return rows
 
 
 def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue) -> str:

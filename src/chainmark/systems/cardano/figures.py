@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
-from chainmark.systems.cardano.scenario import Stages
+from chainmark.systems.cardano.scenario import Region, Stages
 
 CENTILES = ("p50", "p80", "p90", "p92", "p94", "p96", "p98", "p100")
 FRACTIONS = (0.50, 0.80, 0.90, 0.92, 0.94, 0.96, 0.98, 1.00)
@@ -40,12 +40,45 @@ ANNOUNCED, FIRST_NOTICE, FIRST_FETCH, FETCH = (
 )
 SENDING = "forge_sending_s"
 CHECKED = ("peer_sending_s",)
-NEEDED = (*STAGE_METRICS.values(), ANNOUNCED, FIRST_NOTICE, FIRST_FETCH, FETCH, BLOCK_SIZE)
-KNOWN = frozenset({*NEEDED, SENDING, *CHECKED, *ADOPTION})
+USED = (*STAGE_METRICS.values(), ANNOUNCED, FIRST_NOTICE, FIRST_FETCH, FETCH, BLOCK_SIZE)
+KNOWN = frozenset({*USED, SENDING, *CHECKED, *ADOPTION})
+ADOPTED = "peer_adopted_s"
+# Without these there is nothing to model; any other stage may be one that a node does not have, or does not tell.
+NEEDED = (ANNOUNCED, ADOPTED, BLOCK_SIZE)
+# The stages that a forger goes through up to its announcement: together they are as long as ``ANNOUNCED``.
+FORGING_STAGES = tuple(
+    stage
+    for stage in STAGE_METRICS
+    if stage not in {"self_adopted_s", "request_s", "fetched_to_announced_s", "adopted_s"}
+)
 # Two threads tell the two moments, so a mean below zero is possible.
 SIGNED = ("forge_announced_s", "forge_sending_s", "peer_announced_s", "peer_sending_s")
 LONGEST_S = 600.0
 LARGEST_BYTES = 1e9
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A measured mean, its standard error, and over how many blocks it was taken."""
+
+    value: float
+    standard_error: float
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How often blocks are slow everywhere and single hosts late, and by how much on average.
+
+    Attributes:
+        slow_share: of the blocks. slow_s: by how much; None where too few were slow to tell.
+        late_share: of (block, host), slow blocks left out. late_s: as above.
+    """
+
+    slow_share: float
+    slow_s: float | None
+    late_share: float
+    late_s: float | None
 
 
 @dataclass(frozen=True)
@@ -61,6 +94,9 @@ class Figures:
         started: when the cluster started, as "2025-01-29 09:04:31"; empty when unknown. Two reports that show the
             same run agree in it.
         caveats: of the run, where it is one of ours.
+        fetches: the mean fetch duration between two regions, either way, by their names, where it is known, s.
+        block_bytes_shape: sizes over their mean at evenly spaced shares of the blocks, where they are known.
+        lateness: of blocks and hosts, where every host's own stages are known.
 
     Raises:
         UsageError: a figure is impossible.
@@ -76,6 +112,9 @@ class Figures:
     hosts: int = 52
     started: str = ""
     caveats: Caveats = field(default_factory=Caveats)
+    fetches: Mapping[tuple[str, str], Mean] = field(default_factory=dict)
+    block_bytes_shape: tuple[float, ...] = ()
+    lateness: Lateness | None = None
 
     def __post_init__(self) -> None:
         for metric, value in self.values.items():
@@ -102,8 +141,35 @@ class Figures:
         return tuple(int(part) for part in found[1].split(".")) if found else ()
 
     def stages(self) -> Stages:
-        """The stages' durations. A mean below zero is taken as none."""
-        return Stages(**{stage: max(0.0, self.values[metric]) for stage, metric in STAGE_METRICS.items()})
+        """The stages' durations. A mean below zero is taken as none.
+
+        What a forger's untold stages took is in the first of them; a forger of which it is not told adopts its block
+        as long after it as the others do; another untold stage takes no time of its own.
+        """
+        told = {
+            stage: max(0.0, self.values[metric]) for stage, metric in STAGE_METRICS.items() if metric in self.values
+        }
+        forging = sum(told.get(stage, 0.0) for stage in FORGING_STAGES)
+        untold = {stage: 0.0 for stage in STAGE_METRICS if stage not in told}
+        first = next((stage for stage in FORGING_STAGES if stage in untold), None)
+        if first is not None:
+            untold[first] = max(0.0, self.values[ANNOUNCED] - forging)
+        if "self_adopted_s" in untold:
+            untold["self_adopted_s"] = told["adopted_s"]
+        return Stages(**told, **untold)
+
+    @property
+    def untold(self) -> list[str]:
+        """The metrics of this model that the run does not tell, and that it can be modelled without."""
+        return [metric for metric in USED if metric not in self.values]
+
+    def fetch_between(self, one: Region, other: Region) -> Mean | None:
+        """The mean fetch duration between two regions, or within one; None where it is not known."""
+        names = [{region.name, *region.aliases} for region in (one, other)]
+        for (a, b), mean in self.fetches.items():
+            if (a in names[0] and b in names[1]) or (b in names[0] and a in names[1]):
+                return mean
+        return None
 
     def adoption(self) -> dict[str, float]:
         """The adoption centiles that the run tells, in their order.

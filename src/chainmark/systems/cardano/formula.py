@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, BLOCK_SIZE, FETCH
+from chainmark.systems.cardano.figures import ADOPTED, ADOPTION, ANNOUNCED, BLOCK_SIZE, FETCH
 
-ADOPTED = "peer_adopted_s"
 # A block within this share of the fitted size is of that workload: published means vary by less than 1 %.
 SAME_SIZE = 0.05
 

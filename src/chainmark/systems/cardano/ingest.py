@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import contradicts
@@ -35,22 +35,33 @@ from chainmark.systems.cardano.documents import (
     StatedGenesis,
     find_genesis,
     find_meta,
+    find_pings,
+    named_as_logged,
     read_meta,
-    read_regions,
-    regions_of,
+    read_topology,
     resolve_genesis,
 )
 from chainmark.systems.cardano.filters import Condition, parse_conditions
 from chainmark.systems.cardano.logs import ClusterLogs, find_logs, listed
 from chainmark.systems.cardano.messages import missing_messages
 from chainmark.systems.cardano.mixing import check_names, without_copies
+from chainmark.systems.cardano.network import DOCUMENT, KnownNetwork, known_regions
 from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.trips import ROUND_TRIP_MAX_S, read_pings, stated_trips
 
 NOT_STATED = "not stated"
 DECODED = "decoded"
 # Of a run without a description.
 NAMELESS_PROFILE = "cardano/import"
+
+
+class StatedNetwork(BaseModel):
+    """What is stated of the network: round trips by link, "EU-AP"."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rtt_s: dict[str, Annotated[float, Field(gt=0, le=ROUND_TRIP_MAX_S, description="(seconds)")]] = {}
 
 
 class Settings(BaseModel):
@@ -60,6 +71,7 @@ class Settings(BaseModel):
 
     analysis: AnalysisSettings = AnalysisSettings()
     genesis: StatedGenesis = StatedGenesis()
+    network: StatedNetwork = StatedNetwork()
 
 
 @dataclass(frozen=True)
@@ -73,9 +85,14 @@ class Documents:
 
     genesis: Genesis
     meta: Meta
-    regions: dict[str, str] | None
+    network: KnownNetwork | None
     files: list[Path]
     notes: list[str]
+
+    @property
+    def regions(self) -> dict[str, str] | None:
+        """The region of every host of the topology; None without one."""
+        return None if self.network is None else {host.name: host.region for host in self.network.hosts}
 
 
 def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue: Catalogue) -> Imported:
@@ -133,6 +150,9 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     catalogue = catalogue_for(catalogue, rules, measured)
     imported = _imported(known, findings, _sources(cluster, documents, summaries), order.keep_events, catalogue)
     imported.contradictions = contradictions
+    if documents.network is not None:
+        run.write_document(DOCUMENT, documents.network)
+        imported.options[DOCUMENT] = documents.network.model_dump(mode="json")
     if documents.regions:
         # The far region is no host's fault. A block's forger is a host, too.
         region = Grouping(label="region", of=documents.regions)
@@ -170,11 +190,21 @@ def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs)
     genesis, notes = resolve_genesis(genesis_file, settings.genesis)
     meta_file = find_meta(cluster.folder, order.meta)
     meta = Meta() if meta_file is None else read_meta(meta_file)
-    topology_file, regions = read_regions(cluster.folder, order.topology)
-    if regions is not None:
-        regions = regions_of([host.name for host in cluster.hosts], regions)
-    files = [path for path in (genesis_file, meta_file, topology_file) if path is not None]
-    return Documents(genesis, meta, regions, files, notes)
+    topology_file, topology = read_topology(cluster.folder, order.topology)
+    ping_file = find_pings(cluster.folder) if topology is not None else None
+    network = None
+    if topology is not None:
+        named = named_as_logged([host.name for host in cluster.hosts], topology)
+        trips = stated_trips(settings.network.rtt_s, known_regions(host.region for host in topology.hosts))
+        try:
+            trips += [] if ping_file is None else read_pings(ping_file, topology)
+        except UsageError as error:
+            notes.append(f"round trips are not known: {error.message}")
+        network = KnownNetwork(hosts=named.hosts, round_trips=trips)
+    elif settings.network.rtt_s:
+        raise UsageError("round trips are stated of a cluster without a topology", "give it with `--topology FILE`")
+    files = [path for path in (genesis_file, meta_file, topology_file, ping_file) if path is not None]
+    return Documents(genesis, meta, network, files, notes)
 
 
 def resolve_conditions(order: ImportOrder, settings: Settings, meta: Meta, hosts: int) -> list[Condition]:

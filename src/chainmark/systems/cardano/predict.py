@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats
+from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate
-from chainmark.systems.cardano.figures import ADOPTION, ANNOUNCED, CENTILES, FETCH, FRACTIONS, STAGE_METRICS
-from chainmark.systems.cardano.formula import ADOPTED, formula_for
+from chainmark.systems.cardano.figures import ADOPTED, ADOPTION, ANNOUNCED, CENTILES, FETCH, FORGING_STAGES, FRACTIONS
+from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import Cell, Contribution, Curve, Modelled, Prediction, Row, ScenarioEntry
+from chainmark.systems.cardano.record import joined, record
 from chainmark.systems.cardano.scenario import Scenario, Stages
 from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
 from chainmark.systems.cardano.sources import Input, read_source
 from chainmark.systems.cardano.topology import RandomPeers
-from chainmark.systems.cardano.whatif import Edit, apply_edits, parse_change
+from chainmark.systems.cardano.whatif import Edit, FetchMean, apply_edits, parse_change
 
 CURVE_FRACTIONS = tuple(round(0.025 * place, 3) for place in range(1, 41))
 # The stages that an adoption time is made of, as the simulator names them, in words.
@@ -35,15 +39,13 @@ PARTS = {
     "tails": "slow blocks and stragglers",
 }
 FORMULA_HOSTS = 52
-# What a forger does up to its announcement.
-FORGING_STAGES = tuple(
-    stage
-    for stage in STAGE_METRICS
-    if stage not in {"self_adopted_s", "request_s", "fetched_to_announced_s", "adopted_s"}
-)
+# Networks with one change of every sweep.
+COMBINATIONS_MAX = 32
 LIMITS_OF_THE_MODEL = (
-    "the standard errors are those of the simulation; they do not contain what the model lacks: packet loss, competing "
-    "load on processors, forks, hosts of different speed, effects of the mempool",
+    "the standard errors are those of the simulation; those of adoption centiles join the model's own record, its root "
+    "mean square error against published runs that it was not fitted to, as a share of the figure or of the change",
+    "no error contains what the model lacks: packet loss, competing load on processors, forks, hosts of different "
+    "speed, effects of the mempool",
     "against published runs the model is off by 1 to 2 % per adoption centile: a difference below 2 % for full blocks, "
     "below 1 % for small ones, is not a prediction",
 )
@@ -79,14 +81,16 @@ def predict(
     # Every change is tried before any time is spent.
     arms(given.start, order)
     base, calibration = _fitted(given, order, progress, simulate)
-    planned = arms(base, order)
     simulator = Simulator(order.blocks, order.threads, simulate=simulate)
-    results = []
-    progress.stage(f"simulating {len(planned)} networks" if len(planned) > 1 else "simulating 1 network")
-    for number, arm in enumerate(planned):
+    as_it_is = simulator.run(base) if calibration is None else calibration.simulated
+    planned = arms(base, order, partial(_fetch_mean, as_it_is))
+    results = [as_it_is]
+    if len(planned) > 1:
+        progress.stage(f"simulating {units.plural(len(planned) - 1, 'what-if')}")
+    for number, arm in enumerate(planned[1:]):
 
         def told(fraction: float, number: int = number, label: str = arm.label) -> None:
-            progress.update((number + fraction) / len(planned), label)
+            progress.update((number + fraction) / (len(planned) - 1), label)
 
         results.append(simulator.run(arm.scenario, told))
     return Prediction(
@@ -124,17 +128,35 @@ def _fitted(
     return calibration.scenario, calibration
 
 
-def arms(base: Scenario, order: ModelOrder) -> list[Arm]:
+def _fetch_mean(simulated: Simulated, link: tuple[int, int] | None) -> float | None:
+    """How long fetches last, of all or between two regions."""
+    if link is None:
+        return simulated.mean(FETCH)
+    found = simulated.fetch_between(*link)
+    return None if found is None else found.value
+
+
+def arms(base: Scenario, order: ModelOrder, fetch_mean: FetchMean | None = None) -> list[Arm]:
     """The networks to simulate: the base, each change alone unless only all together are wanted, and all together.
 
+    Changes of the same thing exclude each other: they are a sweep, and each of them goes together with the others.
+
     Raises:
-        UsageError: a change cannot be used.
+        UsageError: a change cannot be used, or there are too many networks.
     """
-    edits = [parse_change(change, base) for change in order.changes]
+    edits = [parse_change(change, base, fetch_mean) for change in dict.fromkeys(order.changes)]
+    sweeps: dict[str, list[Edit]] = {}
+    for edit in edits:
+        sweeps.setdefault(edit.target, []).append(edit)
+    networks = math.prod(len(sweep) for sweep in sweeps.values())
+    if networks > COMBINATIONS_MAX:
+        raise UsageError(
+            f"these changes make {networks} networks of all together", f"at most {COMBINATIONS_MAX} are simulated"
+        )
     found = [Arm("base", (), base)]
-    sets: list[list[Edit]] = [] if order.together else [[edit] for edit in edits]
-    if len(edits) > 1 or (edits and order.together):
-        sets.append(edits)
+    sets: list[Sequence[Edit]] = [] if order.together else [[edit] for edit in edits]
+    if len(sweeps) > 1 or (edits and order.together):
+        sets += itertools.product(*sweeps.values())
     for chosen in sets:
         labels = tuple(edit.label for edit in chosen)
         notes = tuple(note for edit in chosen for note in edit.notes)
@@ -151,10 +173,11 @@ def _rows(catalogue: Catalogue, given: Input, planned: Sequence[Arm], results: S
     for metric in catalogue.ordered():
         if any(metric.id not in result.names or not math.isfinite(result.mean(metric.id)) for result in results):
             continue
+        known = [record(arm.scenario.block_bytes).get(metric.id, 0.0) for arm in planned]
         cells = [
             Cell(
-                modelled=result.modelled(metric.id),
-                change=None if index == 0 else result.difference(results[0], metric.id),
+                modelled=joined(result.modelled(metric.id), known[index]),
+                change=None if index == 0 else joined(result.difference(results[0], metric.id), known[index]),
                 formula=opinions[index].get(metric.id),
             )
             for index, result in enumerate(results)
@@ -222,7 +245,7 @@ def _notes(
         *given.notes,
     ]
     if calibration is not None:
-        notes.append(fitted_note(calibration))
+        notes.append(fitted_note(calibration, pinged=given.pinged))
     notes += list(dict.fromkeys(note for arm in planned for note in arm.notes))
     if any(not known_size(arm.scenario.block_bytes) for arm in planned):
         notes.append(SIZES_NOTE)
@@ -238,8 +261,8 @@ def known_size(size_bytes: float) -> bool:
     return any(low <= size_bytes <= high for low, high in KNOWN_SIZES_BYTES)
 
 
-def fitted_note(calibration: Calibration) -> str:
-    """What was inferred, in a sentence."""
+def fitted_note(calibration: Calibration, *, pinged: bool = False) -> str:
+    """What was inferred, in a sentence; ``pinged``: beside pings of the very cluster."""
     parameters = calibration.scenario.parameters
     text = (
         f"inferred from the measured stages, not from adoption: {_ms(parameters.header_service_s)} to send and check a "
@@ -249,9 +272,11 @@ def fitted_note(calibration: Calibration) -> str:
         trip: Modelled = calibration.round_trip
         text += (
             f", a round trip {calibration.link.name} of "
-            f"{units.quantity_with_error(trip.value, trip.standard_error, 's')} "
-            f"(pings of the reference: {units.duration(calibration.link.measured_s)})"
+            f"{units.quantity_with_error(trip.value, trip.standard_error, 's')}"
         )
+        if not math.isnan(calibration.link.measured_s):
+            whose = "pings" if pinged else "pings of the reference"
+            text += f" ({whose}: {units.duration(calibration.link.measured_s)})"
     if calibration.detour_s is not None:
         text += (
             f"; it may be longer: the way round by a third region is {units.duration(calibration.detour_s)}, and no "

@@ -6,6 +6,7 @@ This mirrors, field by field, what the simulator in Rust reads.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +27,21 @@ class Region(BaseModel):
 
     name: str
     aliases: list[str] = []
+
+
+Matrix = Sequence[Sequence[float]]
+
+
+def link_of(regions: Sequence[Region], text: str) -> tuple[int, int] | None:
+    """A pair of regions by their places: "EU-AP", "EU–AP", "eu-central-1-ap-southeast-2"; None where it is none."""
+    plain = text.replace("–", "-")
+    numbers = {name: index for index, region in enumerate(regions) for name in (region.name, *region.aliases)}
+    for place, character in enumerate(plain):
+        if character == "-":
+            a, b = numbers.get(plain[:place]), numbers.get(plain[place + 1 :])
+            if a is not None and b is not None:
+                return a, b
+    return None
 
 
 # A 52-node benchmark cluster on AWS: the published matrix of pings of 64 bytes between its hosts, averaged over the
@@ -112,12 +128,22 @@ class Parameters(BaseModel):
     adoption_variation: Variation = 0.10
 
 
+class FetchChange(BaseModel):
+    """Fetches, from request to body, last ``factor`` times as long and ``more_s`` longer; none less than nothing."""
+
+    model_config = _FROZEN
+
+    factor: Annotated[float, Field(ge=0, le=100)] = 1.0
+    more_s: Annotated[float, Field(ge=-600, le=600)] = 0.0
+
+
 class ClusterOrder(BaseModel):
     """A cluster as it is ordered.
 
     Attributes:
         rtt_s: mean round trip from region a to region b.
         rtt_spread_s: standard deviation of that mean from link to link.
+        fetches: what a fetch between two regions lasts otherwise than the rest of the model says; None: nothing.
         lost_regions: regions whose hosts do not take part.
     """
 
@@ -128,6 +154,7 @@ class ClusterOrder(BaseModel):
     regions: list[Region] = REGIONS
     rtt_s: list[list[float]] = PINGS_S
     rtt_spread_s: list[list[float]] | None = PINGS_SPREAD_S
+    fetches: list[list[FetchChange]] | None = None
     lost_regions: list[str] = []
 
     def region_number(self, name: str) -> int | None:
@@ -151,6 +178,15 @@ class ClusterOrder(BaseModel):
         return {index: found[index] for index in sorted(found)}
 
     @property
+    def round_blocks(self) -> int | None:
+        """In how many blocks every host forges as often as it does; None: each of them once."""
+        if not isinstance(self.topology, Listed):
+            return None
+        lost = {self.region_number(name) for name in self.lost_regions}
+        present = [host.pools for host in self.topology.hosts if self.region_number(host.region) not in lost]
+        return None if set(present) <= {1} else sum(present)
+
+    @property
     def host_count(self) -> int:
         """How many hosts take part."""
         return sum(self.counts().values())
@@ -160,7 +196,9 @@ class Scenario(BaseModel):
     """A network under a workload.
 
     Attributes:
-        block_bytes: mean size of a block; ``block_bytes_variation`` its coefficient of variation.
+        block_bytes: mean size of a block.
+        block_bytes_variation: the sizes' standard deviation over their mean, where no shape is known.
+        block_bytes_shape: sizes over their mean at evenly spaced shares of the blocks, ascending.
         block_interval_s: mean time between blocks.
     """
 
@@ -172,6 +210,7 @@ class Scenario(BaseModel):
     parameters: Parameters = Parameters()
     block_bytes: float
     block_bytes_variation: float = 0.0
+    block_bytes_shape: list[float] = []
     block_interval_s: float = 20.0
 
     def json_text(self) -> str:

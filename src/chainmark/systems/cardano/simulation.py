@@ -75,11 +75,17 @@ class Simulated:
 
     def mean(self, name: str) -> float:
         """The mean over all batches, in the figure's unit."""
-        return float(np.mean(self.values[:, self.names[name]]))
+        return _estimate(self.values[:, self.names[name]]).value
 
     def modelled(self, name: str) -> Modelled:
         """The same with its Monte Carlo standard error: standard deviation over batches / sqrt(batches)."""
         return _estimate(self.values[:, self.names[name]])
+
+    def fetch_between(self, a: int, b: int) -> Modelled | None:
+        """The mean fetch duration between two regions, either way; None where nothing was fetched between them."""
+        name = f"fetch_{min(a, b)}_{max(a, b)}_s"
+        found = self.modelled(name) if name in self.names else None
+        return found if found is not None and math.isfinite(found.value) else None
 
     def difference(self, other: Simulated, name: str) -> Modelled:
         """This minus the other, batch by batch."""
@@ -92,6 +98,9 @@ class Simulated:
 
 
 def _estimate(values: NDArray[np.float64]) -> Modelled:
+    """Of the batches that show the figure: in a batch of few blocks there may be nothing to measure."""
+    if np.isnan(values).any() and not np.isnan(values).all():
+        values = values[~np.isnan(values)]
     n = len(values)
     error = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else 0.0
     return Modelled(value=float(np.mean(values)), standard_error=error)
@@ -111,14 +120,22 @@ class Simulator:
     batches: int = BATCHES
     simulate: Simulate = native
 
-    def blocks_per_batch(self, hosts: int) -> int:
-        """Whole rounds in which every host forges once, where that many blocks were ordered.
+    def blocks_per_batch(self, hosts: int, round_blocks: int | None = None) -> int:
+        """Whole rounds in which every host forges its share, where that many blocks were ordered.
 
-        Who forged is the largest source of noise, and there is none of it in whole rounds.
+        Who forged is the largest source of noise, and there is none of it in whole rounds: of each batch, or, where a
+        round is longer than a batch, of all of them together.
+
+        Args:
+            round_blocks: blocks of a round; None: each host forges one.
         """
+        one = hosts if round_blocks is None else round_blocks
         wanted = math.ceil((default_blocks(hosts) if self.blocks is None else self.blocks) / self.batches)
-        rounds = round(wanted / max(1, hosts))
-        return rounds * hosts if rounds >= 1 else max(1, wanted)
+        rounds = round(wanted / max(1, one))
+        if rounds >= 1:
+            return rounds * one
+        whole = round(wanted * self.batches / one)
+        return math.ceil(whole * one / self.batches) if round_blocks is not None and whole >= 1 else max(1, wanted)
 
     def run(self, scenario: Scenario, on_progress: OnProgress | None = None) -> Simulated:
         """Simulate all batches, in portions between which progress is told and an interruption is heard.
@@ -127,7 +144,7 @@ class Simulator:
             UsageError: the scenario is impossible.
         """
         text = scenario.json_text()
-        size = self.blocks_per_batch(scenario.cluster.host_count)
+        size = self.blocks_per_batch(scenario.cluster.host_count, scenario.cluster.round_blocks)
         portion = max(8, os.cpu_count() or 1)
         parts: list[Batches] = []
         for first in range(0, self.batches, portion):
@@ -142,6 +159,8 @@ class Simulator:
         q = scenario.parameters.slow_block_probability
         normal, slow = (np.array([row for part in parts for row in rows(part)]) for rows in (_normal, _slow))
         names = {name: index for index, name in enumerate(parts[0].figures)}
+        # Where no slow block showed a figure at all, the others tell it.
+        slow = np.where(np.isnan(slow), normal, slow)
         return Simulated(names, (1.0 - q) * normal + q * slow, size)
 
 

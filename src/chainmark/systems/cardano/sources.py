@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import ValidationError
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
+from chainmark.core.wording import enumerated
+from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import ModelSource
 from chainmark.systems.cardano.figures import Figures
+from chainmark.systems.cardano.network import own_cluster, with_own_samples
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published.reader import ReportFigures, run_figures
 from chainmark.systems.cardano.scenario import EXPECTED_S, PINGS_S, ClusterOrder, Scenario
 
 BENCHMARK_NOTE = (
     "the network is taken to be the benchmark cluster: {} hosts in three regions, dense torus, round trips as pinged"
+)
+
+WITHOUT_TOPOLOGY = (
+    "no topology was imported with the logs, so who is connected to whom, where hosts are and how far apart is assumed "
+    "as on the benchmark cluster: `chainmark ingest cardano DIR --topology FILE` keeps the cluster's own with the run"
 )
 
 
@@ -29,6 +37,7 @@ class Input:
         figures: the run's own figures; None for a profile, which is used as it is.
         start: the network to begin with.
         pings_s: round trips between its regions as they were pinged.
+        pinged: whether these are of the very cluster, and not of the reference.
         title: what the source is about: "10.6.2, value-only".
     """
 
@@ -37,6 +46,7 @@ class Input:
     start: Scenario
     pings_s: Sequence[Sequence[float]]
     notes: tuple[str, ...] = ()
+    pinged: bool = False
 
 
 def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
@@ -53,7 +63,7 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
         return Input(profile.name, None, scenario, scenario.cluster.rtt_s)
     if source.document is not None:
         figures = ReportFigures(source.document, catalogue).figures(source.version)
-        return _benchmark(figures, seed)
+        return _benchmark(figures, seed, catalogue)
     if source.run is None:
         raise UsageError(f"{source.label} names nothing that a model can be fitted to")
     figures = run_figures(source.run)
@@ -64,14 +74,48 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
         )
     profile_of_run = _profile(source.run.manifest.profile)
     if profile_of_run is None:
-        return _benchmark(figures, seed)
+        return _imported(source.run, figures, seed, catalogue)
     scenario = with_figures(profile_of_run.scenario(seed), figures)
-    return Input(figures.label, figures, scenario, scenario.cluster.rtt_s)
+    return Input(figures.label, figures, scenario, scenario.cluster.rtt_s, _untold(figures, catalogue))
 
 
-def _benchmark(figures: Figures, seed: int) -> Input:
+def _imported(run: SealedRun, figures: Figures, seed: int, catalogue: Catalogue) -> Input:
+    """A run whose logs were imported: on its own cluster, as far as that is known."""
+    figures = with_own_samples(figures, run)
+    own = own_cluster(run, figures)
+    untold = _untold(figures, catalogue)
+    if own is None:
+        assumed = _benchmark(figures, seed, catalogue)
+        return replace(assumed, start=_at_chain(assumed.start, run), notes=(*assumed.notes, WITHOUT_TOPOLOGY))
+    scenario = Scenario(
+        seed=seed,
+        cluster=own.order,
+        stages=figures.stages(),
+        block_bytes=figures.block_bytes,
+        block_bytes_shape=list(figures.block_bytes_shape),
+    )
+    return Input(figures.label, figures, _at_chain(scenario, run), own.pings_s, (*own.notes, *untold), own.pinged)
+
+
+def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
+    """The scenario with the run's own time between blocks, where its chain is known."""
+    section = run.manifest.profile.get("chain")
+    length = section.get("slot_length_s") if isinstance(section, dict) else None
+    share = section.get("active_slots_coefficient") if isinstance(section, dict) else None
+    if not isinstance(length, float | int) or not isinstance(share, float | int) or share <= 0:
+        return scenario
+    return scenario.model_copy(update={"block_interval_s": length / share})
+
+
+def _untold(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
+    """What the run does not tell, in a sentence."""
+    labels = [f"`{catalogue.metric(metric).label}`" for metric in figures.untold]
+    return (f"not told by the run, so without time of its own in the model: {enumerated(labels)}",) if labels else ()
+
+
+def _benchmark(figures: Figures, seed: int, catalogue: Catalogue) -> Input:
     """A run of which only the figures are known."""
-    notes = (BENCHMARK_NOTE.format(figures.hosts),)
+    notes = (BENCHMARK_NOTE.format(figures.hosts), *_untold(figures, catalogue))
     return Input(figures.label, figures, benchmark_scenario(figures, seed), PINGS_S, notes)
 
 
@@ -82,6 +126,7 @@ def benchmark_scenario(figures: Figures, seed: int) -> Scenario:
         cluster=ClusterOrder(hosts=figures.hosts, rtt_s=EXPECTED_S),
         stages=figures.stages(),
         block_bytes=figures.block_bytes,
+        block_bytes_shape=list(figures.block_bytes_shape),
     )
 
 

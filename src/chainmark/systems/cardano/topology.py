@@ -13,6 +13,7 @@ from chainmark.core.errors import UsageError
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 TORUS_DENSE = "torus-dense"
+EXPLORER = "explorer"
 TOPOLOGY_HINT = f'a topology is "{TORUS_DENSE}", "random:4+1" (peers in the own region + in each other), or a file'
 
 
@@ -35,13 +36,17 @@ class RandomPeers(BaseModel):
 
 
 class ListedHost(BaseModel):
-    """One host of a file; ``producers`` are the hosts that it fetches from."""
+    """One host of a file; ``producers`` are the hosts that it fetches from.
+
+    ``pools`` is how many blocks it forges for one of a host with one pool: a relay forges none.
+    """
 
     model_config = _FROZEN
 
     name: str
     region: str
     producers: list[str]
+    pools: Annotated[int, Field(ge=0)] = 1
 
 
 class Listed(BaseModel):
@@ -56,16 +61,30 @@ class Listed(BaseModel):
 Topology = Annotated[TorusDense | RandomPeers | Listed, Field(discriminator="kind")]
 
 
-class _CoreNode(BaseModel):
+class _Node(BaseModel):
     name: str
     region: str
     producers: list[str]
+    pools: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    stakePool: bool | None = None  # noqa: N815 - the file's own key
+
+    def host(self, *, forges: bool = True) -> ListedHost:
+        """It as a host; a node of which the file does not say how many pools it has has one."""
+        pools = 1 if self.pools is None else self.pools
+        is_pool = forges and self.stakePool is not False
+        return ListedHost(name=self.name, region=self.region, producers=self.producers, pools=pools if is_pool else 0)
 
 
 class _TopologyFile(BaseModel):
     """The part of a benchmark's topology file that matters here; an explorer is no host of the cluster."""
 
-    coreNodes: list[_CoreNode]  # noqa: N815 - the file's own key
+    coreNodes: list[_Node]  # noqa: N815 - the file's own key
+    relayNodes: list[_Node] = []  # noqa: N815
+
+    def hosts(self) -> list[ListedHost]:
+        """The hosts of the cluster, by their numbers; relays forge nothing."""
+        relays = [node.host(forges=False) for node in self.relayNodes if not node.name.startswith(EXPLORER)]
+        return sorted([*(node.host() for node in self.coreNodes), *relays], key=_number)
 
 
 def parse_topology(text: str) -> TorusDense | RandomPeers | Listed:
@@ -91,18 +110,18 @@ def _read(path: Path) -> Listed:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the topology file {path} is not JSON: {error}", TOPOLOGY_HINT) from error
     try:
-        nodes = _TopologyFile.model_validate(content).coreNodes
+        hosts = _TopologyFile.model_validate(content).hosts()
     except ValidationError as error:
         raise UsageError(
             f"the file {path} is not a topology",
             "it has `coreNodes`, each with a `name`, a `region` and a list of `producers`",
         ) from error
-    if not nodes:
+    if not hosts:
         raise UsageError(f"the topology file {path} lists no hosts", "`coreNodes` names the hosts of the cluster")
-    return Listed(hosts=[ListedHost(**node.model_dump()) for node in sorted(nodes, key=_number)])
+    return Listed(hosts=hosts)
 
 
-def _number(node: _CoreNode) -> tuple[int, str]:
+def _number(node: ListedHost) -> tuple[int, str]:
     """Files list hosts by region; numbers follow the names, as they do in the generated topologies."""
     digits = node.name.rpartition("-")[2]
     return (int(digits) if digits.isascii() and digits.isdigit() else 2**63, node.name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.systems.capabilities import Change
-from chainmark.systems.cardano.scenario import ClusterOrder, Scenario
+from chainmark.systems.cardano.scenario import ClusterOrder, FetchChange, Scenario, link_of
 from chainmark.systems.cardano.topology import Listed, parse_topology
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -22,6 +23,7 @@ SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 BYTES = {"B": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "KiB": 1024.0, "MiB": 1024.0**2}
 FOREVER_S = 1e9
 DURATION_MAX_S = 600.0
+FETCH_FACTOR_MAX = 100.0
 SCALE_CPU = "scale-cpu"
 # What a stage may be called; each may also be called by its metric's id.
 STAGE_NAMES: Mapping[str, str] = {
@@ -75,23 +77,34 @@ class Edit:
     notes: tuple[str, ...] = ()
     # Changes of the topology come first: a number of hosts has a meaning only under a rule.
     rank: int = 1
+    # What it acts on: of two changes of the same, only one can be.
+    target: str = ""
 
 
-def parse_change(change: Change, base: Scenario) -> Edit:
+# The mean fetch duration between two regions, by their places; of all regions under None; s.
+FetchMean = Callable[[tuple[int, int] | None], float | None]
+
+
+def parse_change(change: Change, base: Scenario, fetch_mean: FetchMean | None = None) -> Edit:
     """Understand a change and try it on the base scenario.
+
+    Args:
+        fetch_mean: how long the base scenario's fetches last; None where it was not simulated yet.
 
     Raises:
         UsageError: the key or the value cannot be used; the hint says what to write.
     """
-    known = KEYS.get(change.key)
+    parsers: dict[str, Callable[[Change, Scenario], Edit]] = {**KEYS, FETCH: partial(_fetch, fetch_mean=fetch_mean)}
+    known = parsers.get(change.key)
     if known is None:
-        close = difflib.get_close_matches(change.key, KEYS, n=1)
-        hint = f"did you mean `{close[0]}`?" if close else f"what can be changed: {', '.join(sorted(KEYS))}"
+        close = difflib.get_close_matches(change.key, parsers, n=1)
+        hint = f"did you mean `{close[0]}`?" if close else f"what can be changed: {', '.join(sorted(parsers))}"
         raise UsageError(f"`{change.key}` is not something that can be changed", hint)
-    return known(change, base)
+    edit = known(change, base)
+    return edit if edit.target else replace(edit, target=change.key)
 
 
-def apply_edits(scenario: Scenario, edits: list[Edit]) -> Scenario:
+def apply_edits(scenario: Scenario, edits: Sequence[Edit]) -> Scenario:
     """The scenario with all edits made, in the order given but the topology's first.
 
     Raises:
@@ -189,17 +202,61 @@ def _rtt(change: Change, base: Scenario) -> Edit:
         return _cluster(scenario, rtt_s=matrix, rtt_spread_s=spread or None)
 
     apply(base)
-    return Edit(str(change), apply)
+    return Edit(str(change), apply, target=_on("rtt", link))
+
+
+def _on(key: str, link: tuple[int, int] | None) -> str:
+    """What a change of one link, or of all, acts on."""
+    return key if link is None else f"{key} {min(link)}-{max(link)}"
+
+
+FETCH = "fetch"
+FETCH_HINT = "for example `+20%`, `x0.8`, `-30ms`, `300ms`, `EU-AP=+20ms`, `EU-AP=600ms`"
+FETCH_NOTE = (
+    "`{}`: only the time from a request to its body changes, for every copy that is fetched; what makes it longer or "
+    "shorter, round trips, windows or services, is not said"
+)
+
+
+def _fetch(change: Change, base: Scenario, fetch_mean: FetchMean | None) -> Edit:
+    where, equals, text = change.value.rpartition("=")
+    amount = parse_amount(text.strip(), SECONDS, change, FETCH_HINT)
+    link = _link(where.strip(), change, base.cluster) if equals else None
+    if amount.kind == "set" and fetch_mean is not None:
+        lasted = fetch_mean(link)
+        if lasted is None:
+            raise UsageError(f"`{change}`: nothing is fetched between these regions", FETCH_HINT)
+        amount = Amount("add", amount.value - lasted)
+
+    def apply(scenario: Scenario) -> Scenario:
+        n = len(scenario.cluster.regions)
+        old = scenario.cluster.fetches or [[FetchChange()] * n for _ in range(n)]
+        chosen = {(a, b) for a in range(n) for b in range(n) if link is None or {a, b} == set(link)}
+        fetches = [
+            [_changed_fetch(one, amount, change) if (a, b) in chosen else one for b, one in enumerate(row)]
+            for a, row in enumerate(old)
+        ]
+        return _cluster(scenario, fetches=fetches)
+
+    apply(base)
+    return Edit(str(change), apply, (FETCH_NOTE.format(change),), target=_on(FETCH, link))
+
+
+def _changed_fetch(old: FetchChange, amount: Amount, change: Change) -> FetchChange:
+    factor, more_s = old.factor, old.more_s
+    if amount.kind == "scale":
+        factor, more_s = factor * amount.value, more_s * amount.value
+    elif amount.kind == "add":
+        more_s += amount.value
+    if factor > FETCH_FACTOR_MAX or abs(more_s) > DURATION_MAX_S:
+        raise UsageError(f"`{change}` makes fetches too long to be simulated", FETCH_HINT)
+    return FetchChange(factor=factor, more_s=more_s)
 
 
 def _link(text: str, change: Change, cluster: ClusterOrder) -> tuple[int, int]:
     """A pair of regions: "EU-AP", "EU–AP", "eu-central-1-ap-southeast-2"."""
-    plain = text.replace("–", "-")
-    for place, character in enumerate(plain):
-        if character == "-":
-            a, b = (cluster.region_number(part) for part in (plain[:place], plain[place + 1 :]))
-            if a is not None and b is not None:
-                return a, b
+    if (found := link_of(cluster.regions, text)) is not None:
+        return found
     known = ", ".join(region.name for region in cluster.regions)
     raise UsageError(f"`{change}`: `{text}` is not a pair of regions", f"known regions: {known}; {RTT_HINT}")
 
@@ -247,7 +304,7 @@ def _lose_region(change: Change, base: Scenario) -> Edit:
 
     apply(base)
     note = f"`{change}`: the hosts of {name} neither forge nor relay; centiles are over the hosts that are left"
-    return Edit(str(change), apply, (note,))
+    return Edit(str(change), apply, (note,), target=f"lose-region {name}")
 
 
 # --- blocks and stages -------------------------------------------------------------------------------------------
@@ -256,6 +313,9 @@ SIZE_HINT = f"for example `2x`, `120kB`, `+50%`; `2x:{SCALE_CPU}` scales the sta
 # What grows with the size of a block where it is asked for.
 SIZE_STAGES = ("ticked_s", "snapshot_s", "self_adopted_s", "adopted_s")
 BLOCK_BYTES_MAX = 1e9
+# How much the sizes of other blocks vary where a source does not tell how much its own do: between full blocks, which
+# are all alike, and blocks that take what came since the one before, whose spread is 100 %.
+ASSUMED_SPREAD = 0.25
 
 
 def _block_size(change: Change, base: Scenario) -> Edit:
@@ -270,6 +330,8 @@ def _block_size(change: Change, base: Scenario) -> Edit:
             raise UsageError(f"`{change}` makes blocks of {units.tidy(size, 4)} bytes", SIZE_HINT)
         factor = size / scenario.block_bytes
         changed = _with(scenario, block_bytes=size)
+        if not _sizes_known(scenario):
+            changed = _with(changed, block_bytes_variation=ASSUMED_SPREAD)
         if not colon:
             return changed
         old, services = scenario.stages, scenario.parameters
@@ -284,7 +346,33 @@ def _block_size(change: Change, base: Scenario) -> Edit:
         else f"`{change}`: only the transport of the body changes; every stage of the processors is held as it was "
         f"(`{text}:{SCALE_CPU}` scales them)"
     )
-    return Edit(str(change), apply, (held,))
+    spread = (
+        f"`{change}`: the sizes vary as those of the source, in proportion"
+        if _sizes_known(base)
+        else f"`{change}`: how much sizes vary is not known of the source, and is taken to be "
+        f"{units.plain_percent(ASSUMED_SPREAD)} (standard deviation over mean); `block-size-spread` says it otherwise"
+    )
+    return Edit(str(change), apply, (held, spread))
+
+
+def _sizes_known(scenario: Scenario) -> bool:
+    return bool(scenario.block_bytes_shape) or scenario.block_bytes_variation > 0.0
+
+
+SPREAD_HINT = "the standard deviation of the sizes over their mean, for example `30%`, or `none`"
+
+
+def _block_size_spread(change: Change, base: Scenario) -> Edit:
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d*)?)\s*%", change.value.strip())
+    spread = 0.0 if change.value.strip() == "none" else float(found[1]) / 100.0 if found else math.inf
+    if spread > 1.0:
+        raise UsageError(f"`{change}`: `{change.value}` is no share up to 100 %", SPREAD_HINT)
+
+    def apply(scenario: Scenario) -> Scenario:
+        return _with(scenario, block_bytes_shape=[], block_bytes_variation=spread)
+
+    # Behind a change of the size, which may assume a spread.
+    return Edit(str(change), apply, rank=2)
 
 
 STAGE_HINT = "for example `fetched-to-adopted=+10ms`, `ticking=2x`, `snapshotting=5ms`"
@@ -310,7 +398,7 @@ def _stage(change: Change, base: Scenario) -> Edit:
         return _parameters(scenario, **{str(service): value})
 
     apply(base)
-    return Edit(str(change), apply)
+    return Edit(str(change), apply, target=f"stage {stage or service}")
 
 
 def _within(change: Change, seconds: float) -> float:
@@ -372,6 +460,7 @@ def _whole(change: Change, low: int, high: int) -> int:
 KEYS: Mapping[str, Callable[[Change, Scenario], Edit]] = {
     "rtt": _rtt,
     "block-size": _block_size,
+    "block-size-spread": _block_size_spread,
     "nodes": _nodes,
     "topology": _topology,
     "lose-region": _lose_region,

@@ -21,7 +21,7 @@ SETTINGS = ("chain.active_slots_coefficient=0.1", "workload.tps=2.0")
 
 
 def make_cluster(
-    folder: Path, *, hosts: int = 4, slots: int = 160, seed: int = 1, faults: tuple[str, ...] = (), **more: Any
+    folder: Path, *, hosts: int | None = 4, slots: int = 160, seed: int = 1, faults: tuple[str, ...] = (), **more: Any
 ) -> Path:
     """Write a cluster's logs: a block every ten slots, few transactions."""
     order = SyntheticOrder(

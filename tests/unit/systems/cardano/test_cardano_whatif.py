@@ -47,6 +47,8 @@ def test_round_trips_change_where_it_was_said(value: str, eu_us: float, eu_ap: f
 def test_the_size_of_blocks_changes_and_processors_stay(value: str, size: float) -> None:
     after = _changed(("block-size", value))
     assert after.block_bytes == pytest.approx(size)
+    assert after.block_bytes_variation > 0.0
+    assert _changed(("block-size-spread", "none"), ("block-size", value)).block_bytes_variation == 0.0
     assert (after.stages, after.parameters) == (BASE.stages, BASE.parameters)
     assert "is held as it was" in parse_change(Change("block-size", value), BASE).notes[0]
 

@@ -15,12 +15,13 @@ from chainmark.systems.cardano.documents import (
     StatedGenesis,
     find_genesis,
     find_meta,
+    named_as_logged,
     read_genesis,
     read_meta,
-    read_regions,
-    regions_of,
+    read_topology,
     resolve_genesis,
 )
+from chainmark.systems.cardano.topology import Listed, ListedHost
 
 GENESIS: dict[str, Any] = {
     "activeSlotsCoeff": 0.05,
@@ -109,7 +110,7 @@ def test_what_may_not_be_read_is_an_environment_failure(tmp_path: Path, monkeypa
     with pytest.raises(EnvironmentFailure, match="may not be read"):
         read_genesis(tmp_path / "genesis.json")
     monkeypatch.setattr(Path, "is_file", refuse)
-    for find in (find_genesis, find_meta, read_regions):
+    for find in (find_genesis, find_meta, read_topology):
         with pytest.raises(EnvironmentFailure, match="may not be read"):
             find(tmp_path, None)
 
@@ -172,25 +173,48 @@ def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
-    assert read_regions(tmp_path, None) == (None, None)
+    assert read_topology(tmp_path, None) == (None, None)
     node = {"name": "node-0", "region": "eu-central-1", "producers": []}
     path = _write(tmp_path / "topology.json", {"coreNodes": [node]})
-    assert read_regions(tmp_path, None) == (path, {"node-0": "eu-central-1"})
+    found, topology = read_topology(tmp_path, None)
+    assert (found, topology) == (path, Listed(hosts=[ListedHost(name="node-0", region="eu-central-1", producers=[])]))
     with pytest.raises(UsageError, match="is the name of a rule"):
-        read_regions(tmp_path, Path("torus-dense"))
+        read_topology(tmp_path, Path("torus-dense"))
     with pytest.raises(UsageError, match="cannot be read as a file"):
-        read_regions(tmp_path, tmp_path / "none.json")
+        read_topology(tmp_path, tmp_path / "none.json")
 
 
 def test_hosts_named_after_their_addresses_keep_their_regions() -> None:
     """The folders of cardano-tracer are called "node-0_30001"; without their regions no route would be measured."""
-    listed = {"node-0": "eu", "node-1": "us", "node-2": "ap"}
-    assert regions_of(["node-0_30000", "node-1_30001", "node-2"], listed) == {
-        "node-0_30000": "eu",
-        "node-1_30001": "us",
-        "node-2": "ap",
-    }
+    listed = _ring("node-0", "node-1", "node-2")
+    named = named_as_logged(["node-0_30000", "node-1_30001", "node-2"], listed)
+    assert named == _ring("node-0_30000", "node-1_30001", "node-2")
     # Which of them is meant cannot be known.
-    assert regions_of(["node-0_30000", "node-0_30001"], listed) == listed
-    assert regions_of(["node-0", "node-0_30001"], listed) == listed
-    assert regions_of(["127.0.0.1_30000"], listed) == listed
+    for names in (["node-0_30000", "node-0_30001"], ["node-0", "node-0_30001"], ["127.0.0.1_30000"]):
+        assert named_as_logged(names, listed) == listed
+
+
+def _ring(*names: str) -> Listed:
+    """Hosts that fetch from the one before them, each in a region of its own."""
+    hosts = zip(names, ("eu", "us", "ap"), names[-1:] + names[:-1], strict=True)
+    return Listed(hosts=[ListedHost(name=name, region=region, producers=[peer]) for name, region, peer in hosts])
+
+
+def test_relays_forge_nothing_and_an_explorer_is_no_host(tmp_path: Path) -> None:
+    """A relay that forged in the model would send its blocks from where no block ever came from."""
+    core = {"name": "node-0", "region": "eu", "producers": ["relay-0"]}
+    pools = [
+        {**core, "pools": 3},
+        {**core, "name": "node-1", "pools": 1, "stakePool": False},
+        {**core, "name": "node-2", "pools": None},
+    ]
+    relays = [{**core, "name": "relay-0"}, {**core, "name": "explorer"}]
+    path = _write(tmp_path / "topology.json", {"coreNodes": pools, "relayNodes": relays})
+    _, topology = read_topology(tmp_path, path)
+    assert topology is not None
+    assert [(host.name, host.pools) for host in topology.hosts] == [
+        ("node-0", 3),
+        ("relay-0", 0),
+        ("node-1", 0),
+        ("node-2", 1),
+    ]

@@ -174,11 +174,8 @@ def _round_trips(explanation: Explanation) -> list[Block]:
         "tell; else as by pings."
     )
     table = Table("round-trips", "Round trips between regions", columns, rows, [note])
-    return [table, _round_trip_figure([row for row in trips if row.inferred])] if _any_inferred(trips) else [table]
-
-
-def _any_inferred(trips: list[RoundTripRow]) -> bool:
-    return any(row.inferred for row in trips)
+    beside = [row for row in trips if row.inferred and row.measured_s is not None]
+    return [table, _round_trip_figure(beside)] if beside else [table]
 
 
 def _round_trip_row(row: RoundTripRow) -> TableRow:
@@ -187,6 +184,8 @@ def _round_trip_row(row: RoundTripRow) -> TableRow:
     if not row.inferred:
         quiet = TableCell("as by pings", emphasis="quiet")
         return row_of(*cells, quiet, "", "")
+    if row.measured_s is None:
+        return row_of(*cells, scale.modelled(row.trip), "", "")
     none = TableCell(modelled.NO_DIFFERENCE, emphasis="quiet")
     change = none if row.change is None else modelled.percent_cell(row.change)
     state = TableCell("differs", emphasis="caution") if row.differs else TableCell("agrees", emphasis="quiet")
@@ -194,11 +193,11 @@ def _round_trip_row(row: RoundTripRow) -> TableRow:
 
 
 def _round_trip_figure(trips: list[RoundTripRow]) -> Chart:
-    unit = units.display_unit("s", [value for row in trips for value in (row.measured_s, row.inferred_s)])
+    unit = units.display_unit("s", [value for row in trips for value in (row.measured_s or 0.0, row.inferred_s)])
     rows: list[dict[str, Any]] = []
     for row in trips:
         low, high = row.trip.interval
-        values = {"measured": row.measured_s, "inferred": row.inferred_s, "low": low, "high": high}
+        values = {"measured": row.measured_s or 0.0, "inferred": row.inferred_s, "low": low, "high": high}
         scaled = {name: value * unit.factor for name, value in values.items()}
         rows.append({"label": row.link, "state": "differs" if row.differs else "as measured", **scaled})
     return link_chart(rows, unit.symbol)

@@ -16,6 +16,7 @@ from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS,
 NO_DIFFERENCE = "≈ 0"
 _MOST_DECIMALS = 9
 ERRORS_ARE = "±: one standard error of the simulation."
+JOINED_ERRORS_ARE = "±: one standard error of the simulation, of adoption joined with the model's own record."
 _LEAST_SHOWN = 0.0005  # a change that prints as 0.0 % is none to a reader, however surely it can be told from none
 NO_DIFFERENCE_IS = (
     f"{NO_DIFFERENCE}: no difference can be seen, it is within {units.tidy(SIGNIFICANT_STANDARD_ERRORS)} standard "

@@ -154,7 +154,7 @@ def _table(
     for metric, row in entries:
         scale = scale_of(row, metric, together if metric.id in ids else [])
         rows += _rows(metric, row, scale, measured=measured)
-    notes = [modelled.ERRORS_ARE, *([modelled.NO_DIFFERENCE_IS] if others else [])]
+    notes = [modelled.JOINED_ERRORS_ARE, *([modelled.NO_DIFFERENCE_IS] if others else [])]
     if any(row.second for row in rows):
         notes.append(FORMULA_LEGEND)
     return Table(f"table-{group.id}", group.title, columns, rows, notes)

@@ -179,12 +179,15 @@ class PartRow(BaseModel):
 
 
 class RoundTripRow(BaseModel):
-    """The round trip between two regions: ``measured_s`` by pings (of the reference), ``inferred_s`` from the run."""
+    """The round trip between two regions: ``measured_s`` by pings (of the reference), ``inferred_s`` from the run.
+
+    Nobody may have pinged: ``measured_s`` is None then.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     link: str
-    measured_s: float
+    measured_s: float | None
     inferred_s: float
     standard_error_s: float
     inferred: bool
@@ -198,6 +201,8 @@ class RoundTripRow(BaseModel):
     @property
     def change(self) -> Modelled | None:
         """How far it is from the one by pings, as a fraction; None where no difference can be seen."""
+        if self.measured_s is None:
+            return None
         found = Modelled(value=self.inferred_s - self.measured_s, standard_error=self.standard_error_s)
         return found.relative_to(self.measured_s) if found.differs_from_zero and self.measured_s > 0.0 else None
 

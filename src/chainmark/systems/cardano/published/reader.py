@@ -16,7 +16,7 @@ from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.store.runs import SealedRun
-from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, Figures
+from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, USED, Figures
 from chainmark.systems.cardano.published.entries import published_of
 
 SYSTEM_NAME = "cardano"
@@ -122,7 +122,7 @@ class ReportFigures:
         if missing is not None:
             raise UsageError(
                 f"{self._path} has no `{self._labels[missing]}` for {self.versions[column]}",
-                "the model needs every row of the tables on forging and on peers, and the block size",
+                "the model needs the time from slot start to announced, fetched to adopted, and the block size",
             )
         numbers = {metric: self._number(metric, str(text), column) for metric, text in texts.items()}
         name = self.versions[column]
@@ -221,7 +221,7 @@ def run_figures(run: SealedRun) -> Figures:
     summaries = run.summaries()
     values: dict[str, float] = {}
     errors: dict[str, float] = {}
-    for metric in (*NEEDED, *sorted(KNOWN.difference(NEEDED))):
+    for metric in (*USED, *sorted(KNOWN.difference(USED))):
         summary = summaries.get(metric)
         if summary is None or summary.distribution is None:
             if metric in NEEDED:

@@ -1,0 +1,297 @@
+"""The network of an imported run: what was kept of it at the import, and the cluster that it is modelled as."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from chainmark.core import units
+from chainmark.core.errors import InvalidRunError
+from chainmark.store.runs import SealedRun
+from chainmark.systems.cardano.figures import ADOPTED, FETCH, Figures, Mean
+from chainmark.systems.cardano.lateness import lateness
+from chainmark.systems.cardano.scenario import (
+    EXPECTED_S,
+    PINGS_S,
+    PINGS_SPREAD_S,
+    REGIONS,
+    ClusterOrder,
+    Matrix,
+    Parameters,
+    Region,
+    link_of,
+)
+from chainmark.systems.cardano.topology import Listed, ListedHost
+from chainmark.systems.cardano.trips import MeasuredTrip
+
+DOCUMENT = "network"
+# Hosts of one region, where nothing tells: those of the benchmark cluster are 0.15 to 0.25 ms apart.
+IN_REGION_S = 0.0002
+# A link over which nothing was ever fetched, where nothing tells how long it is.
+UNKNOWN_S = 0.1
+SEGMENT_BYTES, INITIAL_WINDOW = 1448.0, 10.0
+LEAST_ROUND_TRIP_S = 1e-4
+# Who forged is taken from the run itself only as far as so many blocks: beyond that rounding does no harm.
+FORGED_MOST = 3000
+# Into how many parts the sizes of a run's blocks are cut.
+SHAPE_POINTS = 65
+
+
+class KnownNetwork(BaseModel):
+    """What is known of a cluster besides its logs, by the names that its hosts have there.
+
+    Attributes:
+        hosts: as the topology lists them.
+        round_trips: between regions, as pinged or stated; in any order.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hosts: Annotated[list[ListedHost], Field(min_length=1)]
+    round_trips: list[MeasuredTrip] = []
+
+
+@dataclass(frozen=True)
+class OwnCluster:
+    """A run's own cluster.
+
+    Attributes:
+        pings_s: round trips between its regions as pinged, there or on the reference; not a number where nobody did.
+        pinged: whether all are the cluster's own.
+        notes: what was assumed.
+    """
+
+    order: ClusterOrder
+    pings_s: Matrix
+    pinged: bool
+    notes: tuple[str, ...]
+
+
+def own_cluster(run: SealedRun, figures: Figures) -> OwnCluster | None:
+    """The cluster that an imported run was measured on; None where nothing tells who its hosts were.
+
+    Raises:
+        InvalidRunError: what was kept of it cannot be read.
+    """
+    known = _kept(run)
+    if known is None:
+        return _assumed(run, figures)
+    hosts, notes = _forging(_connected(known.hosts), _forged(run))
+    return _placed(hosts, known.round_trips, figures, notes)
+
+
+def with_own_samples(figures: Figures, run: SealedRun) -> Figures:
+    """The figures with what only the samples of an imported run tell: fetches between regions, sizes, late hosts.
+
+    Raises:
+        InvalidRunError: its samples cannot be read.
+    """
+    sizes = run.samples("block", ["block_size_bytes"])["block_size_bytes"].drop_nulls()
+    hosts = run.samples("host", ["host"]).height
+    late = lateness(run.samples("block_peer", ["block", ADOPTED]), Parameters().straggler_s)
+    return replace(figures, hosts=hosts, fetches=_fetches(run), block_bytes_shape=size_shape(sizes), lateness=late)
+
+
+def _fetches(run: SealedRun) -> dict[tuple[str, str], Mean]:
+    """Mean fetch durations by pair of regions; the spread is that of blocks, whose hosts fetch at one time."""
+    fetched = run.samples("block_peer", ["block", "link", FETCH]).drop_nulls()
+    ends = fetched["link"].str.split_exact("→", 1).struct.rename_fields(["a", "b"]).struct.unnest()
+    pairs = fetched.with_columns(a=pl.min_horizontal(ends["a"], ends["b"]), b=pl.max_horizontal(ends["a"], ends["b"]))
+    by_block = pairs.group_by("a", "b", "block").agg(pl.col(FETCH).mean(), n=pl.len())
+    found = {}
+    for a, b in by_block.select("a", "b").unique().sort("a", "b").iter_rows():
+        of = by_block.filter((pl.col("a") == a) & (pl.col("b") == b)).sort("block")
+        values, weights = of[FETCH].to_numpy(), of["n"].to_numpy()
+        error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+        found[a, b] = Mean(float(np.average(values, weights=weights)), error, len(values))
+    return found
+
+
+def size_shape(sizes: pl.Series) -> tuple[float, ...]:
+    """Sizes over their mean at evenly spaced shares of the blocks; empty where they are all alike."""
+    if sizes.is_empty() or sizes.min() == sizes.max():
+        return ()
+    values = np.quantile(sizes.to_numpy(), np.linspace(0.0, 1.0, SHAPE_POINTS))
+    # The mean of what is drawn from them, on straight lines from point to point.
+    mean = float(np.mean((values[1:] + values[:-1]) / 2.0))
+    return tuple(float(value) for value in values / mean)
+
+
+def _kept(run: SealedRun) -> KnownNetwork | None:
+    content = run.document(DOCUMENT)
+    if content is None:
+        return None
+    try:
+        return KnownNetwork.model_validate(content)
+    except ValidationError as error:
+        raise InvalidRunError(
+            f"run `{run.run_id}` is damaged: its network is not as it must be ({error.error_count()} errors)",
+            f"`chainmark runs verify {run.run_id}` says what changed",
+        ) from error
+
+
+def _assumed(run: SealedRun, figures: Figures) -> OwnCluster | None:
+    """Hosts without a topology: in the regions that an older run kept of them, else as the benchmark's rule has it."""
+    grouping = run.manifest.groups.get("host")
+    if grouping is None:
+        return None
+    hosts = dense_torus(grouping.of)
+    if len(hosts) < 2:
+        return None
+    note = (
+        "who was connected to whom is not known of this run: its hosts are taken to be connected as a dense torus; "
+        "import its logs again with their topology"
+    )
+    forging, notes = _forging(hosts, _forged(run))
+    return _placed(forging, [], figures, [note, *notes])
+
+
+def dense_torus(regions: Mapping[str, str]) -> list[ListedHost]:
+    """Hosts connected by the benchmark's rule: a ring with two chords a region, and one host of every other region."""
+    members: dict[str, list[str]] = {}
+    for host, region in regions.items():
+        members.setdefault(region, []).append(host)
+    found = []
+    for region, own in members.items():
+        for place, host in enumerate(own):
+            others = [there[place % len(there)] for name, there in members.items() if name != region]
+            n = len(own)
+            ring = [own[(place + step) % n] for step in (1, n - 1, n // 3, 2 * n // 3)]
+            producers = [peer for peer in dict.fromkeys([*others, *ring]) if peer != host]
+            found.append(ListedHost(name=host, region=region, producers=producers))
+    return found
+
+
+def _connected(hosts: Sequence[ListedHost]) -> list[ListedHost]:
+    """The hosts with only those producers that are listed, each once."""
+    names = {host.name for host in hosts}
+    return [
+        host.model_copy(
+            update={"producers": [one for one in dict.fromkeys(host.producers) if one in names and one != host.name]}
+        )
+        for host in hosts
+    ]
+
+
+def _forged(run: SealedRun) -> Counter[str]:
+    """How many of the analysed blocks each host forged."""
+    return Counter(run.samples("block", ["forger"])["forger"].drop_nulls().to_list())
+
+
+def _forging(hosts: Sequence[ListedHost], forged: Mapping[str, int]) -> tuple[list[ListedHost], list[str]]:
+    """The hosts, each forging as often as it did in the run; as their pools say where the run does not tell."""
+    told = {host.name: forged.get(host.name, 0) for host in hosts}
+    if not any(told.values()):
+        return list(hosts), ["who forged is not known of this run: hosts forge as often as they have pools"]
+    share = min(1.0, FORGED_MOST / sum(told.values()))
+    weighted = [host.model_copy(update={"pools": round(told[host.name] * share)}) for host in hosts]
+    silent = sum(host.pools == 0 for host in weighted)
+    note = "hosts forge as often as they did in the run"
+    return weighted, [f"{note}; {units.plural(silent, 'host')} forged no block of it" if silent else note]
+
+
+# --- distances ---------------------------------------------------------------------------------------------------
+
+
+def _placed(
+    hosts: list[ListedHost], trips: Sequence[MeasuredTrip], figures: Figures, notes: Sequence[str]
+) -> OwnCluster:
+    """The hosts at the distances that are known: pinged or stated, of the reference, or by the run's own fetches."""
+    regions = known_regions(host.region for host in hosts)
+    n = len(regions)
+    rtt, spread, pings = ([[0.0] * n for _ in range(n)] for _ in range(3))
+    taken: dict[str, list[str]] = {}
+    links = _links(hosts, regions)
+    for a in range(n):
+        for b in range(a, n):
+            distance = _distance(regions, a, b, trips, figures)
+            for matrix, value in zip(
+                (rtt, spread, pings), (distance.rtt_s, distance.spread_s, distance.ping_s), strict=True
+            ):
+                matrix[a][b] = matrix[b][a] = value
+            if (a, b) in links and a != b:
+                taken.setdefault(distance.origin, []).append(f"{regions[a].name}–{regions[b].name}")
+    order = ClusterOrder(
+        hosts=len(hosts), topology=Listed(hosts=hosts), regions=regions, rtt_s=rtt, rtt_spread_s=spread
+    )
+    told = [f"round trips {', '.join(names)}: {origin}" for origin, names in taken.items()]
+    return OwnCluster(
+        order, pings, bool(taken) and set(taken) == {PINGED}, (_network_note(hosts, regions), *notes, *told)
+    )
+
+
+def _network_note(hosts: Sequence[ListedHost], regions: Sequence[Region]) -> str:
+    return (
+        f"the network is the run's own: {units.plural(len(hosts), 'host')} in {units.plural(len(regions), 'region')}, "
+        "connected as its topology lists them"
+    )
+
+
+PINGED = "as pinged or stated"
+REFERENCE = "not known of this cluster, taken from the reference's pings to begin with"
+FETCHED = "not known, guessed from the run's own fetches to begin with"
+NOTHING = "not known, and nothing was fetched over them"
+
+
+@dataclass(frozen=True)
+class _Distance:
+    rtt_s: float
+    spread_s: float
+    ping_s: float
+    origin: str
+
+
+def _distance(regions: Sequence[Region], a: int, b: int, trips: Sequence[MeasuredTrip], figures: Figures) -> _Distance:
+    for trip in trips:
+        if link_of(regions, f"{trip.a}-{trip.b}") in ((a, b), (b, a)):
+            return _Distance(trip.mean_s, trip.spread_s, trip.mean_s, PINGED)
+    one, other = (REGIONS.index(regions[place]) if regions[place] in REGIONS else None for place in (a, b))
+    if one is not None and other is not None:
+        return _Distance(EXPECTED_S[one][other], PINGS_SPREAD_S[one][other], PINGS_S[one][other], REFERENCE)
+    if a == b:
+        return _Distance(IN_REGION_S, 0.0, math.nan, NOTHING)
+    fetched = figures.fetch_between(regions[a], regions[b])
+    if fetched is None:
+        return _Distance(UNKNOWN_S, 0.0, math.nan, NOTHING)
+    guess = max(LEAST_ROUND_TRIP_S, fetched.value / _rounds(figures.block_bytes))
+    return _Distance(guess, 0.0, math.nan, FETCHED)
+
+
+def _rounds(size_bytes: float) -> int:
+    """Rounds of a cold TCP connection."""
+    sent = window = INITIAL_WINDOW
+    rounds = 1
+    while sent * SEGMENT_BYTES < size_bytes:
+        window *= 2.0
+        sent += window
+        rounds += 1
+    return rounds
+
+
+def known_regions(names: Iterable[str]) -> list[Region]:
+    """The regions of that name, those of the benchmark cluster by its short names, in the order of first mention."""
+    found: list[Region] = []
+    for name in dict.fromkeys(names):
+        benchmark = next((region for region in REGIONS if name in (region.name, *region.aliases)), None)
+        region = benchmark or Region(name=name)
+        if region not in found:
+            found.append(region)
+    return found
+
+
+def _links(hosts: Sequence[ListedHost], regions: Sequence[Region]) -> set[tuple[int, int]]:
+    """The pairs of regions between which there are connections."""
+    place = {host.name: _place(regions, host.region) for host in hosts}
+    ends = [(place[host.name], place[peer]) for host in hosts for peer in host.producers]
+    return {(min(pair), max(pair)) for pair in ends}
+
+
+def _place(regions: Sequence[Region], name: str) -> int:
+    return next(index for index, region in enumerate(regions) if name in (region.name, *region.aliases))
