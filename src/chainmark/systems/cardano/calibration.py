@@ -41,6 +41,9 @@ SERVICE_GAIN = 1.15
 KNOWN_ERROR_S = 0.007
 # The same as a share of a round trip of 250 ms, which those were.
 KNOWN_ERROR = 0.028
+# By how much a mean fetch between two regions grows with their round trip, as a part of its rounds: a body that comes
+# from there may have been asked for elsewhere first.
+FETCH_SLOPE = 0.5
 # So many blocks tell how long fetches between two regions last.
 FETCHES_LEAST = 10
 # Peers that are no farther than this are neighbours.
@@ -127,7 +130,9 @@ def calibrate(
     start: Scenario,
     simulator: Simulator,
     on_progress: OnProgress | None = None,
+    *,
     pings_s: Matrix | None = None,
+    doubt_s: Matrix | None = None,
 ) -> Calibration:
     """Fit the model to a run.
 
@@ -135,24 +140,25 @@ def calibrate(
         start: the run's network, with its stages and block size, the round trips that are expected of it, and the
             model's constants.
         pings_s: round trips that pings measured, region by region; None: those of ``start``.
+        doubt_s: standard deviations of what is expected of each round trip; None: nothing is known of them.
 
     Raises:
         UsageError: the network or a stage is impossible.
     """
     link = far_link(start.cluster, pings_s)
     scenario = start.model_copy(update={"parameters": _first_guess(figures, start.parameters)})
-    pairs = _told_pairs(figures, start.cluster)
+    pairs = _told_pairs(figures, start.cluster, doubt_s)
     told = on_progress or (lambda fraction: None)
     simulated = simulator.run(scenario)
     for step in range(STEPS):
         told((step + 1) / (STEPS + 1))
-        better = _step(scenario, simulated, figures, link)
+        better = _step(scenario, simulated, figures, link, pairs)
         if _close(scenario, better):
             break
         scenario = better
         simulated = simulator.run(scenario)
     round_trip = None
-    trips = {pair: _own_round_trip(scenario, simulated, *pair, mean) for pair, mean in pairs.items()}
+    trips = {pair: _own_round_trip(scenario, simulated, pair, told_of) for pair, told_of in pairs.items()}
     if link is not None and pairs:
         round_trip = trips.get((link.a, link.b))
     elif link is not None and FETCH in figures.values:
@@ -198,7 +204,7 @@ def _late(late: Lateness, parameters: Parameters) -> dict[str, float]:
     }
 
 
-def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarLink | None) -> Scenario:
+def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarLink | None, pairs: Pairs) -> Scenario:
     """One step towards the run's own figures."""
     told, mean, old = figures.values, simulated.mean, scenario.parameters
     ratio, missing = 1.0, 0.0
@@ -223,7 +229,6 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
         }
     )
     changed = scenario.model_copy(update={"parameters": parameters})
-    pairs = _told_pairs(figures, scenario.cluster)
     if pairs:
         return _with_own_round_trips(changed, simulated, pairs)
     if link is None or FETCH not in told:
@@ -231,36 +236,69 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
     return _with_round_trip(changed, simulated, told[FETCH] - mean(FETCH), link)
 
 
-def _told_pairs(figures: Figures, cluster: ClusterOrder) -> dict[tuple[int, int], Mean]:
+@dataclass(frozen=True)
+class _Told:
+    """What is known of the round trip between two regions: what was expected of it, and what the run's fetches say.
+
+    Attributes:
+        expected_s: with the standard deviation ``doubt_s``, which is infinite where it is a guess.
+        fetch: the mean fetch duration between them.
+    """
+
+    expected_s: float
+    doubt_s: float
+    fetch: Mean
+
+    def weight(self, rounds: float) -> float:
+        """How much the fetches count against what was expected, 0 to 1."""
+        if math.isinf(self.doubt_s):
+            return 1.0
+        return self.doubt_s**2 / (self.doubt_s**2 + self.error_s(rounds) ** 2)
+
+    def error_s(self, rounds: float) -> float:
+        """How far the fetches leave the round trip open."""
+        return self.fetch.standard_error / (FETCH_SLOPE * rounds)
+
+
+Pairs = Mapping[tuple[int, int], _Told]
+
+
+def _told_pairs(figures: Figures, cluster: ClusterOrder, doubt_s: Matrix | None) -> Pairs:
     """The pairs of different regions between which the run tells how long fetches lasted."""
     regions = cluster.regions
-    places = [(a, b) for a in range(len(regions)) for b in range(a + 1, len(regions))]
-    found = {(a, b): figures.fetch_between(regions[a], regions[b]) for a, b in places}
-    return {pair: mean for pair, mean in found.items() if mean is not None and mean.blocks >= FETCHES_LEAST}
+    found = {}
+    for a in range(len(regions)):
+        for b in range(a + 1, len(regions)):
+            mean = figures.fetch_between(regions[a], regions[b])
+            if mean is not None and mean.blocks >= FETCHES_LEAST:
+                doubt = math.inf if doubt_s is None else doubt_s[a][b]
+                found[a, b] = _Told(cluster.rtt_s[a][b], doubt, mean)
+    return found
 
 
-def _with_own_round_trips(scenario: Scenario, simulated: Simulated, pairs: Mapping[tuple[int, int], Mean]) -> Scenario:
-    """Every pair's round trip from its own fetches."""
+def _with_own_round_trips(scenario: Scenario, simulated: Simulated, pairs: Pairs) -> Scenario:
+    """Every pair's round trip from its own fetches, so far as they tell it better than what was expected."""
     matrix = [list(row) for row in scenario.cluster.rtt_s]
     rounds = _rounds(simulated)
     for (a, b), told in pairs.items():
         modelled = simulated.fetch_between(a, b)
         if modelled is None:
             continue
+        old, weight = matrix[a][b], told.weight(rounds)
+        step = weight * (told.fetch.value - modelled.value) / rounds + (1.0 - weight) * (told.expected_s - old)
         # A step changes no round trip by more than half, however far off it began.
-        old = matrix[a][b]
-        new = old + (told.value - modelled.value) / rounds
-        matrix[a][b] = matrix[b][a] = min(ROUND_TRIP_MAX_S, max(old / 2.0, min(2.0 * old, new)))
+        matrix[a][b] = matrix[b][a] = min(ROUND_TRIP_MAX_S, max(old / 2.0, min(2.0 * old, old + step)))
     return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": matrix})})
 
 
-def _own_round_trip(scenario: Scenario, simulated: Simulated, a: int, b: int, told: Mean) -> Modelled:
+def _own_round_trip(scenario: Scenario, simulated: Simulated, pair: tuple[int, int], told: _Told) -> Modelled:
     """A round trip inferred from the fetches between its own regions, with what makes it uncertain."""
-    value = scenario.cluster.rtt_s[a][b]
-    modelled = simulated.fetch_between(a, b)
-    errors = [told.standard_error, modelled.standard_error if modelled is not None else 0.0]
+    value = scenario.cluster.rtt_s[pair[0]][pair[1]]
+    modelled = simulated.fetch_between(*pair)
     rounds = _rounds(simulated)
-    return Modelled(value=value, standard_error=math.hypot(KNOWN_ERROR * value, *(error / rounds for error in errors)))
+    sampling = math.sqrt(told.weight(rounds)) * told.error_s(rounds)
+    noise = modelled.standard_error / rounds if modelled is not None else 0.0
+    return Modelled(value=value, standard_error=math.hypot(KNOWN_ERROR * value, sampling, noise))
 
 
 def _rounds(simulated: Simulated) -> float:

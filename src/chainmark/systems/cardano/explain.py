@@ -66,7 +66,9 @@ def explain(
     given.figures.adoption()
     progress.stage(f"fitting the model to {given.title}")
     simulator = Simulator(order.blocks, order.threads, simulate=simulate)
-    calibration = calibrate(given.figures, given.start, simulator, progress.update, given.pings_s)
+    calibration = calibrate(
+        given.figures, given.start, simulator, progress.update, pings_s=given.pings_s, doubt_s=given.doubt_s
+    )
     whole = whole_rows(given.figures, calibration)
     size_note = () if known_size(given.figures.block_bytes) else (SIZES_NOTE,)
     return Explanation(

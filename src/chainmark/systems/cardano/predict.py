@@ -124,7 +124,9 @@ def _fitted(
         return given.start, None
     progress.stage(f"fitting the model to {given.title}")
     simulator = Simulator(order.blocks, order.threads, simulate=simulate)
-    calibration = calibrate(given.figures, given.start, simulator, progress.update, given.pings_s)
+    calibration = calibrate(
+        given.figures, given.start, simulator, progress.update, pings_s=given.pings_s, doubt_s=given.doubt_s
+    )
     return calibration.scenario, calibration
 
 

@@ -37,6 +37,7 @@ class Input:
         figures: the run's own figures; None for a profile, which is used as it is.
         start: the network to begin with.
         pings_s: round trips between its regions as they were pinged.
+        doubt_s: standard deviations of the round trips that the network begins with; None: not known.
         pinged: whether these are of the very cluster, and not of the reference.
         title: what the source is about: "10.6.2, value-only".
     """
@@ -47,6 +48,7 @@ class Input:
     pings_s: Sequence[Sequence[float]]
     notes: tuple[str, ...] = ()
     pinged: bool = False
+    doubt_s: Sequence[Sequence[float]] | None = None
 
 
 def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
@@ -94,7 +96,15 @@ def _imported(run: SealedRun, figures: Figures, seed: int, catalogue: Catalogue)
         block_bytes=figures.block_bytes,
         block_bytes_shape=list(figures.block_bytes_shape),
     )
-    return Input(figures.label, figures, _at_chain(scenario, run), own.pings_s, (*own.notes, *untold), own.pinged)
+    return Input(
+        title=figures.label,
+        figures=figures,
+        start=_at_chain(scenario, run),
+        pings_s=own.pings_s,
+        notes=(*own.notes, *untold),
+        pinged=own.pinged,
+        doubt_s=own.doubt_s,
+    )
 
 
 def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
