@@ -10,7 +10,7 @@ from chainmark.core.progress import Silent
 from chainmark.lab.profiles import read_profile
 from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.cardano.evidence import FITTED_UNTIL, distinct_runs, evidence
+from chainmark.systems.cardano.evidence import FITTED_UNTIL, LATE, distinct_runs, evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.figures import ADOPTION
 from chainmark.systems.cardano.formula import fit_formula, formulas
@@ -54,6 +54,19 @@ def test_the_model_beats_the_same_as_last_time(found: Evidence) -> None:
     overall = {(row.group, row.method): row.overall for row in found.rows}
     for group in ("Plutus, from 10.3", "value-only, from 10.3"):
         assert overall[group, "model"] < overall[group, "previous run"]
+
+
+def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(found: Evidence) -> None:
+    """No stage tells of them; another run of the release does. The target: 2 %, where the model alone is off by 3.4."""
+    squares = dict.fromkeys(("model", LATE), 0.0)
+    runs = dict.fromkeys(squares, 0)
+    for row in found.rows:
+        if row.group.startswith("Plutus") and row.method in squares:
+            squares[row.method] += row.runs * row.root_mean_square[-1] ** 2
+            runs[row.method] += row.runs
+    rms = {method: (squares[method] / runs[method]) ** 0.5 for method in squares}
+    assert runs["model"] == runs[LATE] == 23
+    assert rms[LATE] <= 0.02 < rms["model"], rms
 
 
 def test_the_shipped_formula_is_what_the_older_reports_give(reports: list[Path]) -> None:

@@ -109,8 +109,8 @@ impl Default for Parameters {
     }
 }
 
-/// A network under a workload. `block_bytes` is the mean size, `block_bytes_variation` its coefficient of variation where
-/// no shape is known.
+/// A network under a workload. `block_bytes` is the mean size, `block_bytes_variation` its coefficient of variation,
+/// where no shape is known.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {

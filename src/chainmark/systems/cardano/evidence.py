@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
@@ -19,8 +20,8 @@ from chainmark.systems.cardano.figures import ADOPTION, FETCH, Figures
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
 from chainmark.systems.cardano.published.reader import ReportFigures, is_report
-from chainmark.systems.cardano.scenario import PINGS_S
-from chainmark.systems.cardano.simulation import Simulate, Simulator, native
+from chainmark.systems.cardano.scenario import PINGS_S, Scenario
+from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
 from chainmark.systems.cardano.sources import benchmark_scenario
 
 # The model's constants and the formula were fitted to runs before this day, releases up to 10.2.
@@ -28,7 +29,11 @@ FITTED_UNTIL = "2025-02-28"
 FITTED_RELEASE = (10, 2)
 # A run is one of many here, so half the blocks do: their error is a fifth of the model's.
 BLOCKS_PER_RUN = 1664
-MODEL, FORMULA, PREVIOUS = "model", "formula", "previous run"
+MODEL, LATE, FORMULA, PREVIOUS = "model", "with its release's late hosts", "formula", "previous run"
+# Shares of (block, host) that are late, between which the one that a release had is looked for.
+LATE_SHARES = (0.0, 0.003, 0.006, 0.012, 0.024)
+# [share of late hosts][adoption centile]
+Errors = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -62,11 +67,15 @@ def evidence(
     runs = distinct_runs(known, catalogue)
     complete = [run for run in runs if all(metric in run.values for metric in ADOPTION)]
     judged: list[_Judged] = []
+    tried: list[Errors] = []
     progress.stage(f"fitting the model to {len(complete)} runs")
     simulator = Simulator(order.blocks or BLOCKS_PER_RUN, order.threads, simulate=simulate)
     for number, run in enumerate(complete):
         progress.update(number / len(complete), run.label)
-        judged.append(_model(run, order.seed, simulator))
+        fitted = calibrate(run, benchmark_scenario(run, order.seed), simulator, pings_s=PINGS_S)
+        judged.append(_model(run, fitted.simulated))
+        tried.append(_by_share(run, fitted.scenario, simulator))
+    judged += [_with_late_hosts(number, complete, tried, judged[number]) for number in range(len(complete))]
     judged += [opinion for run in complete if (opinion := _formula(run)) is not None]
     judged += _previous(complete)
     return Evidence(
@@ -102,9 +111,39 @@ def group_of(run: Figures) -> str:
     return f"{workload}, ≤ 10.2 (fitted)" if fitted else f"{workload}, from 10.3"
 
 
-def _model(run: Figures, seed: int, simulator: Simulator) -> _Judged:
-    calibration = calibrate(run, benchmark_scenario(run, seed), simulator, pings_s=PINGS_S)
-    modelled = [calibration.simulated.modelled(metric) for metric in ADOPTION]
+def _by_share(run: Figures, scenario: Scenario, simulator: Simulator) -> Errors:
+    """The run's errors with every share of late hosts; the mean of the stage is kept."""
+    found = []
+    for share in LATE_SHARES:
+        parameters = scenario.parameters.model_copy(update={"straggler_probability": share})
+        found.append(_model(run, simulator.run(scenario.model_copy(update={"parameters": parameters}))).errors)
+    return np.array(found)
+
+
+def _with_late_hosts(number: int, runs: Sequence[Figures], tried: Sequence[Errors], model: _Judged) -> _Judged:
+    """The model's errors with as many late hosts as the *other* runs of the same release and workload had.
+
+    Their share is the one at which the mean error of the others' last centile is least; the run's own adoption is not
+    looked at. A run that is alone with its release keeps the model's share.
+    """
+    run = runs[number]
+    line = (run.workload, run.release[:2])
+    others = [
+        errors[:, -1]
+        for other, errors in enumerate(tried)
+        if other != number and (runs[other].workload, runs[other].release[:2]) == line
+    ]
+    if not others or not run.release:
+        return replace(model, method=LATE)
+    shares = np.linspace(LATE_SHARES[0], LATE_SHARES[-1], 241)
+    mean = np.interp(shares, LATE_SHARES, np.mean(others, axis=0))
+    share = float(shares[np.argmin(np.abs(mean))])
+    errors = [float(np.interp(share, LATE_SHARES, column)) for column in tried[number].T]
+    return replace(model, method=LATE, errors=errors)
+
+
+def _model(run: Figures, simulated: Simulated) -> _Judged:
+    modelled = [simulated.modelled(metric) for metric in ADOPTION]
     measured = [run.values[metric] for metric in ADOPTION]
     return _Judged(
         group=group_of(run),
@@ -135,7 +174,7 @@ def _simple(run: Figures, method: str, given: Mapping[str, float]) -> _Judged:
 def _rows(judged: Sequence[_Judged]) -> list[EvidenceRow]:
     rows = []
     for group in dict.fromkeys(one.group for one in judged):
-        for method in (MODEL, FORMULA, PREVIOUS):
+        for method in (MODEL, LATE, FORMULA, PREVIOUS):
             errors = np.array([one.errors for one in judged if (one.group, one.method) == (group, method)])
             if not len(errors):
                 continue
@@ -158,6 +197,8 @@ def _notes(files: int, reports: int, runs: Sequence[Figures], complete: Sequence
         f"{len(runs)} distinct runs in {reports} reports; a run that several reports show counts once",
         "the model is fitted to each run's stages alone and never sees its adoption; its constants and the formula's "
         "coefficients are fitted to the runs of releases up to 10.2, so the rows from 10.3 on are predictions",
+        f"`{LATE}`: the model with as many late hosts as the other runs of the same release and workload had, the run "
+        "itself left out; no stage of a report tells of them, so that only another run can",
         f"`{PREVIOUS}`: the figures of the run before, of the same workload; the first run of a workload has none",
     ]
     if files > reports:

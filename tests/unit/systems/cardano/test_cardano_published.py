@@ -167,8 +167,8 @@ def test_a_run_gives_its_means(tmp_path: Path) -> None:
 
 
 def test_a_run_that_lacks_a_metric_or_is_of_another_system_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no value of `peer_fetch_s`, which the model needs"):
-        run_figures(sealed_run(tmp_path, {name: one for name, one in FIGURES.items() if name != "peer_fetch_s"}))
+    with pytest.raises(UsageError, match="has no value of `peer_adopted_s`, which the model needs"):
+        run_figures(sealed_run(tmp_path, {name: one for name, one in FIGURES.items() if name != "peer_adopted_s"}))
     with pytest.raises(UsageError, match="is of `cometbft`, and the model is of `cardano`"):
         run_figures(sealed_run(tmp_path, FIGURES, system="cometbft"))
 

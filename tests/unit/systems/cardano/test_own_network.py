@@ -95,8 +95,9 @@ def test_what_is_stated_or_pinged_is_kept_with_the_run(pair: Path, tmp_path: Pat
     assert kept is not None
     assert [host["producers"] for host in kept["hosts"]] == [["node-1"], ["node-0"]]
     assert kept["round_trips"][0]["mean_s"] == pytest.approx(0.0805)
-    stated = ingest(tmp_path / "b", pair, filters=(), settings=("network.rtt_s.EU-US=0.07",)).run
-    assert stated.document("network")["round_trips"] == [{"a": "EU", "b": "US", "mean_s": 0.07, "spread_s": 0.0}]  # type: ignore[index]
+    stated = ingest(tmp_path / "b", pair, filters=(), settings=("network.rtt_s.EU-US=0.07",)).run.document("network")
+    assert stated is not None
+    assert stated["round_trips"] == [{"a": "EU", "b": "US", "mean_s": 0.07, "spread_s": 0.0}]
     with pytest.raises(UsageError, match="`EU-XX` is not a pair of regions"):
         ingest(tmp_path / "c", pair, filters=(), settings=("network.rtt_s.EU-XX=0.07",))
 
