@@ -151,7 +151,7 @@ def _assumed(run: SealedRun, figures: Figures) -> OwnCluster | None:
     if len(hosts) < 2:
         return None
     note = (
-        "who was connected to whom is not known of this run: its hosts are taken to be connected as a dense torus; "
+        "who was connected to whom was not kept with this run: its hosts are taken to be connected as a dense torus; "
         "import its logs again with their topology"
     )
     forging, notes = _forging(hosts, _forged(run))
@@ -236,10 +236,7 @@ def _placed(
 
 
 def _network_note(hosts: Sequence[ListedHost], regions: Sequence[Region]) -> str:
-    return (
-        f"the network is the run's own: {units.plural(len(hosts), 'host')} in {units.plural(len(regions), 'region')}, "
-        "connected as its topology lists them"
-    )
+    return f"the network is the run's own: {units.plural(len(hosts), 'host')} in {units.plural(len(regions), 'region')}"
 
 
 PINGED = "as pinged or stated"
