@@ -123,7 +123,7 @@ def _sources(judged: Judged, findings: Findings) -> None:
     findings.gate(
         "logs_read",
         "all logs read",
-        f"{units.count(len(judged.cluster.files))} files read, {units.count(len(unread))} not",
+        f"{units.plural(len(judged.cluster.files), 'file')} read, {units.count(len(unread))} not",
         "nothing that looks like a log is left unread",
         fine=not unread,
         detail="; ".join(f"{listed(names)}: {reason}" for reason, names in reasons.items()),

@@ -170,16 +170,16 @@ def _may_be(host: str, name: str) -> bool:
 
 def slot_length_s(cluster: ClusterLogs) -> float | None:
     """How long slots last by the rounds of the forge loops, to the millisecond; None if none tells."""
-    lengths = []
-    for file in cluster.files:
-        starts = file.head.starts
-        if len(starts) > 1 and starts[-1][0] > starts[0][0]:
-            (first, first_ns), (last, last_ns) = starts[0], starts[-1]
-            lengths.append((last_ns - first_ns) / (last - first) / 1e9)
+    lengths = [
+        (at_ns - before_ns) / (slot - before) / 1e9
+        for file in cluster.files
+        for (before, before_ns), (slot, at_ns) in pairwise(file.head.starts)
+        if slot > before
+    ]
     if not lengths:
         return None
+    # A round may begin late, as a node's first one does; slots have round lengths.
     told = median(lengths)
-    # A round may begin late, slots have round lengths.
     whole = round(told)
     return float(whole) if whole and abs(told - whole) < 0.02 * whole else round(told, 3)
 

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ import chainmark as cm
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
 from chainmark.store.runs import SealedRun
+from chainmark.systems.cardano.mixing import slot_length_s
 
 from tests.unit.systems.cardano import hostile as h
 from tests.unit.systems.cardano.clusters import ingest, make_cluster
@@ -386,3 +389,10 @@ def test_the_listing_is_in_the_report(cluster: Path, tmp_path: Path) -> None:
     document = cm.open_run(run).document()
     assert "relay-1/stdout" in document.text(200)
     assert "relay-1/stdout" in document.html()
+
+
+def test_a_node_that_came_late_into_its_first_slot_shortens_none() -> None:
+    """A node begins in the middle of a slot: by its first and last round, slots of a second last 0.951 s."""
+    starts = [(20, 20_980_000_000), *((slot, slot * 1_000_000_000 + 2_000_000) for slot in range(21, 40))]
+    cluster: Any = SimpleNamespace(files=[SimpleNamespace(head=SimpleNamespace(starts=starts))])
+    assert slot_length_s(cluster) == 1.0
