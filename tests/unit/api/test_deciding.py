@@ -21,25 +21,14 @@ from chainmark.core.manifest import ExperimentLength
 from chainmark.core.verdict import Verdict
 from chainmark.store.runs import Store
 
+from tests.unit.api.listening import Told
 from tests.unit.compare.metric_cases import loaded_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 from tests.unit.lab.stand_in import Profile, StandIn
 
 
-class _Told:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def stage(self, name: str) -> None: ...
-
-    def update(self, fraction: float, detail: str = "") -> None: ...
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
 def _over(pair: tuple[list[SyntheticRun], list[SyntheticRun]], most: int = 8) -> tuple[bool, list[str]]:
-    told = _Told()
+    told = Told()
     return is_over(decide(*pair), most, relay(told, None)), told.lines
 
 
@@ -116,7 +105,7 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after
     monkeypatch.setattr(experimenting, "decide", lambda baseline, candidate, history: baseline)
     monkeypatch.setattr(experimenting, "is_over", over)
     monkeypatch.setattr(experimenting, "compared", lambda runs, _: runs)
-    document: Any = experimenting._until_decided(made, store, relay(_Told(), None))  # type: ignore[arg-type]
+    document: Any = experimenting._until_decided(made, store, relay(Told(), None))  # type: ignore[arg-type]
     assert document == (made.rounds, made.rounds)
     return looks
 
@@ -161,7 +150,7 @@ def test_an_instrument_that_keeps_failing_ends_it(monkeypatch: pytest.MonkeyPatc
 def test_who_interrupts_it_is_told_how_to_go_on_if_there_is_anything(
     monkeypatch: pytest.MonkeyPatch, rounds: int, told: list[str]
 ) -> None:
-    made, listener = _Experiment(6), _Told()
+    made, listener = _Experiment(6), Told()
     made.interrupted_after = rounds
     monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
     with pytest.raises(KeyboardInterrupt):
@@ -188,7 +177,7 @@ def _open(chances: dict[int, float], runs: int = 4) -> Any:
     ],
 )
 def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chance: float, *, over: bool) -> None:
-    told = _Told()
+    told = Told()
     assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(told, None)) is over
     assert told.lines[0] == (
         f"after {runs} runs a side not decided: latency; {100 * chance:.0f} % likely to be by 8 runs a side"
@@ -197,6 +186,6 @@ def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chan
 
 
 def test_without_a_forecast_nothing_is_given_up() -> None:
-    told = _Told()
+    told = Told()
     assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(told, None))
     assert told.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs a side not decided: latency"]

@@ -19,6 +19,7 @@ from chainmark.core.metric import Metric, Population, Table
 from chainmark.core.verdict import Verdict
 from chainmark.stats.sequential import FIRST_LOOK
 
+from tests.unit.api.listening import Told
 from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
@@ -54,18 +55,6 @@ def _run(side: str, number: int, logs: np.ndarray) -> SyntheticRun:
     return SyntheticRun(described, CATALOGUE, {}, summaries)
 
 
-class _Told:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def stage(self, name: str) -> None: ...
-
-    def update(self, fraction: float, detail: str = "") -> None: ...
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
 @dataclass(frozen=True)
 class _Ended:
     rounds: int
@@ -77,7 +66,7 @@ def _experiment(noise: float, seed: int) -> _Ended:
     """Equal releases whose metrics vary by so much between runs, looked at as `chainmark experiment` does."""
     draw = np.random.default_rng(seed)
     sides: dict[str, list[SyntheticRun]] = {"baseline": [], "candidate": []}
-    told = _Told()
+    told = Told()
     for number in range(1, MOST_RUNS + 1):
         for side, runs in sides.items():
             shared, own = draw.normal(), draw.normal(size=len(_NAMES))
