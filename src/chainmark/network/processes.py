@@ -9,6 +9,7 @@ the network does; the command line calls it from the main thread.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,8 @@ STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
 LAST_WORDS = 200
 PANICS = ("panic: ", "fatal error: ")
+# Left out of a quoted line, or one error at two times would be two errors.
+TIMESTAMP = re.compile(r"^\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(Z|[+-]\d\d:?\d\d)?\]?\s+")
 
 
 @contextmanager
@@ -79,7 +82,7 @@ class NodeProcess:
             return None
         if code < 0:
             return f"{self.name} was killed by {signal.Signals(-code).name}"
-        lines = [line.strip() for line in self._end_of_log() or () if line.strip()]
+        lines = [line for raw in self._end_of_log() or () if (line := TIMESTAMP.sub("", raw.strip()))]
         # Of a panic the trace comes last, which tells nobody anything.
         last = [line for line in lines if line.startswith(PANICS)][:1] or lines[-1:]
         return f"{self.name} exited with code {code}" + "".join(f", saying `{line[:LAST_WORDS]}`" for line in last)

@@ -37,6 +37,17 @@ def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: boo
         assert "again" in again.last_log_lines()
 
 
+@pytest.mark.parametrize(
+    "time", ["2026/11/23 00:00:01 ", "2026-11-23T00:00:01.123456789Z ", "[2026-11-23 00:00:01,5+0100] "]
+)
+def test_one_error_at_two_times_is_one_error(tmp_path: Path, time: str) -> None:
+    """A start that fails twice, a second apart, would be two different failures."""
+    with ProcessGroup() as group:
+        process = group.start("app", ["sh", "-c", f"echo '{time}the database is locked'; exit 1"], tmp_path / "log")
+        process.popen.wait()
+        assert process.death() == "app exited with code 1, saying `the database is locked`"
+
+
 def test_threads_are_preferred_and_what_is_started_later_is_not(tmp_path: Path) -> None:
     usual = os.sched_getscheduler(0)
     seen: list[int] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
@@ -69,7 +70,9 @@ def start_pressure_gate(pressure: float | None, profile: Profile) -> Gate:
 
 
 def _named(failures: Sequence[Incident]) -> str:
-    return "; ".join(dict.fromkeys(failure.what for failure in failures)) or "all at the first try"
+    counts = Counter(failure.what for failure in failures)
+    said = [what if count == 1 else f"{what}, {units.count(count)} times" for what, count in counts.items()]
+    return "; ".join(said) or "all at the first try"
 
 
 def _node_gates(profile: Profile, measurement: Measurement, events: Events) -> list[Gate]:

@@ -382,7 +382,7 @@ def test_whose_failure_it_is(broken: dict[str, Any], status: Status) -> None:
 def test_a_node_that_needs_several_tries_is_told() -> None:
     assert start_gate([]).status is GateStatus.PASS
     gate = start_gate([Incident(time_ns=1, what="node0 exited with code 1")] * 2)
-    assert (gate.status, gate.measured) == (GateStatus.WARN, "node0 exited with code 1")
+    assert (gate.status, gate.measured) == (GateStatus.WARN, "node0 exited with code 1, 2 times")
     assert status_of([gate]) is Status.VALID
 
 
