@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from chainmark.api.context import store_at
+from chainmark.api.context import as_margins, store_at
 from chainmark.api.publishing import Side, is_document, published
 from chainmark.api.runs import select
 from chainmark.compare import compare as compare_runs
 from chainmark.compare.assemble import Follow
 from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
@@ -20,13 +21,14 @@ from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import followable
 
 
-def compared(sides: Sequence[Sequence[SealedRun]], store: Store) -> Document:
+def compared(sides: Sequence[Sequence[SealedRun]], store: Store, margins: Margins = NO_MARGINS) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
-    history = store.alike(run for side in sides for run in side)
-    follow = _follow(sides)
+    history, follow, tool = store.alike(run for side in sides for run in side), _follow(sides), tool_version()
     if len(sides) > 2:
-        return document_of(compare_side_by_side(sides, history=history, follow=follow, tool_version=tool_version()))
-    return document_of(compare_runs(sides[0], sides[1], history=history, follow=follow, tool_version=tool_version()))
+        beside = compare_side_by_side(sides, history=history, follow=follow, margins=margins, tool_version=tool)
+        return document_of(beside)
+    pair = compare_runs(*sides, history=history, follow=follow, margins=margins, tool_version=tool)
+    return document_of(pair)
 
 
 def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
@@ -40,6 +42,7 @@ def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
 def compare(
     baseline: Side,
     *candidates: Side,
+    margins: Margins | Sequence[str] | None = None,
     style: str = "own",
     era: str | None = None,
     store: Store | Path | str | None = None,
@@ -49,12 +52,13 @@ def compare(
     Args:
         baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``).
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
+        margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
         era: which of the styles that the system's published reports have had; None: that of today.
         store: where the runs are.
 
     Raises:
-        UsageError: nothing matches, or the sides are of different systems.
+        UsageError: nothing matches, the sides are of different systems, or a margin is of no metric that is judged.
 
     Example:
         >>> document = cm.compare("v0.38.17", "v1.0.1")
@@ -75,4 +79,4 @@ def compare(
             f"`{document}` is a file: its printed values cannot be judged",
             "add `--style published`; to compare two versions with a verdict, name runs (`chainmark runs list`)",
         )
-    return compared(select(references, kept), kept)
+    return compared(select(references, kept), kept, as_margins(margins))

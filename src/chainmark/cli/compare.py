@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Output, shows_result
+from chainmark.cli.common import Margins, Output, shows_result
 
 
 class Style(StrEnum):
@@ -41,6 +41,7 @@ def compare(
         str | None,
         typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
     ] = None,
+    margin: Margins = None,
     *,
     output: Output,
 ) -> None:
@@ -51,4 +52,4 @@ def compare(
     Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
     then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
     """
-    output.finish(cm.compare(baseline, *(candidates or []), style=style.value, era=era))
+    output.finish(cm.compare(baseline, *(candidates or []), margins=margin, style=style.value, era=era))

@@ -8,6 +8,7 @@ from chainmark.compare.assemble import Follow, compare
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
+from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.caveats import A_A, Caveats, caveats_of
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
 from chainmark.core.errors import UsageError
@@ -28,6 +29,7 @@ def compare_side_by_side(
     *,
     history: Sequence[RunData] = (),
     follow: Follow | None = None,
+    margins: Margins = NO_MARGINS,
     tool_version: str,
 ) -> SideBySide:
     """Compare every further version with the first.
@@ -38,6 +40,7 @@ def compare_side_by_side(
         sides: the runs of each version, the baseline's first.
         history: archived runs, as for two sides.
         follow: of the runs' system, as for two sides.
+        margins: as for two sides.
         tool_version: recorded in the result.
 
     Returns:
@@ -59,7 +62,8 @@ def compare_side_by_side(
                 )
             seen[run.run_id] = number
     comparisons = [
-        compare(sides[0], side, history=history, follow=follow, tool_version=tool_version) for side in sides[1:]
+        compare(sides[0], side, history=history, follow=follow, margins=margins, tool_version=tool_version)
+        for side in sides[1:]
     ]
     labels = _labels([side.version for side in selected])
     verdict = worst(each.verdict for each in comparisons)
