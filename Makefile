@@ -57,8 +57,7 @@ test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
 test-python: setup ## unit tests, golden outputs, oracles and real nodes, then what needs the machine to itself
-	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit
-	$(BIN)/python -m pytest --quiet tests/golden
+	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit tests/golden
 	$(BIN)/python -m pytest --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real
 	$(BIN)/python -m pytest -m quiet tests/oracle tests/real
 
