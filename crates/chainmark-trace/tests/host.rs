@@ -64,6 +64,8 @@ fn order() -> (PathBuf, HostOrder) {
         slots_out: out("slots.parquet"),
         lives_out: out("lives.parquet"),
         links_out: out("links.parquet"),
+        published_slots_out: None,
+        published_lives_out: None,
         events_out: out("events.parquet"),
     };
     (folder, order)

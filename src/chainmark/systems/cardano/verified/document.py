@@ -1,0 +1,151 @@
+"""Their figures beside ours as a document: what differs first, then every figure, then what one side lacks."""
+
+from __future__ import annotations
+
+from chainmark.core import units
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.report.blocks import (
+    Block,
+    Column,
+    Details,
+    Section,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    words,
+)
+from chainmark.report.document import Document
+from chainmark.systems.cardano.verified.results import FigureTally, Verification, VerifiedFigure
+
+AGREES, DIFFERS = "✓", "✗"
+_DIGITS = 9  # of a figure: what a rounding of one part in 10⁹ can tell apart
+_COARSE = 2  # of a difference and of a rounding
+_SHOWN_DIFFERENCES = 200  # a file of another run differs everywhere
+
+
+def verification_document(verification: Verification) -> Document:
+    """Lay out what the comparison came to."""
+    differing = [one for one in verification.figures if one.agrees is False]
+    lacking = [one for one in verification.figures if one.agrees is None]
+    own = [one for one in verification.figures if not one.group]
+    sections = [
+        Section("differences", "What differs", _differences(differing), folded=False),
+        Section("summary", "Figure by figure", [_tally_table(verification)]),
+        Section("figures", "Every statistic", [Details("all", "Theirs and ours", [_table("all-figures", "", own)])]),
+        Section("lacking", "What one side lacks", _lacking(lacking)),
+    ]
+    return Document(
+        kind="verification",
+        title=f"{verification.subject}: {verification.file} beside the run",
+        subtitle=one_line([f"run {verification.run_id}", verification.rules]),
+        verdict=Verdict.FAIL if differing else Verdict.PASS,
+        word="DIFFERS" if differing else "AGREES",
+        sentence=_sentence(verification),
+        suites=[Suite(verification.file, [_case(verification, one) for one in verification.tallies])],
+        sections=[section for section in sections if section.blocks],
+        notes=[f"Theirs: the file. Ours: the run, {verification.rules}.", *verification.rounding],
+        result=verification,
+        tool_version=verification.tool_version,
+    )
+
+
+def _sentence(verification: Verification) -> str:
+    compared = units.plural(verification.compared, "figure")
+    if not verification.differing:
+        return f"{compared} of {verification.file} agree with the run's within rounding."
+    wrong = [one for one in verification.tallies if one.differing]
+    named = ", ".join(one.figure for one in wrong[:3]) + (" …" if len(wrong) > 3 else "")
+    return f"{units.count(verification.differing)} of {compared} of {verification.file} differ from the run's: {named}."
+
+
+def _case(verification: Verification, tally: FigureTally) -> Case:
+    """One figure with all its statistics."""
+    if not tally.compared:
+        side = "the file" if tally.only_ours else "the run"
+        return Case(tally.figure, tally.label, Verdict.INFORMATIONAL, f"{side} lacks it", gates=False)
+    reason = f"{units.count(tally.compared)} compared, {units.count(tally.differing)} differ"
+    average = _average(verification, tally)
+    figures: dict[str, float | str] = {"compared": float(tally.compared), "differing": float(tally.differing)}
+    if average is not None and average.theirs is not None and average.ours is not None:
+        figures |= {"theirs": average.theirs, "ours": average.ours}
+    verdict = Verdict.FAIL if tally.differing else Verdict.PASS
+    return Case(tally.figure, tally.label, verdict, reason, figures=figures)
+
+
+def _average(verification: Verification, tally: FigureTally) -> VerifiedFigure | None:
+    """The statistic that a row of the short table shows: the average, or the figure's only one."""
+    own = [one for one in verification.figures if one.figure == tally.figure and not one.group]
+    return next((one for one in own if one.statistic == "average"), own[0] if len(own) == 1 else None)
+
+
+def _tally_table(verification: Verification) -> Table:
+    columns = [
+        *words("figure", "what it is"),
+        Column("theirs", group="average"),
+        Column("ours", group="average"),
+        Column("compared"),
+        Column("differ"),
+        Column("lacking"),
+        *words(""),
+    ]
+    rows = []
+    for tally in verification.tallies:
+        average = _average(verification, tally)
+        lacking = tally.only_theirs + tally.only_ours
+        mark = "" if not tally.compared else DIFFERS if tally.differing else AGREES
+        cells = [
+            TableCell(tally.figure),
+            TableCell(tally.label if tally.label != tally.figure else ""),
+            TableCell(_number(average.theirs if average else None), tally.unit),
+            TableCell(_number(average.ours if average else None), tally.unit),
+            TableCell(units.count(tally.compared)),
+            TableCell(units.count(tally.differing)),
+            TableCell(units.count(lacking) if lacking else ""),
+            TableCell(mark, emphasis="worse" if tally.differing else "better"),
+        ]
+        rows.append(TableRow(cells, kept=bool(tally.differing)))
+    return Table("tally", "Their figures and ours", columns, rows, sortable=True)
+
+
+def _differences(differing: list[VerifiedFigure]) -> list[Block]:
+    if not differing:
+        return []
+    more = len(differing) - _SHOWN_DIFFERENCES
+    table = _table("differing", "Beyond rounding", differing[:_SHOWN_DIFFERENCES])
+    if more > 0:
+        table.notes.append(f"{units.plural(more, 'more figure')} differ; the JSON has them all.")
+    return [table]
+
+
+def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
+    if not lacking:
+        return []
+    table = _table("lacking", "Told by one side alone", [one for one in lacking if not one.group], compared=False)
+    hidden = sum(bool(one.group) for one in lacking)
+    if hidden:
+        table.notes.append(f"{units.plural(hidden, 'figure')} of single hosts besides; the JSON has them all.")
+    return [table]
+
+
+def _table(id_: str, title: str, figures: list[VerifiedFigure], *, compared: bool = True) -> Table:
+    columns = [*words("figure", "statistic"), Column("theirs"), Column("ours")]
+    columns += [Column("difference"), Column("rounding", below=True), *words("")] if compared else []
+    rows = []
+    for one in figures:
+        statistic = f"{one.group}: {one.statistic}" if one.group else one.statistic
+        cells = [TableCell(one.figure), TableCell(statistic)]
+        cells += [TableCell(_number(value), one.unit if value is not None else "") for value in (one.theirs, one.ours)]
+        if compared:
+            mark = "" if one.agrees is None else AGREES if one.agrees else DIFFERS
+            cells += [
+                TableCell(_number(one.difference, _COARSE)),
+                TableCell(_number(one.rounding, _COARSE)),
+                TableCell(mark, emphasis="worse" if one.agrees is False else "better"),
+            ]
+        rows.append(TableRow(cells))
+    return Table(id_, title, columns, rows, dense=True)
+
+
+def _number(value: float | None, digits: int = _DIGITS) -> str:
+    return units.UNSET if value is None else units.tidy(value, digits)
