@@ -89,7 +89,7 @@ def test_what_one_side_lacks_is_told(verified: Verified) -> None:
 
 
 def _deviation(content: Json) -> None:
-    content["mpResourceCDFs"]["RSS"]["cdfStddev"] *= 1.001
+    content["mpResourceCDFs"]["CentiCpu"]["cdfStddev"] *= 1.001
 
 
 def _one_host(content: Json) -> None:
@@ -103,7 +103,7 @@ def _mean(content: Json) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (_deviation, {("RSS", "", "standard deviation")}),
+        (_deviation, {("CentiCpu", "", "standard deviation")}),
         (_one_host, {("cdfStarted", "hosts at 0.9", "place 3 of 7")}),
         (_mean, {("cdfBlockGap", "hosts' means", "place 1 of 6"), ("cdfBlockGap", "", "average")}),
     ],

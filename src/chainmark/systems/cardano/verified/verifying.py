@@ -108,7 +108,7 @@ def _laid_out(theirs: Theirs, kept: PublishedFigures, names: _Names) -> Iterator
         told = theirs.figures.get(name, {})
         own = _own(ours.get(name), told)
         place = _Place(name, names.label(name), names.unit(name))
-        for statistic in [*told, *(one for one in own if one not in told and not _is_finer(one, theirs))]:
+        for statistic in [*told, *(one for one in own if one not in told and not _is_finer(one, told, theirs))]:
             last_digit = theirs.printed.get((name, statistic), 0.0)
             yield _beside(place, statistic, told.get(statistic), own.get(statistic), last_digit)
 
@@ -135,9 +135,9 @@ def _own(figure: Cdf | OverHosts | None, told: Statistics) -> Statistics:
     return statistics_of(figure)
 
 
-def _is_finer(statistic: Statistic, theirs: Theirs) -> bool:
+def _is_finer(statistic: Statistic, told: Statistics, theirs: Theirs) -> bool:
     """Chart data tell centiles alone, and older files no medians: what they never tell, they do not lack."""
-    return bool(theirs.printed) or statistic.name == MEDIAN or bool(statistic.group)
+    return bool(theirs.printed) or bool(statistic.group) or (bool(told) and statistic.name == MEDIAN)
 
 
 class _Place(NamedTuple):
