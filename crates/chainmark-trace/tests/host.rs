@@ -87,6 +87,23 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn one_reading_fills_the_tables_of_both_rules() {
+    let (folder, mut order) = order();
+    order.published_slots_out = Some(folder.join("published-slots.parquet"));
+    order.published_lives_out = Some(folder.join("published-lives.parquet"));
+    let summary = run(&order, &Control::default()).unwrap();
+    assert_eq!(summary.timeline.records, 3);
+    let own = read(&order.slots_out.unwrap());
+    let published = read(&order.published_slots_out.unwrap());
+    assert_eq!(column(&own, "started_s"), column(&published, "started_s"));
+    // A slot of which no line tells a density has none, or by the published rules 0.
+    assert_eq!(column(&own, "density"), [Value::Null, Value::Null, Value::Number(0.0481)]);
+    assert_eq!(column(&published, "density"), [0.0, 0.0, 0.0481].map(Value::Number));
+    assert_eq!(read(&order.lives_out.unwrap()).len(), read(&order.published_lives_out.unwrap()).len());
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn one_reading_fills_all_tables_in_the_order_of_time() {
     let (folder, order) = order();
     let summary = run(&order, &Control::default()).unwrap();

@@ -5,6 +5,7 @@ Right of the samples, code knows a metric only through this description.
 
 from __future__ import annotations
 
+import operator
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -127,7 +128,7 @@ class Population(BaseModel):
     weighting: Weighting = Weighting.TIMES
     lowest_means: int | None = Field(default=None, ge=1)
     silent_keys_are_zero: bool = False
-    keys_apart: bool = False
+    keys_apart: bool = Field(default=False, exclude_if=operator.not_)
     breakdowns: list[str] = []
 
     @model_validator(mode="after")

@@ -144,7 +144,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
             left_out=len(order.exclude),
             cluster=cluster,
         )
-        progress.stage("by the published rules")
+        progress.stage("making the figures by the published rules")
         keep_published(run, published, known, catalogue)
     notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis), *names]
     notes += [*documents.notes, *node_notes]

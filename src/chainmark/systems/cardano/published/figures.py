@@ -71,10 +71,8 @@ def cdf_of(values: FloatArray | Sequence[float]) -> Cdf:
     n = len(ordered)
     if n == 0:
         return Cdf(0, 0.0, 0.0, (0.0,) * len(_FRACTIONS))
-    mean = math.fsum(ordered) / n
-    squares = (ordered - mean) ** 2
-    sd = math.sqrt(math.fsum(squares) / (n - 1)) if n > 1 else 0.0
-    return Cdf(n, mean, sd, tuple(centiles(ordered, _FRACTIONS).tolist()))
+    sd = float(np.std(ordered, ddof=1)) if n > 1 else 0.0
+    return Cdf(n, float(ordered.mean()), sd, tuple(centiles(ordered, _FRACTIONS).tolist()))
 
 
 @dataclass(frozen=True)
