@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import some_of
 from chainmark.report.blocks import (
+    ON_PAGES,
     Block,
     Column,
     Details,
@@ -13,6 +15,7 @@ from chainmark.report.blocks import (
     TableCell,
     TableRow,
     one_line,
+    row_of,
     words,
 )
 from chainmark.report.document import Document
@@ -21,6 +24,7 @@ from chainmark.systems.cardano.verified.results import FigureTally, Verification
 AGREES, DIFFERS = "✓", "✗"
 _DIGITS = 9  # of a figure: what a rounding of one part in 10⁹ can tell apart
 _COARSE = 2  # of a difference and of a rounding
+_NAMED = 6
 _SHOWN_DIFFERENCES = 200  # a file of another run differs everywhere
 
 
@@ -32,7 +36,7 @@ def verification_document(verification: Verification) -> Document:
     sections = [
         Section("differences", "What differs", _differences(differing), folded=False),
         Section("summary", "Figure by figure", [_tally_table(verification)]),
-        Section("figures", "Every statistic", [Details("all", "Theirs and ours", [_table("all-figures", "", own)])]),
+        Section("figures", "Every statistic", [_everything(own)], media=ON_PAGES),
         Section("lacking", "What one side lacks", _lacking(lacking)),
     ]
     return Document(
@@ -119,30 +123,40 @@ def _differences(differing: list[VerifiedFigure]) -> list[Block]:
 
 
 def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
-    if not lacking:
+    """Figure by figure what one side alone tells of it."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for one in lacking:
+        side = "the run" if one.ours is None else "the file"
+        told.setdefault((one.figure, side), []).append(f"{one.group}: {one.statistic}" if one.group else one.statistic)
+    if not told:
         return []
-    table = _table("lacking", "Told by one side alone", [one for one in lacking if not one.group], compared=False)
-    hidden = sum(bool(one.group) for one in lacking)
-    if hidden:
-        table.notes.append(f"{units.plural(hidden, 'figure')} of single hosts besides; the JSON has them all.")
-    return [table]
+    columns = [*words("figure", "lacking in"), Column("statistics"), *words("which")]
+    rows = [
+        row_of(figure, side, units.count(len(names)), some_of(names, _NAMED)) for (figure, side), names in told.items()
+    ]
+    return [Table("lacking", "Told by one side alone", columns, rows)]
 
 
-def _table(id_: str, title: str, figures: list[VerifiedFigure], *, compared: bool = True) -> Table:
-    columns = [*words("figure", "statistic"), Column("theirs"), Column("ours")]
-    columns += [Column("difference"), Column("rounding", below=True), *words("")] if compared else []
+def _everything(own: list[VerifiedFigure]) -> Block:
+    both = [one for one in own if one.agrees is not None]
+    return Details("all", "Theirs and ours", [_table("all-figures", "", both)])
+
+
+def _table(id_: str, title: str, figures: list[VerifiedFigure]) -> Table:
+    columns = [*words("figure", "statistic"), Column("theirs"), Column("ours"), Column("difference")]
+    columns += [Column("rounding"), *words("")]
     rows = []
     for one in figures:
-        statistic = f"{one.group}: {one.statistic}" if one.group else one.statistic
-        cells = [TableCell(one.figure), TableCell(statistic)]
-        cells += [TableCell(_number(value), one.unit if value is not None else "") for value in (one.theirs, one.ours)]
-        if compared:
-            mark = "" if one.agrees is None else AGREES if one.agrees else DIFFERS
-            cells += [
-                TableCell(_number(one.difference, _COARSE)),
-                TableCell(_number(one.rounding, _COARSE)),
-                TableCell(mark, emphasis="worse" if one.agrees is False else "better"),
-            ]
+        mark = TableCell(AGREES, emphasis="better") if one.agrees else TableCell(DIFFERS, emphasis="worse")
+        cells = [
+            TableCell(one.figure),
+            TableCell(f"{one.group}: {one.statistic}" if one.group else one.statistic),
+            TableCell(_number(one.theirs), one.unit),
+            TableCell(_number(one.ours), one.unit),
+            TableCell(_number(one.difference, _COARSE)),
+            TableCell(_number(one.rounding, _COARSE)),
+            mark,
+        ]
         rows.append(TableRow(cells))
     return Table(id_, title, columns, rows, dense=True)
 

@@ -113,17 +113,6 @@ class Theirs:
     printed: Mapping[tuple[str, Statistic], float] = field(default_factory=dict)
 
 
-def is_theirs(path: Path) -> bool:
-    """Whether a file looks like one of theirs; false also for what cannot be read."""
-    try:
-        content = path.read_bytes() if path.suffix == ".cdf" else _content(path)
-    except (OSError, UsageError):
-        return False
-    if isinstance(content, bytes):
-        return content.startswith(b"#")
-    return isinstance(content, dict) and bool(_kinds(content))
-
-
 def read_theirs(path: Path) -> Theirs:
     """Read one of their files.
 

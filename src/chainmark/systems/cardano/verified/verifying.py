@@ -34,7 +34,7 @@ SUMMED = 1e-9
 RULES = "by the rules of the published analysis"
 ROUNDING = [
     "Durations and times: 0.24 µs, the resolution of the times in the databases of the published analysis.",
-    "Everything: one part in 10⁹, for sums in another order.",
+    "Everything else: one part in 10⁹, for sums in another order; numbers of samples are exact.",
 ]
 PRINTED = "Printed figures: one unit of their last digit, since they are cut."
 _SECONDS, _COUNT = "s", ""
@@ -149,11 +149,13 @@ class _Place(NamedTuple):
 def _beside(
     place: _Place, statistic: Statistic, theirs: float | None, ours: float | None, last_digit: float
 ) -> VerifiedFigure:
-    told = {**place._asdict(), "group": statistic.group, "statistic": statistic.name, "theirs": theirs, "ours": ours}
+    is_size = statistic.name == SIZE
+    told: dict[str, Any] = {"figure": place.figure, "label": place.label, "unit": _COUNT if is_size else place.unit}
+    told |= {"group": statistic.group, "statistic": statistic.name, "theirs": theirs, "ours": ours}
     if theirs is None or ours is None:
         return VerifiedFigure(**told)
-    clock_s = CLOCK_S if place.unit == _SECONDS and statistic.name != SIZE else 0.0
-    rounding = max(max(abs(theirs), abs(ours)) * SUMMED + clock_s, last_digit)
+    clock_s = CLOCK_S if place.unit == _SECONDS else 0.0
+    rounding = 0.0 if is_size else max(max(abs(theirs), abs(ours)) * SUMMED + clock_s, last_digit)
     difference = ours - theirs
     return VerifiedFigure(**told, difference=difference, rounding=rounding, agrees=abs(difference) <= rounding)
 
@@ -166,7 +168,7 @@ def _tallies(told: list[VerifiedFigure]) -> list[FigureTally]:
         FigureTally(
             figure=name,
             label=parts[0].label,
-            unit=parts[0].unit,
+            unit=next((one.unit for one in parts if one.unit), _COUNT),
             compared=sum(one.agrees is not None for one in parts),
             differing=sum(one.agrees is False for one in parts),
             only_theirs=sum(one.ours is None for one in parts),
