@@ -30,8 +30,8 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
         UsageError: the file is not what it should be, or is of another run or workload.
 
     Example:
-        >>> document = cm.verify_against(folder / "blockprop.json", "v1")
-        >>> document.word
+        >>> (run,) = cm.ingest("cardano", logs)
+        >>> cm.verify_against(summary, run).word
         'AGREES'
     """
     path = Path(file)

@@ -157,8 +157,8 @@ class _Values:
         """By which rules they were made, in a sentence."""
         if not self._kept:
             return rules_of(self._runs[0].catalogue, self._runs[0].manifest)
-        most = max(len(one.hosts) for kept in self._kept for one in kept.figures.values() if isinstance(one, OverHosts))
-        limit = len(STANDARD_CENTILES) if most > len(STANDARD_CENTILES) else None
+        hosts = [len(one.hosts) for kept in self._kept for one in kept.figures.values() if isinstance(one, OverHosts)]
+        limit = len(STANDARD_CENTILES) if max(hosts, default=0) > len(STANDARD_CENTILES) else None
         return f"values by the rules of the published reports{_lowest(limit)}"
 
     def facts(self) -> list[Sequence[tuple[str, str]]]:

@@ -57,7 +57,8 @@ def verification_document(verification: Verification) -> Document:
 def _sentence(verification: Verification) -> str:
     compared = units.plural(verification.compared, "figure")
     if not verification.differing:
-        return f"{compared} of {verification.file} agree with the run's within rounding."
+        agree = "agrees" if verification.compared == 1 else "agree"
+        return f"{compared} of {verification.file} {agree} with the run's within rounding."
     wrong = [one for one in verification.tallies if one.differing]
     named = ", ".join(one.figure for one in wrong[:3]) + (" …" if len(wrong) > 3 else "")
     return f"{units.count(verification.differing)} of {compared} of {verification.file} differ from the run's: {named}."
