@@ -48,18 +48,23 @@ def _cdf(values: list[float]) -> Json:
     }
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> SealedRun:
-    """A run that keeps two figures."""
-    made = Store(tmp_path / "store").create("cardano", "cardano/value", "1.0", {})
+def _kept(store: Path, kept: PublishedFigures) -> SealedRun:
+    """A run that keeps these figures."""
+    made = Store(store).create("cardano", "cardano/value", "1.0", {})
     source = synthetic("1.0")
     for population, frame in source.frames.items():
         made.write_samples(population, frame)
-    kept = PublishedFigures({"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}, [("Machines", "3")])
     made.write_figures(FIGURES, kept.frame(), FIGURES_SCHEMA)
     made.write_figures(FACTS, kept.facts_frame(), FACTS_SCHEMA)
     manifest = source.manifest.model_copy(update={"run_id": made.run_id})
     return made.seal(manifest, source.catalogue, list(source.summaries().values()))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> SealedRun:
+    """A run that keeps two figures."""
+    figures = {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
+    return _kept(tmp_path / "store", PublishedFigures(figures, [("Machines", "3")]))
 
 
 def _verified(run: SealedRun, folder: Path, content: Any, name: str = "blockprop.json") -> Verification:
@@ -102,6 +107,27 @@ def test_what_agrees_and_by_what_rounding(run: SealedRun, tmp_path: Path) -> Non
 def test_a_size_is_exact(run: SealedRun, tmp_path: Path) -> None:
     content = {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED) | {"cdfSize": 4}}
     assert _verified(run, tmp_path, content).differing == 1
+
+
+def test_the_deviation_of_equal_values_is_nought_here_and_rounding_there(run: SealedRun, tmp_path: Path) -> None:
+    """Their mean of equal values may be off by its last bit; no one part in 10⁹ of 0 would cover that."""
+    equal = cdf_of([0.05] * 31)
+    assert (equal.sd, cdf_of([0.1] * 1000).sd) == (0.0, 0.0)
+    starts = OverHosts({f"node-{number}": cdf_of([0.1 * 3, 0.1 * 3]) for number in range(3)})
+    kept = PublishedFigures({"cdfStarts": starts})
+    told = {
+        "cdfSize": 3,
+        "cdfAverage": 0.3,
+        "cdfMedian": 0.3,
+        "cdfStddev": 5.6e-17,
+        "cdfRange": {"low": 0.3, "high": 0.3},
+    }
+    again = _kept(tmp_path / "second", kept)
+    content = told | {"cdfSize": 6, "cdfAverage": told | {"cdfSamples": [[0.5, 0.3]] * 3}, "cdfSamples": []}
+    result = _verified(again, tmp_path, content, "cdfStarts.json")
+    assert (result.differing, result.compared) == (0, 16)
+    off = _verified(again, tmp_path, content | {"cdfStddev": 1e-11}, "cdfStarts.json")
+    assert [(one.group, one.statistic) for one in off.figures if one.agrees is False] == [("", "standard deviation")]
 
 
 def test_a_file_of_an_older_version_lacks_no_median(run: SealedRun, tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ def cdf_of(values: FloatArray | Sequence[float]) -> Cdf:
     n = len(ordered)
     if n == 0:
         return Cdf(0, 0.0, 0.0, (0.0,) * len(_FRACTIONS))
-    sd = float(np.std(ordered, ddof=1)) if n > 1 else 0.0
+    # Of equal values it is 0; their mean may be off by its last bit.
+    sd = float(np.std(ordered, ddof=1)) if ordered[0] < ordered[-1] else 0.0
     return Cdf(n, float(ordered.mean()), sd, tuple(centiles(ordered, _FRACTIONS).tolist()))
 
 

@@ -170,9 +170,12 @@ class _Domain:
         found = {"sumBlocksRejected": float(self.table.height - self.accepted)}
         for part, rows in (("Raw", self.table), ("Filtered", self.table.filter("accepted"))):
             if rows.height:
-                numbers, slots = rows["block_no"], rows["slot"]
+                numbers = rows["block_no"]
                 for name in ("bpDomainBlocks", "bpDomainCDFBlocks", "sumDomainBlocks"):
                     found |= _interval(name, part, numbers[0], numbers[-1], rows.height)
+            # Of a block that is known by a hash alone, no log tells the slot.
+            slots = rows["slot"].drop_nulls()
+            if len(slots):
                 for name in ("bpDomainSlots", "bpDomainCDFSlots"):
                     found |= _interval(name, part, slots[0], slots[-1], slots[-1] - slots[0])
         starts, stops = ([getattr(one, end) for one in self.books] for end in ("first_ns", "last_ns"))

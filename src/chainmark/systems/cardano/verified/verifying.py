@@ -18,6 +18,8 @@ from chainmark.systems.cardano.published.figures import Cdf, OverHosts, Publishe
 from chainmark.systems.cardano.verified.files import BLOCKS, SINGLE, SLOTS, SUMMARY, Theirs, read_theirs
 from chainmark.systems.cardano.verified.results import FigureTally, Verification, VerifiedFigure
 from chainmark.systems.cardano.verified.statistics import (
+    HIGH,
+    LOW,
     MEDIAN,
     SIZE,
     VALUE,
@@ -31,10 +33,13 @@ from chainmark.systems.cardano.verified.statistics import (
 CLOCK_S = 2.0**-22
 # Of means and deviations that are summed in another order.
 SUMMED = 1e-9
+# Of a figure's largest value: a mean may be off by so much, and so may the deviation of values that are all but equal.
+CANCELLED = 1e-12
 RULES = "by the rules of the published analysis"
 ROUNDING = [
     "Durations and times: 0.24 µs, the resolution of the times in the databases of the published analysis.",
-    "Everything else: one part in 10⁹, for sums in another order; numbers of samples are exact.",
+    "Everything else: one part in 10⁹, for sums in another order, at least one in 10¹² of the figure's largest value; "
+    "numbers of samples are exact.",
 ]
 PRINTED = "Printed figures: one unit of their last digit, since they are cut."
 _SECONDS, _COUNT = "s", ""
@@ -109,8 +114,8 @@ def _laid_out(theirs: Theirs, kept: PublishedFigures, names: _Names) -> Iterator
         own = _own(ours.get(name), told)
         place = _Place(name, names.label(name), names.unit(name))
         for statistic in [*told, *(one for one in own if one not in told and not _is_finer(one, told, theirs))]:
-            last_digit = theirs.printed.get((name, statistic), 0.0)
-            yield _beside(place, statistic, told.get(statistic), own.get(statistic), last_digit)
+            least = max(theirs.printed.get((name, statistic), 0.0), _cancelled(own, statistic.group))
+            yield _beside(place, statistic, told.get(statistic), own.get(statistic), least)
 
 
 def _belongs(name: str, figure: Cdf | OverHosts, theirs: Theirs) -> bool:
@@ -140,6 +145,11 @@ def _is_finer(statistic: Statistic, told: Statistics, theirs: Theirs) -> bool:
     return bool(theirs.printed) or bool(statistic.group) or (bool(told) and statistic.name == MEDIAN)
 
 
+def _cancelled(own: Statistics, group: str) -> float:
+    """By how much a mean or a deviation of a group's values may be off, however small it is itself."""
+    return max(abs(own.get(Statistic(group, name), 0.0)) for name in (LOW, HIGH)) * CANCELLED
+
+
 class _Place(NamedTuple):
     figure: str
     label: str
@@ -147,7 +157,7 @@ class _Place(NamedTuple):
 
 
 def _beside(
-    place: _Place, statistic: Statistic, theirs: float | None, ours: float | None, last_digit: float
+    place: _Place, statistic: Statistic, theirs: float | None, ours: float | None, least: float
 ) -> VerifiedFigure:
     is_size = statistic.name == SIZE
     told: dict[str, Any] = {"figure": place.figure, "label": place.label, "unit": _COUNT if is_size else place.unit}
@@ -155,7 +165,7 @@ def _beside(
     if theirs is None or ours is None:
         return VerifiedFigure(**told)
     clock_s = CLOCK_S if place.unit == _SECONDS else 0.0
-    rounding = 0.0 if is_size else max(max(abs(theirs), abs(ours)) * SUMMED + clock_s, last_digit)
+    rounding = 0.0 if is_size else max(max(abs(theirs), abs(ours)) * SUMMED + clock_s, least)
     difference = ours - theirs
     return VerifiedFigure(**told, difference=difference, rounding=rounding, agrees=abs(difference) <= rounding)
 
