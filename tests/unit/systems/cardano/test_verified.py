@@ -18,6 +18,7 @@ from chainmark.systems.cardano.published.figures import (
     FIGURES,
     FIGURES_SCHEMA,
     Cdf,
+    Figure,
     OverHosts,
     PublishedFigures,
     cdf_of,
@@ -63,7 +64,7 @@ def _kept(store: Path, kept: PublishedFigures) -> SealedRun:
 @pytest.fixture
 def run(tmp_path: Path) -> SealedRun:
     """A run that keeps two figures."""
-    figures = {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
+    figures: dict[str, Figure] = {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
     return _kept(tmp_path / "store", PublishedFigures(figures, [("Machines", "3")]))
 
 
