@@ -13,7 +13,13 @@ from chainmark.cli.common import Output, shows_result
 
 @shows_result
 def verify_against(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the other analysis wrote: `blockprop.json` ….")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="What the other analysis wrote: `blockprop.json`, `clusterperf.json`, `summary.json`, a CDF.",
+        ),
+    ],
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it, or a version with one run.")
     ],
