@@ -289,7 +289,7 @@ def find(
         *_own_margins(gating, catalogue),
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
-    if family.is_worse and failures:
+    if family.is_worse:
         changes = _named_changes(failures, catalogue)
         return _failed(changes, common, advice, labels, together=bool(family.together))
     if gating and all(item.outcome in {Outcome.EQUAL, Outcome.BETTER} for item in gating):

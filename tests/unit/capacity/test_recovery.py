@@ -40,10 +40,13 @@ class World:
     slow_until_s: float = 0.0
     asked: list[tuple[str, str]] = field(default_factory=list)
     interrupt_at: int | None = None
+    orders: list[dict[str, Any]] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
 
     def pause(self, seconds: float) -> None:
         """Time goes by."""
         self.now_s += seconds
+        self.pauses.append(seconds)
 
     def latency_s(self) -> float | None:
         """Of a request now."""
@@ -86,6 +89,7 @@ class Load:
         self.begun_s = self.world.now_s
         what = "look" if self.is_look else str(self.order["mode"]["closed"]["clients"])
         self.world.asked.append((self.endpoint, what))
+        self.world.orders.append(self.order)
 
     def progress(self) -> str:
         """Answers so far."""
@@ -177,6 +181,38 @@ def test_no_wait_where_none_is_wanted() -> None:
     runner = measured(world, [4, 8], recovery_longest_s=0.0)
     assert [what for _, what in world.asked] == ["4", "8"]
     assert runner.looks.count == 0
+    stages: list[str] = []
+
+    class Listener(Silent):
+        def stage(self, name: str) -> None:
+            stages.append(name)
+
+    runner.progress = Listener()
+    runner.measure(Ask(Level(LevelKind.CLIENTS, 16.0), Phase.PROBE))
+    assert stages == ["/block: 16 clients (probe)"]
+
+
+def test_a_short_wait_is_a_wait() -> None:
+    """Less than a second: the server is looked at all the same, and what it was like before."""
+    world = World(slow_for_s=1e9)
+    runner = measured(world, [4, 8], recovery_longest_s=0.5)
+    kinds = [what for _, what in world.asked]
+    assert kinds[:3] == ["look", "4", "look"]
+    assert runner.looks.reference_s == 0.2
+    assert len(runner.looks.unrecovered) == 1
+
+
+def test_every_look_asks_the_same_requests_and_none_is_given_up() -> None:
+    """Other requests would be other latencies, and a look that ended early would know no median."""
+    world = World(slow_for_s=3.0)
+    measured(world, [4, 8, 16], seed=7)
+    looks = [order for order in world.orders if order["duration_s"] == 0.5]
+    steps = [order for order in world.orders if order["duration_s"] != 0.5]
+    assert [order["seed"] for order in steps] == [7, 8, 9]
+    assert steps[1]["give_up"] is not None
+    assert {(order["seed"], order["give_up"], order["threads"], order["warm_up_s"]) for order in looks} == {
+        (7, None, 1, 0.0)
+    }
 
 
 @pytest.mark.parametrize("during", [1, 3])
@@ -220,3 +256,56 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
 def test_failures_are_slower_than_anything(right: list[float], failed: int, expected: float | None) -> None:
     order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
     assert median_s(StepResult.of(order, finished(right, 0.5, failed)), Latencies) == expected
+
+
+def test_who_waits_for_the_server_is_told_for_what() -> None:
+    told: list[tuple[float | str, str]] = []
+
+    class Listener:
+        def stage(self, name: str) -> None:
+            told.append((name, ""))
+
+        def update(self, fraction: float, detail: str = "") -> None:
+            told.append((fraction, detail))
+
+    for slow_s, said in ((0.2, "200 ms at one client"), (None, "not answered at one client")):
+        world = World(slow_for_s=3.0, slow_s=slow_s)
+        settings = StepSettings(recovery_longest_s=30.0)
+        runner = world.runner(TARGET, ENDPOINT, Sla(), settings, Listener())
+        told.clear()
+        runner.measure(Ask(Level(LevelKind.CLIENTS, 4.0), Phase.PROBE))
+        runner.measure(Ask(Level(LevelKind.CLIENTS, 8.0), Phase.CONFIRM))
+        stages = [place for place, (name, _) in enumerate(told) if isinstance(name, str)]
+        assert [told[place][0] for place in stages] == [
+            "/block: 4 clients (probe)",
+            "/block: waiting until it is as quick as before 4 clients",
+            "/block: 8 clients (confirm)",
+        ]
+        waited = told[stages[1] + 1 : stages[2]]
+        assert {detail for _, detail in waited} == {said}
+        fractions = [fraction for fraction, _ in waited if isinstance(fraction, float)]
+        assert fractions == sorted(fractions)
+        assert 0.0 < fractions[-1] <= 0.11, "some 3 of 30 s"
+
+
+def test_a_pause_that_was_asked_for_is_made_before_the_first_look_at_the_server() -> None:
+    """The pause alone may be enough; a look before it would be made in vain."""
+    world = World(slow_for_s=3.0)
+    measured(world, [4, 8], cool_down_s=20.0)
+    assert [what for _, what in world.asked] == ["look", "4", "look", "8"]
+    assert world.pauses.count(20.0) == 1
+
+
+def test_a_look_waits_for_its_last_answer_no_longer_than_is_waited_at_all() -> None:
+    """The first of all waits as long as a step does; one at the end of a wait, for what is left of it."""
+    world = World(slow_for_s=1e9)
+    runner = measured(world, [4, 8], recovery_longest_s=10.0, drain_s=20.0)
+    drains = [order["drain_s"] for order in world.orders if order["duration_s"] == 0.5]
+    assert drains[:2] == [20.0, 10.0]
+    assert drains[1:] == sorted(drains[1:], reverse=True)
+    assert drains[-1] < 2.0
+    assert [order["drain_s"] for order in world.orders if order["duration_s"] != 0.5] == [20.0, 20.0]
+    assert len(runner.looks.unrecovered) == 1
+    short = World(slow_for_s=1.0)
+    measured(short, [4, 8], drain_s=2.0)
+    assert {order["drain_s"] for order in short.orders} == {2.0}
