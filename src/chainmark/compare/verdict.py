@@ -313,7 +313,7 @@ def with_failures(finding: Finding, failures: RunFailures) -> Finding:
         return finding
     if finding.verdict is Verdict.INVALID:
         return replace(finding, reasons=[*finding.reasons, failures.sentence, *failures.reasons])
-    verdict = worst([finding.verdict, *([failures.verdict] if failures.verdict else [])])
+    verdict = worst(filter(None, [finding.verdict, failures.verdict]))
     advice = [_LOOK_AT_LOGS, *finding.advice]
     if failures.verdict is not verdict:  # the metrics decide; whoever reads no further must know it all the same
         sentence = f"{finding.sentence}; however, {failures.sentence}"
