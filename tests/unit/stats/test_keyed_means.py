@@ -20,6 +20,8 @@ def test_the_error_of_a_mean_is_that_of_its_own_spread_or_of_everybodys() -> Non
     assert found.standard_error("calm") == pytest.approx(math.sqrt(6.0 / 4))
     assert found.standard_error("wild") == pytest.approx(math.sqrt(39.0 / 4 / 5))
     assert found.standard_error("once") == pytest.approx(math.sqrt(6.0))
+    calm = Means({"a": (1.0, 5), "once": (3.0, 1)}, {"a": 0.04, "once": 0.0}, 4)
+    assert calm.standard_error("once") == pytest.approx(0.1)
     assert Means({"two": (1.0, 2)}, {"two": 50.0}, 10).standard_error("two") == pytest.approx(5.0)
 
 
