@@ -146,8 +146,19 @@ def test_the_edges_of_a_distribution_are_certain() -> None:
     assert special.normal_quantile(0.0) == special.t_quantile(0.0, 3.0) == -math.inf
     assert special.normal_quantile(1.0) == special.t_quantile(1.0, 3.0) == math.inf
     assert special.t_quantile(0.5, 3.0) == 0.0
+    assert special.t_quantile(0.0, 0.5) == -math.inf
     assert special.t_sf(math.inf, 3.0) == 0.0
     assert special.t_sf(1e200, 1.0) == pytest.approx(1e-200 / math.pi)
+
+
+@pytest.mark.parametrize("tail", [1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("count", [1.0, 50.0, 1e4])
+def test_poisson_limits_on_the_other_side_are_as_exact(count: float, tail: float) -> None:
+    """Of a chance next to 1 what counts is how much it lacks."""
+    chance, close = 1.0 - tail, 1e-9 if count <= 50 else 2e-5
+    lacking = 1.0 - chance
+    assert oracle.gammaincc(count, special.poisson_mean_at_least(count, chance)) == _near(lacking, close)
+    assert oracle.gammainc(count + 1.0, special.poisson_mean_at_most(count, chance)) == _near(lacking, close)
 
 
 def test_what_is_outside_of_a_distribution_is_no_number() -> None:
@@ -155,7 +166,11 @@ def test_what_is_outside_of_a_distribution_is_no_number() -> None:
     found = [
         special.normal_quantile(1.5),
         special.t_quantile(-0.1, 3.0),
-        special.t_quantile(0.9, -1.0),
+        *(special.t_quantile(probability, -1.0) for probability in (0.0, 0.1, 0.5, 0.9, 1.0)),
+        *(special.t_quantile(probability, 0.0) for probability in (0.0, 0.1, 0.9, 1.0)),
+        special.t_quantile(math.nan, 3.0),
+        special.t_quantile(0.1, math.nan),
+        *(special.t_sf(value, freedom) for value in (0.0, 1.0) for freedom in (0.0, -1.0)),
         special.t_sf(1.0, math.nan),
         special.t_sf(math.nan, 3.0),
         special.binomial_at_least(3, 10, math.nan),
