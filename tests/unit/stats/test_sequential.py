@@ -48,8 +48,8 @@ def test_deviations_are_orthonormal_combinations_of_the_runs(runs: int) -> None:
 
 
 def test_single_runs_deviate_from_nothing() -> None:
-    assert deviations([np.ones((1, 3)), np.ones((1, 3))]).size == 0
-    assert deviations([]).size == 0
+    assert deviations([np.ones((1, 3)), np.ones((0, 3)), np.ones((1, 3))]).shape == (0, 3)
+    assert deviations([]).shape == (0, 0)
 
 
 # --- p-values -------------------------------------------------------------------------------------------------------
@@ -165,6 +165,34 @@ def test_the_same_runs_give_the_same_answer() -> None:
     assert once(sides[0], sides[1]) == once(sides[0], sides[1])
 
 
+@pytest.mark.parametrize("power", [-80, 80])
+def test_metrics_of_very_different_sizes_are_tested_alike(power: int) -> None:
+    """Seconds beside bytes: the smaller ones must not be lost in the rounding of the larger ones."""
+    rng = np.random.default_rng(13)
+    tables = rng.standard_normal((4, 3)), 1.0 + rng.standard_normal((4, 3)), rng.standard_normal((5, 3))
+    sizes = np.array([1.0, 2.0**power, 1.0])
+    baseline, candidate, archive = (rows * sizes for rows in tables)
+    assert once(baseline, candidate, archive) == once(*tables)
+
+
+def test_metrics_that_are_worse_alike_are_named_in_the_catalogues_order() -> None:
+    """Otherwise the same runs would be told differently on another machine."""
+    baseline, candidate = (np.repeat(np.array([[-0.1], [0.0], [0.1]]) + shift, 40, axis=1) for shift in (0.0, 1.0))
+    assert once(baseline, candidate, draws=100).together == (0, 1, 2)
+
+
+@pytest.mark.parametrize(("planned", "level"), [(3, 105), (5, 74), (2, 192)])
+def test_the_level_of_a_first_look_is_what_worse_may_spend_there(planned: int, level: int) -> None:
+    """Of 4,000 rotations 4,000 · 5 % · 96 % · 78 % · √(1 / 2) may stop, of later plans √(1 / 4); at the end 96 %.
+
+    That of them which stops last has as many that are as large, and itself once more.
+    """
+    rng = np.random.default_rng(14)
+    baseline, candidate = rng.standard_normal((2, 2, 1))
+    found = family_test(baseline, candidate, rng.standard_normal((8, 1)), looks_at(2, planned=planned, archive=8))
+    assert found.level == pytest.approx((level + 1) / 4_001, abs=1e-9)
+
+
 # --- the error of all looks together --------------------------------------------------------------------------------
 
 
@@ -259,6 +287,47 @@ def test_a_forecast_is_that_of_the_normal_distribution(mean: float) -> None:
     assert found.decided[later] == pytest.approx(chance, abs=0.05)
 
 
+def test_a_metric_that_is_settled_does_not_change_the_chance_of_another() -> None:
+    """Each metric has a mean of its own, and the noise of its own."""
+    rows = np.arange(40)[:, None]
+    known = np.concatenate([0.10 * np.where(rows % 2, 1.0, -1.0), 0.01 * np.where(rows % 4 < 2, 1.0, -1.0)], axis=1)
+    looks = Looks(((5, 5),), 10, 40)
+    baseline = np.concatenate([far(5, 0.0), far(5, 5.0)], axis=1)
+    candidate = np.concatenate([far(5, -0.10), far(5, 4.0)], axis=1)
+    both = forecast(baseline, candidate, known, looks, [10], draws=2_000).decided[10]
+    alone = forecast(baseline[:, :1], candidate[:, :1], known[:, :1], looks, [10], draws=2_000).decided[10]
+    assert 0.3 < alone < 0.9
+    assert both == pytest.approx(alone, abs=0.05)
+
+
+def decided_at(looks: Looks, sides: Sequence[FloatArray]) -> FloatArray:
+    """Whether experiments without an archive are decided, by draw and look."""
+    noise = sequential._Noise.of(np.array([[-1.0], [1.0]]), np.array([[-1.0], [1.0]]), NOTHING)
+    return sequential._decided(sides, noise.archive, noise, looks)
+
+
+def test_a_forecast_decides_by_students_t() -> None:
+    """Three runs a side have 4 degrees of freedom: what a normal quantile would call shown is not."""
+    t = np.linspace(-4.0, 4.0, 4_001)
+    baseline = np.broadcast_to(np.array([-1.0, 0.0, 1.0])[:, None], (len(t), 3, 1))
+    candidate = baseline + (t * math.sqrt(2.0 / 3.0))[:, None, None]
+    found = decided_at(looks_at(3), [baseline, candidate])[:, 0]
+    bound = stats.t.isf(0.048, 4)
+    assert found[t < -bound - 0.002].all()
+    assert not found[(t > -bound + 0.002) & (t < bound - 0.15)].any()
+    assert found[t > bound + 0.15].all()
+
+
+def test_a_forecast_spends_the_error_of_each_look_as_the_experiment_does() -> None:
+    """Both at the margin: "worse" at the first of two looks in 5 % · 96 % · 78 % · √(1 / 2) of the experiments."""
+    looks = looks_at(2, 3)
+    sides = np.random.default_rng(75).standard_normal((2, 40_000, 3, 1))
+    found = decided_at(looks, list(sides))
+    worse, equal = spent(looks, worse=True), spent(looks, worse=False)
+    assert found[:, 0].mean() == pytest.approx(worse[0] + equal[0], abs=0.0035)
+    assert found.any(axis=1).mean() == pytest.approx(worse[1] + equal[1], abs=0.005)
+
+
 def test_what_is_decided_at_an_earlier_look_stays_decided() -> None:
     """The chance is that of a decision by then, and not of one just then."""
     known = 0.1 * np.where(np.arange(40) % 2, 1.0, -1.0)[:, None]
@@ -307,6 +376,7 @@ def test_t_of_every_look_and_metric_is_students() -> None:
     assert looks.degrees_of_freedom.tolist() == [6.0, 8.0, 12.0]
 
 
+@pytest.mark.filterwarnings("error")
 def test_t_without_any_noise_is_large_and_of_nothing_is_0() -> None:
     """A ratio that is no number would be larger, or smaller, than every other one."""
     looks = looks_at(2)
