@@ -107,7 +107,7 @@ def drawn_by_hand(values: FloatArray, sizes: IntArray, length: float, knots: Flo
     return [[int(row[values <= knot].sum()) for knot in knots] for row in of_row]
 
 
-@pytest.mark.parametrize("absent", [0, 3])
+@pytest.mark.parametrize("absent", [0, 1, 3, 5])
 @pytest.mark.parametrize("is_ordered", [True, False])
 def test_blocks_are_as_long_as_neighbours_resemble_each_other(*, absent: int, is_ordered: bool) -> None:
     """By the means of the bundles that have a value. Blocks that are too short make a band too narrow."""
@@ -149,6 +149,9 @@ def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> N
         beyond = tail[(tail >= 8) & (tail <= n / 64)]
         assert (np.diff(beyond) <= 1.0 + 0.07 * beyond[:-1]).all()
     assert len(places) < 140, "each is a number that every run keeps 200 times"
+    outermost = places[places < n // 64], (n - 1 - places[::-1])[: np.count_nonzero(places < n // 64)]
+    assert outermost[0].tolist() == outermost[1].tolist(), "both tails alike"
+    assert np.isin(np.minimum(n - 1, n * np.arange(65) // 64), places).all()
     few = knots_of(np.arange(400.0), NO_FRACTIONS)
     bundles = Bundles(None, np.arange(401), ordered=False, coarse=False)
     assert len(replicates_of(few.values, few, bundles, np.random.default_rng(5)).places) == 400
@@ -196,3 +199,11 @@ def test_a_count_beyond_half_precision_is_exact() -> None:
         weights, np.append(values, [1.0] * 60), np.array([0, rows, rows + 61]), np.array([0.0, 1.0])
     )
     assert found.tolist() == [[2**24 + 1, 2**24 + 61], [64, 64]]
+
+
+def test_counts_of_few_rows_are_whole() -> None:
+    """Ranks are made of them: a fraction would stand between two values."""
+    weights = np.array([[2, 0, 1], [0, 3, 0]], dtype=np.int32)
+    found = resampled_counts(weights, np.array([5.0, NAN, 3.0]), np.arange(4), np.array([1.0, 3.0, 5.0]))
+    assert found.tolist() == [[0, 1, 3], [0, 0, 0]]
+    assert found.dtype == np.int64
