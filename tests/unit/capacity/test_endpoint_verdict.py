@@ -411,6 +411,9 @@ def test_a_server_that_went_away_is_told_before_everything_else() -> None:
     )
     assert gone_text(away) == sentence
     assert verdict(report(away)) == (Verdict.GONE, [sentence])
+    failed = endpoint("/c", 64, capacities=[], steps=[])
+    words = "/c: no step was measured to its end."
+    assert verdict(report(target("v1", endpoints=[failed], gone=gone))) == (Verdict.GONE, [sentence, words])
     assert gone_text(target("v2", endpoints=[one])) == ""
     broken = target("v2", endpoints=[one], interrupted=True)
     assert verdict(report(broken)) == (
@@ -424,9 +427,60 @@ def test_an_agreement_is_met_or_missed() -> None:
 
 
 def test_figures_of_levels_are_whole_clients_and_tidy_rates() -> None:
-    assert [bare_level("clients", 12_345.0), bare_level("rate", 1234.56), bare_level(None, 0.5)] == [
-        "12,345",
-        "1235",
-        "0.5",
-    ]
+    assert [bare_level(value) for value in (12_345.0, 1234.56, 0.5)] == ["12,345", "1235", "0.5"]
     assert level_text(None, 2.0) == "2 clients"
+
+
+RATES: dict[str, Any] = {"kind": "rate", "low": 0.25, "high": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "required", "words"),
+    [
+        ({}, 0.25, "0.25 requests/s required, 0.25 requests/s passed clearly"),
+        ({}, 0.75, "0.75 requests/s required, but 0.5 requests/s failed clearly, missing p99"),
+        ({}, 0.3, "0.3 requests/s required, but 0.25 requests/s passed clearly and 0.5 requests/s failed clearly"),
+        (
+            *({"low": 0.0, "finding": "nothing passed"}, None),
+            "the lowest level, 0.5 requests/s, failed clearly, missing p99",
+        ),
+    ],
+)
+def test_rates_are_told_as_rates(changes: dict[str, Any], required: float | None, words: str) -> None:
+    """As clients, half a request a second would be none."""
+    asked: dict[str, Any] = {} if required is None else {"rate": required}
+    assert reason(bare(**{**RATES, **changes}), **asked)[1] == words
+
+
+def test_rates_between_are_told_as_rates() -> None:
+    """Enough answers, of which the p99 is not clear: it is what was met that is told, and not how many were needed."""
+    unclear = [
+        ConditionEntry(name="p99", measured=1.0, limit=1.0, outcome="inconclusive"),
+        ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass"),
+    ]
+    steps = [step(1, "rate", 0.3, 64, outcome="inconclusive", conditions=unclear)]
+    assert reason(bare(**RATES), steps, rate=0.4)[1].endswith(
+        "0.5 requests/s failed clearly; 0.3 requests/s was measured: 1 × inconclusive"
+    )
+    few = [
+        step(1, "rate", 0.3, 64, due=3, outcome="inconclusive", conditions=[*unclear[:1], short(1, 299).conditions[1]])
+    ]
+    assert reason(bare(**RATES), few, rate=0.4)[1].endswith("0.3 requests/s gave 3 answers in 10 s, and 299 are needed")
+
+
+def test_whose_ruling_it_is() -> None:
+    """The second server's endpoint without a search, and an endpoint whose id has a point."""
+    searched = endpoint("/block", 64, capacities=[bare()], steps=[])
+    alone = endpoint("/a.b", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)])
+    made = report(
+        target("v1", endpoints=[searched]),
+        target("v2", endpoints=[alone]),
+        required={"block.clients": 1, "c.d.rate": 2},
+    )
+    assert [(one.number, one.target, one.endpoint, one.label, one.kind) for one in rulings(made)] == [
+        (0, "v1", "block", "/block", "clients"),
+        (0, "v1", "c.d", "c.d", "rate"),
+        (1, "v2", "a.b", "/a.b", None),
+        (1, "v2", "block", "block", "clients"),
+        (1, "v2", "c.d", "c.d", "rate"),
+    ]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.advice import give_up, lengthened_seconds, requests_wanted, step_seconds
+from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, requests_wanted, step_seconds
 from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.search import Ask, Interrupted, StoppedBy, search
@@ -113,6 +113,8 @@ def test_a_step_is_as_long_as_its_requests_need() -> None:
     assert step_seconds(5.0, SLA, 10.0, 120.0) == 66.0
     assert step_seconds(0.1, SLA, 10.0, 120.0) == 120.0, "a slow endpoint must not take all day"
     assert step_seconds(0.0, SLA, 10.0, 120.0) == 120.0
+    assert step_seconds(0.5, SLA, 10.0, 2000.0) == 658.0
+    assert clients_for_enough(0.001, SLA, 60.0) == 1
 
 
 def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
@@ -122,6 +124,12 @@ def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
     assert lengthened_seconds(straddling, SLA, 10.0, 120.0) == 40.0
     assert lengthened_seconds(straddling, SLA, 10.0, 25.0) == 25.0
     assert lengthened_seconds(few, SLA, 10.0, 120.0) == 40.0
+    # Of 300 a second 10,000 and a tenth more are wanted: nothing else is unclear.
+    many = Sla(min_requests=10_000)
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
+    short = judge(StepResult.of(order, finished([0.1] * 3000)), many, Phase.PROBE, read_histogram=Latencies)
+    assert short.outcome is Outcome.INCONCLUSIVE
+    assert lengthened_seconds(short, many, 10.0, 120.0) == 37.0
 
 
 @given(st.integers(1, 200_000), st.floats(0.0, 0.5))
