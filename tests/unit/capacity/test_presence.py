@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, run_loa
 from chainmark.capacity.loadtest import Server as Loaded
 from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Outcome, Phase, Request, Step, Target
 from chainmark.capacity.plan import SearchPlan
-from chainmark.capacity.presence import Presence
+from chainmark.capacity.presence import Presence, takes_connections
 from chainmark.capacity.search import Ask, Interrupted, StoppedBy
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
@@ -367,3 +368,134 @@ def test_a_look_ends_with_ten_answers_or_with_its_time(counts: list[tuple[int, i
     assert (script.stopped, runner.looks.count, runner.looks.reference_s) == (1, 1, 0.1)
     runner.refer()
     assert len(script.orders) == 1, "what the server was like is known"
+
+
+# --- whether it is there --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Silence:
+    """A clock that is set, and a server that takes connections or not."""
+
+    now_s: float = 100.0
+    takes: bool = False
+    asked_at: list[float] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+
+    def presence(self) -> Presence:
+        return Presence(TARGET, self.pause, lambda: self.now_s, self.listens)
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def listens(self, url: str) -> bool:
+        assert url == TARGET.url
+        self.asked_at.append(self.now_s - 100.0)
+        return self.takes
+
+    def lost_at(self, presence: Presence, until_s: float, told: Callable[[float], dict[str, int]]) -> float | None:
+        """Looked at four times a second: when it is lost."""
+        for quarter in range(round(4 * until_s)):
+            self.now_s = 100.0 + quarter / 4
+            if presence.is_lost(told(quarter / 4)):
+                return quarter / 4
+        return None
+
+
+def unanswered(at_s: float) -> dict[str, int]:
+    """Seven answers, three of them errors, and ever more requests that nobody answered."""
+    return {"ok": 4, "failed": 3 + int(10 * at_s), "unanswered": int(10 * at_s)}
+
+
+def test_a_server_is_lost_after_two_seconds_of_silence_and_three_refusals_a_second_apart() -> None:
+    silence = _Silence()
+    presence = silence.presence()
+    presence.begin()
+    assert silence.lost_at(presence, 9.0, unanswered) == 4.0
+    assert silence.asked_at == [2.0, 3.0, 4.0]
+    # The next step begins anew, whatever the last one saw.
+    presence.begin()
+    silence.asked_at.clear()
+    assert silence.lost_at(presence, 9.0, unanswered) == 4.0
+    assert silence.asked_at == [2.0, 3.0, 4.0]
+
+
+def test_an_answer_ends_a_silence() -> None:
+    """Its begin counts: at 3.5 s, after two refusals, one more answer came."""
+    silence = _Silence()
+    presence = silence.presence()
+    presence.begin()
+
+    def told(at_s: float) -> dict[str, int]:
+        counts = unanswered(at_s)
+        return counts | {"ok": counts["ok"] + (at_s >= 3.5)}
+
+    assert silence.lost_at(presence, 20.0, told) == 7.5
+    assert silence.asked_at == [2.0, 3.0, 5.5, 6.5, 7.5]
+
+
+def test_a_server_that_takes_connections_is_asked_every_two_seconds() -> None:
+    silence = _Silence(takes=True)
+    presence = silence.presence()
+    presence.begin()
+    assert silence.lost_at(presence, 9.0, unanswered) is None
+    assert silence.asked_at == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_where_nothing_is_unanswered_nobody_is_asked() -> None:
+    """A step at its end: all is answered, and nothing more is sent."""
+    silence = _Silence()
+    presence = silence.presence()
+    presence.begin()
+    assert silence.lost_at(presence, 9.0, lambda _: {"ok": 4, "failed": 3, "unanswered": 0}) is None
+    assert silence.asked_at == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "refuses", "pauses"),
+    [([True], False, []), ([False, True], False, [1.0]), ([False, False, False], True, [1.0, 1.0])],
+)
+def test_three_refusals_a_second_apart_are_one(answers: list[bool], pauses: list[float], *, refuses: bool) -> None:
+    """A server that somebody restarts at once is back by then."""
+    left, paused = list(answers), list[float]()
+    presence = Presence(TARGET, paused.append, lambda: 0.0, lambda _: left.pop(0))
+    assert presence.refuses() is refuses
+    assert (paused, left) == (pauses, [])
+
+
+def test_a_silent_server_that_listens_is_asked_for_a_minute() -> None:
+    silence = _Silence(takes=True)
+    longest: list[float] = []
+
+    def look(longest_s: float) -> bool:
+        longest.append(longest_s)
+        silence.now_s += 25.0
+        return False
+
+    assert silence.presence().gone(7, look) == Gone("here", 7, "it answers nothing to one client within 60 s")
+    assert longest == [60.0, 35.0, 10.0]
+    longest.clear()
+    assert silence.presence().gone(7, lambda longest_s: look(longest_s) or len(longest) == 2) is None
+    assert longest == [60.0, 35.0]
+    silence.takes = False
+    longest.clear()
+    assert silence.presence().gone(8, look) == Gone("here", 8, "it takes no connections")
+    assert longest == [60.0]
+
+
+def test_whether_anybody_listens_is_asked_of_the_servers_own_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/path"
+        assert takes_connections(url)
+    assert not takes_connections(url)
+    asked: list[tuple[tuple[str, int], float]] = []
+
+    def refuse(address: tuple[str, int], timeout_s: float) -> None:
+        asked.append((address, timeout_s))
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    for url in ("http://a.example", "https://b.example/x", "https://c.example:8443"):
+        assert not takes_connections(url)
+    assert asked == [(("a.example", 80), 1.0), (("b.example", 443), 1.0), (("c.example", 8443), 1.0)]

@@ -12,7 +12,7 @@ import pytest
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, Server, run_load_test
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, StepOrder, StepResult, Target
 from chainmark.capacity.plan import SearchPlan
-from chainmark.capacity.recovery import median_s
+from chainmark.capacity.recovery import Looks, Recovery, Waiting, median_s
 from chainmark.capacity.report import recovery_notes
 from chainmark.capacity.search import Ask, Interrupted
 from chainmark.capacity.sla import Sla
@@ -309,3 +309,113 @@ def test_a_look_waits_for_its_last_answer_no_longer_than_is_waited_at_all() -> N
     short = World(slow_for_s=1.0)
     measured(short, [4, 8], drain_s=2.0)
     assert {order["drain_s"] for order in short.orders} == {2.0}
+
+
+# --- the wait itself ------------------------------------------------------------------------------------------------
+
+LEVEL = Level(LevelKind.CLIENTS, 4.0)
+
+
+@dataclass
+class Clock:
+    """A clock that looks and pauses move, and medians that are seen one after the other, the last one for ever."""
+
+    medians: list[float | None]
+    look_s: float = 0.25
+    now_s: float = 50.0
+    longest: list[float] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+    told: list[tuple[float, float | None]] = field(default_factory=list)
+
+    def look(self, longest_s: float) -> float | None:
+        """Takes its time."""
+        self.longest.append(longest_s)
+        self.now_s += self.look_s
+        return self.medians.pop(0) if len(self.medians) > 1 else self.medians[0]
+
+    def pause(self, seconds: float) -> None:
+        """Time goes by."""
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def wait(self, looks: Looks, longest_s: float = 10.0) -> None:
+        """Until the server is back."""
+        tell = lambda fraction, p50_s: self.told.append((fraction, p50_s))  # noqa: E731
+        Waiting(self.look, longest_s, lambda: self.now_s, self.pause, tell).until_back(looks, LEVEL)
+
+
+@pytest.mark.parametrize(("p50_s", "looked"), [(0.151, 1), (0.1511, 2), (0.05, 1), (None, 2)])
+def test_half_as_slow_again_and_a_millisecond_is_as_quick_as_before(p50_s: float | None, looked: int) -> None:
+    """The noise of a few requests, and of a scheduler."""
+    looks, clock = Looks(reference_s=0.1), Clock([p50_s, 0.1])
+    assert looks.limit_s() == pytest.approx(0.151)
+    clock.wait(looks)
+    assert len(clock.longest) == looked
+    assert (looks.reference_s, looks.unrecovered) == (0.1, [])
+
+
+def test_without_a_reference_nothing_is_waited_for() -> None:
+    clock = Clock([9.0])
+    looks = Looks()
+    clock.wait(looks)
+    assert (looks.limit_s(), clock.longest, looks.unrecovered) == (None, [], [])
+
+
+def test_looks_are_a_tenth_of_the_time_waited_apart() -> None:
+    """Often at first, as most servers are back at once; at most a second apart, and never beyond the longest wait."""
+    clock = Clock([9.0])
+    looks = Looks(reference_s=0.1)
+    clock.wait(looks, 30.0)
+    waited, expected = 0.0, []
+    while (waited := waited + 0.25) < 30.0:
+        expected.append(min(max(0.05, 0.1 * waited), 1.0, 30.0 - waited))
+        waited += expected[-1]
+    assert clock.pauses == pytest.approx(expected)
+    assert clock.pauses[0] == 0.05
+    assert max(clock.pauses) == 1.0
+    assert clock.longest[0] == 30.0
+    assert clock.longest[-1] == 0.5, "a look that could not end would see nothing"
+    assert clock.told[0][0] == pytest.approx(0.25 / 30.0)
+    assert {p50_s for _, p50_s in clock.told} == {9.0}
+    assert all(0.0 < fraction < 1.0 for fraction, _ in clock.told)
+    assert len(clock.told) == len(clock.longest) - 1
+    (one,) = looks.unrecovered
+    assert (one.level, one.p50_s, one.reference_s) == (LEVEL, 9.0, 0.1)
+    assert one.waited_s == pytest.approx(clock.now_s - 50.0)
+    assert 30.0 <= one.waited_s <= 30.25
+    assert looks.reference_s == 9.0
+
+
+def test_a_wait_that_ends_on_the_second_is_over() -> None:
+    clock = Clock([9.0], look_s=10.0)
+    looks = Looks(reference_s=0.1)
+    clock.wait(looks, 10.0)
+    assert (len(clock.longest), clock.pauses, len(looks.unrecovered)) == (1, [], 1)
+
+
+def test_what_failed_to_the_end_does_not_become_the_reference() -> None:
+    looks = Looks(reference_s=0.1)
+    Clock([9.0, None], look_s=5.0).wait(looks)
+    assert looks.reference_s == 0.1
+    assert looks.unrecovered[0].p50_s is None
+
+
+def test_a_step_is_waited_for_once_and_only_the_last_one() -> None:
+    recovery, waited = Recovery(), list[str]()
+    recovery.settle()
+    recovery.owe(lambda: waited.append("first"))
+    recovery.owe(lambda: waited.append("second"))
+    recovery.settle()
+    recovery.settle()
+    assert waited == ["second"]
+
+
+def test_all_requests_of_a_look_are_counted() -> None:
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
+    told = finished([0.1] * 3, 0.5, failed=2, unsent=1)
+    told["warm_up"] = {"due": 5, "sent": 5, "ok": 5, "failed": 0, "unsent": 0}
+    looks = Looks()
+    looks.add(StepResult.of(order, told))
+    looks.add(StepResult.of(order, finished([0.1], 0.5)))
+    books = looks.books
+    assert (looks.count, books.due, books.ok, books.failed, books.unsent) == (2, 12, 9, 2, 1)
