@@ -414,10 +414,10 @@ def test_a_server_is_lost_after_two_seconds_of_silence_and_three_refusals_a_seco
     presence.begin()
     assert silence.lost_at(presence, 9.0, unanswered) == 4.0
     assert silence.asked_at == [2.0, 3.0, 4.0]
-    # The next step begins anew, whatever the last one saw.
+    # The next step begins anew, whatever the last one saw, and though it has one answer and no other.
     presence.begin()
     silence.asked_at.clear()
-    assert silence.lost_at(presence, 9.0, unanswered) == 4.0
+    assert silence.lost_at(presence, 9.0, lambda at_s: {**unanswered(at_s), "ok": 1, "failed": int(10 * at_s)}) == 4.0
     assert silence.asked_at == [2.0, 3.0, 4.0]
 
 
@@ -475,6 +475,14 @@ def test_a_silent_server_that_listens_is_asked_for_a_minute() -> None:
 
     assert silence.presence().gone(7, look) == Gone("here", 7, "it answers nothing to one client within 60 s")
     assert longest == [60.0, 35.0, 10.0]
+    longest.clear()
+
+    def look_a_third(longest_s: float) -> bool:
+        silence.now_s -= 5.0
+        return look(longest_s)
+
+    assert silence.presence().gone(7, look_a_third) is not None
+    assert longest == [60.0, 40.0, 20.0], "and no longer"
     longest.clear()
     assert silence.presence().gone(7, lambda longest_s: look(longest_s) or len(longest) == 2) is None
     assert longest == [60.0, 35.0]

@@ -352,6 +352,9 @@ def test_half_as_slow_again_and_a_millisecond_is_as_quick_as_before(p50_s: float
     clock.wait(looks)
     assert len(clock.longest) == looked
     assert (looks.reference_s, looks.unrecovered) == (0.1, [])
+    at_the_limit = Clock([looks.limit_s()])
+    at_the_limit.wait(looks)
+    assert len(at_the_limit.longest) == 1
 
 
 def test_without_a_reference_nothing_is_waited_for() -> None:
@@ -361,28 +364,29 @@ def test_without_a_reference_nothing_is_waited_for() -> None:
     assert (looks.limit_s(), clock.longest, looks.unrecovered) == (None, [], [])
 
 
-def test_looks_are_a_tenth_of_the_time_waited_apart() -> None:
+@pytest.mark.parametrize("longest_s", [30.0, 30.5, 31.0])
+def test_looks_are_a_tenth_of_the_time_waited_apart(longest_s: float) -> None:
     """Often at first, as most servers are back at once; at most a second apart, and never beyond the longest wait."""
     clock = Clock([9.0])
     looks = Looks(reference_s=0.1)
-    clock.wait(looks, 30.0)
+    clock.wait(looks, longest_s)
     waited, expected = 0.0, []
-    while (waited := waited + 0.25) < 30.0:
-        expected.append(min(max(0.05, 0.1 * waited), 1.0, 30.0 - waited))
+    while (waited := waited + 0.25) < longest_s:
+        expected.append(min(max(0.05, 0.1 * waited), 1.0, longest_s - waited))
         waited += expected[-1]
     assert clock.pauses == pytest.approx(expected)
     assert clock.pauses[0] == 0.05
     assert max(clock.pauses) == 1.0
-    assert clock.longest[0] == 30.0
+    assert clock.longest[0] == longest_s
     assert clock.longest[-1] == 0.5, "a look that could not end would see nothing"
-    assert clock.told[0][0] == pytest.approx(0.25 / 30.0)
+    assert clock.told[0][0] == pytest.approx(0.25 / longest_s)
     assert {p50_s for _, p50_s in clock.told} == {9.0}
     assert all(0.0 < fraction < 1.0 for fraction, _ in clock.told)
     assert len(clock.told) == len(clock.longest) - 1
     (one,) = looks.unrecovered
     assert (one.level, one.p50_s, one.reference_s) == (LEVEL, 9.0, 0.1)
     assert one.waited_s == pytest.approx(clock.now_s - 50.0)
-    assert 30.0 <= one.waited_s <= 30.25
+    assert longest_s <= one.waited_s <= longest_s + 0.25
     assert looks.reference_s == 9.0
 
 
