@@ -33,7 +33,8 @@ def answer(stopped_by: StoppedBy, capacity: float | None, *steps: Step) -> Answe
 
 
 def gates(*found: Found, broken_off: str = "") -> dict[str, Gate]:
-    made = load_gates(ServerResult(Server(TARGET, (ENDPOINT,)), list(found)), broken_off=broken_off)
+    result = ServerResult(Server(TARGET, (ENDPOINT,)), list(found))
+    made = load_gates(result, broken_off=broken_off) if broken_off else load_gates(result)
     assert [gate.id for gate in made] == ["complete", "waited", "generator"]
     return {gate.id: gate for gate in made}
 
@@ -101,7 +102,9 @@ def test_a_level_is_measured_at_its_own_endpoint() -> None:
 def test_a_search_that_only_waited_has_no_answer(
     stopped_by: StoppedBy, capacity: float | None, status: GateStatus
 ) -> None:
-    """What it found before it had to wait is an answer."""
+    """What it found before it had to wait is an answer; a fixed level that waited does not make up for another."""
+    waited = answer(stopped_by, capacity, step(8, 0.5))
+    assert gates(of([step(16, 0.5)], waited))["waited"].status is FAIL
     assert gates(of([], answer(stopped_by, capacity, step(8, 0.5))))["waited"].status is status
 
 

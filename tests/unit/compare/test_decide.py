@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chainmark.compare.decide import Decided, decide, merged_catalogue
+from chainmark.compare.decide import Decided, decide, merged_catalogue, of_measured
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
@@ -73,7 +73,13 @@ def fail(one: SyntheticRun, label: str = "load met") -> None:
     one.manifest.gates.append(Gate(id="load_met", label=label, status=GateStatus.FAIL, measured="1", limit="2"))
 
 
-def of_experiment(runs: Sequence[SyntheticRun], length: ExperimentLength = EARLY) -> Sequence[SyntheticRun]:
+def looked_at(deviation: float, length: ExperimentLength = EARLY, runs: tuple[int, int] = (3, 3)) -> Decided:
+    """An experiment of so many of three runs a side, that was to be so long."""
+    first, second = (of_experiment(side(name, deviation), length)[:n] for name, n in zip("ab", runs, strict=True))
+    return decide(first, second)
+
+
+def of_experiment(runs: Sequence[SyntheticRun], length: ExperimentLength) -> Sequence[SyntheticRun]:
     for number, one in enumerate(runs):
         place = ExperimentPlace(id="e", side="s", repetition=number, position=number, length=length)
         one.manifest.experiment = place
@@ -132,6 +138,19 @@ def test_a_metric_that_the_candidate_lost_has_no_data_and_does_not_pass() -> Non
     assert judged(found, "interval_s").note == "candidate: not in the catalogue"
     assert found.finding.verdict is Verdict.INCONCLUSIVE
     assert found.undecided == ["gating i"]
+
+
+def test_margins_that_were_set_decide_instead_of_the_catalogues() -> None:
+    pair = side("a"), side("b", latency_s=1.15)
+    for margin, outcome in ((None, Outcome.WORSE), (0.3, Outcome.EQUAL)):
+        found = decide(*pair, margins={} if margin is None else {"latency_s": margin})
+        assert judged(found, "latency_s").outcome is outcome
+        assert found.catalogue.metric("latency_s").margin == (margin or 0.1)
+        assert judged(found, "interval_s").margin_high == pytest.approx(0.1)
+    assert of_measured({"latency_s": 0.3, "other_s": 0.2, "memory_bytes": 0.1}, pair[1]) == {
+        "latency_s": 0.3,
+        "memory_bytes": 0.1,
+    }
 
 
 # --- what is judged -------------------------------------------------------------------------------------------------
@@ -281,28 +300,23 @@ def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compa
 
 def test_every_look_at_an_experiment_is_accounted_for() -> None:
     """Without it, an experiment that is looked at until it fails fails in the end."""
-    pair = [of_experiment(side(version, NOISY)) for version in "ab"]
-    found = decide(*pair)
+    found = looked_at(NOISY)
     assert found.family.table is not None
     assert found.family.table.looks == Looks(((2, 2), (3, 3)), 6)
-    loose = decide(*(of_experiment(side(version, NOISY), EARLY.model_copy(update={"most": 3, "stops_early": False}))
-                     for version in "ab"))  # fmt: skip
+    loose = looked_at(NOISY, ExperimentLength(most=3, stops_early=False))
     assert found.family.level < loose.family.level
 
 
 def test_the_chances_of_a_decision_are_told_for_the_looks_that_are_still_to_come() -> None:
     """Who waits for an experiment wants to know whether its next runs will end it."""
-    open_ = decide(*(of_experiment(side(version, 0.04)) for version in "ab"))
-    chances = open_.chances()
+    chances = looked_at(0.04).chances()
     assert list(chances) == [4, 5, 6]
     assert list(chances.values()) == sorted(chances.values())
     assert 0.0 < chances[4] < chances[6] <= 1.0
-    at_its_end = decide(*(of_experiment(side(version, 0.04), EARLY.model_copy(update={"most": 3})) for version in "ab"))
-    assert at_its_end.chances() == {}
-    uneven = decide(of_experiment(side("a", 0.04)), of_experiment(side("b", 0.04))[:2])
-    assert list(uneven.chances()) == [4, 5, 6]
+    assert looked_at(0.04, EARLY.model_copy(update={"most": 3})).chances() == {}
+    assert list(looked_at(0.04, runs=(3, 2)).chances()) == [4, 5, 6]
 
 
 def test_without_known_noise_there_are_no_chances() -> None:
-    found = decide(*(of_experiment(side(version))[:1] for version in "ab"))
+    found = looked_at(QUIET, runs=(1, 1))
     assert (found.family.table, found.chances()) == (None, {})

@@ -209,6 +209,21 @@ def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
     assert unknown.reasons[1:] == []
 
 
+def test_margins_that_were_set_are_told_apart_from_those_of_the_catalogue() -> None:
+    """The commonest margin is that of the others: what somebody set is named, though most metrics have it."""
+    wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
+    own: dict[str, Any] = {"margin_high": 0.3, "margin_low": -0.3}
+    items = [item("a", EQUAL, **wide), item("b", EQUAL), item("c", EQUAL, **own), item("d", EQUAL, **wide)]
+    set_ = described(list("abcde")).with_margins({"a_s": 0.25, "d_s": 0.25, "e_s": 0.25})
+    result = found([*items, item("e", EQUAL, **wide)], catalogue=set_)
+    assert result.reasons[1:] == [
+        "margins set for this comparison: metric a 25 %, metric d 25 %, metric e 25 %",
+        "margins of their own (from the catalogue's margin or floor): metric c 30 %",
+    ]
+    alone = found([item("a", EQUAL, **wide)], catalogue=described(["a"]).with_margins({"a_s": 0.25}))
+    assert alone.reasons[1:] == ["margins set for this comparison: metric a 25 %"]
+
+
 def test_margins_in_the_metrics_own_unit_are_told_with_it() -> None:
     """A margin of a difference without its unit would be read as a share."""
     absolute: dict[str, Any] = {"scale": Scale.ABSOLUTE, "margin_high": 0.5, "margin_low": -0.5}
