@@ -24,7 +24,8 @@ def scraped(*rows: tuple[str, str, Sequence[float], Sequence[float]]) -> pl.Data
         for time_s, value in zip(times, values, strict=True)
     ]
     schema = {"host": pl.String, "metric": pl.String, "time_ns": pl.Int64, "value": pl.Float64}
-    return pl.DataFrame(flat, schema=schema, orient="row")
+    # In no order that anybody may rely on.
+    return pl.DataFrame(flat[1::2] + flat[::2][::-1], schema=schema, orient="row")
 
 
 def heights(host: str, times: Sequence[float]) -> tuple[str, str, Sequence[float], Sequence[float]]:
@@ -73,6 +74,8 @@ def test_a_silence_is_longer_than_two_and_a_half_intervals() -> None:
         ("d", 100 * NS, 110 * NS),
     )
     assert looked_at(heights("a", [103, 107]), interval_s=2.0).gaps == ()
+    often = looked_at(heights("a", [100 + place / 2 for place in range(16)]), interval_s=0.5)
+    assert often.gaps == (("a", int(107.5 * NS), 110 * NS),)
 
 
 def test_a_node_that_started_anew_tells_another_start_or_a_lower_height() -> None:
@@ -86,8 +89,13 @@ def test_a_node_that_started_anew_tells_another_start_or_a_lower_height() -> Non
         ("both", START, [99, 105], [1, 2]),
         ("both", HEIGHT, [99, 105], [9, 1]),
         ("other", "cometbft_p2p_peers", [99, 105], [4, 1]),
+        ("still", HEIGHT, [99, 101, 103, 105], [5, 6, 6, 7]),
+        ("late", HEIGHT, [101, 103], [5, 6]),
+        ("late", START, [101, 103], [99, 99]),
     )
     assert found.restarts == (("edge", 100 * NS), ("back", 103 * NS), ("anew", 105 * NS), ("both", 105 * NS))
+    together = [(name, START, [99, 104], [1, 2]) for name in "hgbadcfe"]
+    assert looked_at(*together).restarts == tuple((name, 104 * NS) for name in "abcdefgh")
 
 
 def test_what_happened_to_the_nodes_is_told_in_the_order_of_time() -> None:
