@@ -53,8 +53,8 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
         per_run.append(value)
         if estimate and value is not None:
             errors.append((estimate.standard_error or 0.0, estimate.log_standard_error or 0.0))
-        if summary and summary.distribution:
-            exposure += summary.distribution.n
+        if summary and summary.n:
+            exposure += summary.n
             total += _total(run, metric, summary)
     values = [value for value in per_run if value is not None]
     absence = ""

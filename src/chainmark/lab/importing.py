@@ -69,4 +69,5 @@ def _content(imported: Imported) -> Content:
         catalogue=imported.catalogue,
         origin=Origin(started_at, ended_at, imported.host, imported.sources),
         options=imported.options,
+        summaries=imported.summaries,
     )

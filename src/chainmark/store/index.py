@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.core.verdict import SYNTHETIC
+from chainmark.core.verdict import PRINTED, SYNTHETIC
 
 SEAL = "SEALED"
 # Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = 2  # of the index; one of another layout is made again
+_LAYOUT = 3  # of the index; one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
 
 Stamp = tuple[int, int, int]
@@ -42,6 +42,7 @@ class Entry:
         workload, sources, build, machine: digests; equal where the runs' workload, raw material, subject with its
             configuration, and processor are.
         badges: what else a list says of the run: that it is synthetic, that its label is contradicted.
+        aliases: what else the version is called, a line each.
     """
 
     run_id: str
@@ -61,6 +62,12 @@ class Entry:
     build: str = ""
     machine: str = ""
     badges: str = ""
+    aliases: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """All that the version is called."""
+        return [self.version, *filter(None, self.aliases.split("\n"))]
 
 
 _NAMES = tuple(field.name for field in fields(Entry))
@@ -92,10 +99,11 @@ def _entry(path: Path) -> Entry:
             repetition=place.get("repetition", 0),
             position=place.get("position", 0),
             workload=_digest(manifest["workload"]),
-            sources=_digest(sources) if sources else path.name,
-            build=_digest([subject["version"], subject.get("binary_sha256"), effective]),
+            sources=_digest(manifest.get("identity") or sources) if sources else path.name,
+            build=_digest([subject.get("release") or subject["version"], subject.get("binary_sha256"), effective]),
             machine=_digest(manifest["host"]["cpu_model"]),
             badges=_badges(manifest),
+            aliases="\n".join(subject.get("aliases", [])),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Entry(path.name)
@@ -104,7 +112,11 @@ def _entry(path: Path) -> Entry:
 
 def _badges(manifest: Mapping[str, Any]) -> str:
     """What a list of runs says beside the status, which a reader must not take the run without."""
-    found = {SYNTHETIC: manifest.get("synthetic"), "contradicted label": manifest.get("contradictions")}
+    found = {
+        SYNTHETIC: manifest.get("synthetic"),
+        PRINTED: manifest.get("printed"),
+        "contradicted label": manifest.get("contradictions"),
+    }
     return ", ".join(badge for badge, is_so in found.items() if is_so)
 
 
@@ -258,7 +270,7 @@ class Selection:
         if members:
             return sorted(self._whole(members), key=lambda entry: entry.position)
         version = reference.removeprefix("version:")
-        of_version = [entry for entry in self.sealed if entry.status != DAMAGED and entry.version == version]
+        of_version = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
         if of_version:
             return _newest_group(self._whole(of_version))
         if reference.startswith("version:"):

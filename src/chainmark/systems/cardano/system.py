@@ -23,6 +23,7 @@ from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
 from chainmark.systems.cardano.predict import predict
+from chainmark.systems.cardano.printed.runs import ingest_printed, parts_of
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.entries import checked
@@ -52,8 +53,14 @@ class Cardano:
         """Check a profile's content, down to its topology file."""
         return check_profile(Profile, content)
 
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The runs that published reports show; none: the source is a cluster's logs."""
+        return parts_of(order, self.catalogue())
+
     def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
-        """Read a cluster's logs into a run."""
+        """Read a cluster's logs, or one column of published reports, into a run."""
+        if order.part is not None:
+            return ingest_printed(order, self.catalogue(), progress)
         return ingest(order, run, progress, self.catalogue())
 
     def recognises_document(self, path: Path) -> bool:
