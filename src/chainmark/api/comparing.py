@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainmark.api.context import store_at
-from chainmark.api.publishing import Side, is_document, published
-from chainmark.api.runs import select
+from chainmark.api.publishing import Side, is_document, printed_sides, published
+from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
 from chainmark.compare.assemble import Follow
 from chainmark.compare.side_by_side import compare_side_by_side
@@ -69,10 +69,23 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    document = next((one for one in references if isinstance(one, str) and is_document(one)), None)
-    if document is not None:
-        raise UsageError(
-            f"`{document}` is a file: its printed values cannot be judged",
-            "add `--style published`; to compare two versions with a verdict, name runs (`chainmark runs list`)",
-        )
+    if any(isinstance(one, str) and is_document(one) for one in references):
+        return compared(_with_reports(references, kept), kept)
     return compared(select(references, kept), kept)
+
+
+def _with_reports(references: Sequence[Side], store: Store) -> list[list[SealedRun]]:
+    """The sides, where some are published reports: each of their versions is a side.
+
+    Raises:
+        UsageError: there is one version alone, or a reference is nothing that can be compared.
+    """
+    sides: list[list[SealedRun]] = []
+    for one in references:
+        if isinstance(one, str) and is_document(one):
+            sides += printed_sides(one, store)
+        else:
+            sides.append(runs_of(one, store))
+    if len(sides) < 2:
+        raise UsageError(f"`{references[0]}` is one version alone", "name what it is to be compared with, too")
+    return sides

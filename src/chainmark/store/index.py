@@ -284,6 +284,25 @@ class Selection:
             )
         return found
 
+    def groups(self, reference: str) -> list[list[Entry]]:
+        """The sealed runs of a version by profile, workload and machine, each as `select` takes the newest of them.
+
+        Anything else that can be named is one group. The group with the newest run comes last.
+        """
+        chosen = self.select(reference)
+        version = reference.removeprefix("version:")
+        if not chosen or version not in chosen[0].names or reference in {entry.run_id for entry in chosen}:
+            return [chosen]
+        found: dict[tuple[str, ...], list[Entry]] = {}
+        for entry in self.sealed:
+            if version in entry.names:
+                found.setdefault((entry.profile, *_place(entry)), []).append(entry)
+        return sorted(map(_newest_group, found.values()), key=lambda group: group[-1].started_at)
+
+    def identified(self, identity: str) -> list[Entry]:
+        """The runs that were read of one printed run; see `Manifest.identity`."""
+        return [entry for entry in self.sealed if entry.sources == _digest(identity)]
+
     def members(self, experiments: Iterable[str]) -> list[Entry]:
         """The sealed runs of experiments, oldest first."""
         wanted = set(experiments) - {""}

@@ -27,6 +27,7 @@ from chainmark.systems.cardano.printed.runs import ingest_printed, parts_of
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.entries import checked
+from chainmark.systems.cardano.published.files import read_content
 from chainmark.systems.cardano.published.reader import is_report
 from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
@@ -66,6 +67,10 @@ class Cardano:
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of the benchmarks."""
         return is_report(path, self.catalogue())
+
+    def columns(self, path: Path) -> list[str]:
+        """The versions of a published report, the baseline first."""
+        return read_content(path, self.catalogue()).versions
 
     def published(
         self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str
