@@ -11,6 +11,8 @@ from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
 from chainmark.compare.assemble import Follow
 from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.compare.decide import Past
+from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
@@ -20,13 +22,16 @@ from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import followable
 
 
-def compared(sides: Sequence[Sequence[SealedRun]], store: Store) -> Document:
+def compared(
+    sides: Sequence[Sequence[SealedRun]], store: Store, baseline: BaselineKind = BaselineKind.HISTORY
+) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
     history = store.alike(run for side in sides for run in side)
-    follow = _follow(sides)
+    past = Past(baseline=baseline)
+    known = {"history": history, "past": past, "follow": _follow(sides), "tool_version": tool_version()}
     if len(sides) > 2:
-        return document_of(compare_side_by_side(sides, history=history, follow=follow, tool_version=tool_version()))
-    return document_of(compare_runs(sides[0], sides[1], history=history, follow=follow, tool_version=tool_version()))
+        return document_of(compare_side_by_side(sides, **known))
+    return document_of(compare_runs(sides[0], sides[1], **known))
 
 
 def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:

@@ -11,7 +11,7 @@ import numpy as np
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.builds import build_caveats, title_of
 from chainmark.compare.charts import charts_of
-from chainmark.compare.decide import decide
+from chainmark.compare.decide import Past, decide
 from chainmark.compare.estimates import mean_of
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.gates import (
@@ -143,6 +143,7 @@ def compare(
     candidate: Sequence[RunData],
     *,
     history: Sequence[RunData] = (),
+    past: Past | None = None,
     follow: Follow | None = None,
     tool_version: str,
 ) -> Comparison:
@@ -151,7 +152,9 @@ def compare(
     Args:
         baseline: one or more runs of one version.
         candidate: likewise, of the same system.
-        history: archived runs; where a side has one run, those of equal builds show the noise between runs.
+        history: archived runs; where a side has one run, those of equal builds and of many releases show the noise
+            between runs.
+        past: how the releases among them are used.
         follow: of the runs' system, where it can follow samples to what happened.
         tool_version: recorded in the result.
 
@@ -163,7 +166,7 @@ def compare(
 
     Source: docs/concepts/verdict.md.
     """
-    decided = decide(baseline, candidate, history)
+    decided = decide(baseline, candidate, history, past)
     left, right, catalogue, names = decided.baseline, decided.candidate, decided.catalogue, decided.labels
     finding, judgements = decided.finding, decided.judgements
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]

@@ -10,6 +10,7 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.core.comparison import SideValue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.metric import Kind, Metric, Weighting
+from chainmark.stats.level import Level
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class SideEstimates:
         total: events or successes of all runs.
         exposure: samples of all runs.
         absence: why there is no value; empty when there is one.
+        level: what stands for the one run's value, where the releases before it have a part in the baseline.
     """
 
     per_run: list[float | None]
@@ -33,6 +35,7 @@ class SideEstimates:
     total: float
     exposure: int
     absence: str
+    level: Level | None = None
 
     @property
     def runs(self) -> int:

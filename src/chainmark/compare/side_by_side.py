@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.assemble import Follow, compare
+from chainmark.compare.decide import Past
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
@@ -27,6 +28,7 @@ def compare_side_by_side(
     sides: Sequence[Sequence[RunData]],
     *,
     history: Sequence[RunData] = (),
+    past: Past | None = None,
     follow: Follow | None = None,
     tool_version: str,
 ) -> SideBySide:
@@ -36,7 +38,7 @@ def compare_side_by_side(
 
     Args:
         sides: the runs of each version, the baseline's first.
-        history: archived runs, as for two sides.
+        history, past: archived runs and their use, as for two sides.
         follow: of the runs' system, as for two sides.
         tool_version: recorded in the result.
 
@@ -59,7 +61,7 @@ def compare_side_by_side(
                 )
             seen[run.run_id] = number
     comparisons = [
-        compare(sides[0], side, history=history, follow=follow, tool_version=tool_version) for side in sides[1:]
+        compare(sides[0], side, history=history, past=past, follow=follow, tool_version=tool_version) for side in sides[1:]
     ]
     labels = _labels([side.version for side in selected])
     verdict = worst(each.verdict for each in comparisons)

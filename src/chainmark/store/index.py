@@ -27,6 +27,7 @@ INDEX = "index.json"
 DAMAGED = "damaged"
 _LAYOUT = 3  # of the index; one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
+MANY_BUILDS = 8  # of which the steps from one to the next tell something of the noise
 
 Stamp = tuple[int, int, int]
 Seal = tuple[str, Stamp]  # of a run's name
@@ -100,7 +101,9 @@ def _entry(path: Path) -> Entry:
             position=place.get("position", 0),
             workload=_digest(manifest["workload"]),
             sources=_digest(manifest.get("identity") or sources) if sources else path.name,
-            build=_digest([subject.get("release") or subject["version"], subject.get("binary_sha256"), effective]),
+            build=_digest(
+                [subject.get("release") or subject["version"], subject.get("build"), subject.get("binary_sha256"), effective]
+            ),
             machine=_digest(manifest["host"]["cpu_model"]),
             badges=_badges(manifest),
             aliases="\n".join(subject.get("aliases", [])),
@@ -311,13 +314,22 @@ class Selection:
     def alike(self, run_ids: Iterable[str]) -> list[Entry]:
         """Runs that may show the noise between runs like those named: same system and workload, repeated builds.
 
-        A build that was run once shows none. Which of the found runs count is decided by who has read them.
+        A build that was run once shows none, unless there are many builds: then the steps between them do. Of printed
+        runs not everything is stated, so all of a system's are found. Which of the found runs count is decided by who
+        has read them.
         """
-        own = set(run_ids)
-        places = {_place(entry) for entry in self.sealed if entry.run_id in own}
+        own = [entry for entry in self.sealed if entry.run_id in set(run_ids)]
+        places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
         near = [entry for entry in self._whole(self.sealed) if _place(entry) in places]
         times = Counter((_place(entry), entry.build) for entry in near)
-        return [entry for entry in near if times[_place(entry), entry.build] > 1]
+        builds = Counter(place for place, _ in times)
+        return [
+            entry
+            for entry in self.sealed
+            if times[_place(entry), entry.build] > 1
+            or builds[_place(entry)] >= MANY_BUILDS
+            or (PRINTED in entry.badges and entry.system in systems)
+        ]
 
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether some build was run twice or more under this workload on this kind of processor."""
