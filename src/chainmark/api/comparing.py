@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from chainmark.api.context import store_at
@@ -10,28 +11,70 @@ from chainmark.api.publishing import Side, is_document, printed_sides, published
 from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
 from chainmark.compare.assemble import Follow
-from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.decide import Past
+from chainmark.compare.inputs import RunData
+from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.compare.workloads import joined, matched
+from chainmark.core.comparison import Comparison
 from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
+from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import followable
 
 
-def compared(
-    sides: Sequence[Sequence[SealedRun]], store: Store, baseline: BaselineKind = BaselineKind.HISTORY
-) -> Document:
+def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None = None) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
     history = store.alike(run for side in sides for run in side)
-    past = Past(baseline=baseline)
-    known = {"history": history, "past": past, "follow": _follow(sides), "tool_version": tool_version()}
+    past = _past(store, how or How())
+    follow, version = _follow(sides), tool_version()
     if len(sides) > 2:
-        return document_of(compare_side_by_side(sides, **known))
-    return document_of(compare_runs(sides[0], sides[1], **known))
+        return document_of(compare_side_by_side(sides, history=history, past=past, follow=follow, tool_version=version))
+    return document_of(_pair(sides[0], sides[1], store, how or How()))
+
+
+def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> Comparison:
+    return compare_runs(
+        baseline,
+        candidate,
+        history=store.alike([*baseline, *candidate]),
+        past=_past(store, how),
+        anchor=_anchor(baseline, candidate, store, how),
+        follow=_follow([baseline, candidate]),
+        tool_version=tool_version(),
+    )
+
+
+@dataclass(frozen=True)
+class How:
+    """How sides are compared.
+
+    Attributes:
+        against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
+        anchor: a release that the candidate is also held against; None: the one that is pinned.
+    """
+
+    against: BaselineKind = BaselineKind.HISTORY
+    anchor: str | None = None
+
+
+def _past(store: Store, how: How) -> Past:
+    return Past(read_notes(store.root).epochs, how.against)
+
+
+def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:
+    """The runs of the anchor that were made as the candidate's; none without an anchor, or where it is a side."""
+    pinned = how.anchor or read_notes(store.root).anchors.get(candidate[0].manifest.subject.system)
+    if pinned is None:
+        return []
+    found = matched(store.groups(pinned), [candidate]).pairs
+    compared = {run.run_id for run in [*baseline, *candidate]}
+    runs = _sealed(found[0].baseline) if found else []
+    return [] if compared & {run.run_id for run in runs} else runs
 
 
 def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
@@ -47,15 +90,22 @@ def compare(
     *candidates: Side,
     style: str = "own",
     era: str | None = None,
+    against: str = BaselineKind.HISTORY,
+    anchor: str | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
 
     Args:
-        baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``).
+        baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``), or a published
+            report as a file, each version of which is a side. Two versions are compared under every workload and on
+            every machine that both were run under.
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
         era: which of the styles that the system's published reports have had; None: that of today.
+        against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
+            there are enough releases; "run" for the baseline's own run.
+        anchor: a release that the candidate is also held against; None: the one that is pinned.
         store: where the runs are.
 
     Raises:
@@ -74,9 +124,35 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
+    how = How(_kind(against), anchor)
     if any(isinstance(one, str) and is_document(one) for one in references):
-        return compared(_with_reports(references, kept), kept)
-    return compared(select(references, kept), kept)
+        return compared(_with_reports(references, kept), kept, how)
+    if len(references) == 2 and all(isinstance(one, str) for one in references):
+        return _by_workload(str(references[0]), str(references[1]), kept, how)
+    return compared(select(references, kept), kept, how)
+
+
+def _kind(against: str) -> BaselineKind:
+    if against not in set(BaselineKind):
+        raise UsageError(f"`{against}` is no baseline", f"there are {' and '.join(BaselineKind)}")
+    return BaselineKind(against)
+
+
+def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Document:
+    """Two versions under all workloads and on all machines that both were run under.
+
+    Runs that share no workload are compared as they are: the gates say what differs.
+    """
+    groups = [store.groups(one) for one in (baseline, candidate)]
+    found = matched(*groups)
+    if max(map(len, groups)) == 1 or not found.pairs:
+        return compared([side[-1] for side in groups], store, how)
+    comparisons = [_pair(_sealed(pair.baseline), _sealed(pair.candidate), store, how) for pair in found.pairs]
+    return document_of(joined(found.pairs, comparisons, found.alone))
+
+
+def _sealed(runs: Sequence[RunData]) -> list[SealedRun]:
+    return [run for run in runs if isinstance(run, SealedRun)]
 
 
 def _with_reports(references: Sequence[Side], store: Store) -> list[list[SealedRun]]:

@@ -96,7 +96,8 @@ def _file(reference: str) -> PublishedFile:
     path, version = _split(reference)
     if not path.is_file():
         raise UsageError(
-            f"there is no file `{path}`", "a published report is a JSON file, a PDF or its text; `chainmark runs list` shows runs"
+            f"there is no file `{path}`",
+            "a published report is a JSON file, a PDF or its text; `chainmark runs list` shows runs",
         )
     _reader(path)
     return PublishedFile(path, version)

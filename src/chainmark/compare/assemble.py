@@ -23,7 +23,15 @@ from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, caveats_of
-from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Followed
+from chainmark.core.comparison import (
+    AnchorView,
+    Breakdown,
+    ChartData,
+    Comparison,
+    DistributionRow,
+    EffectSize,
+    Followed,
+)
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.effects import TwoSamples
@@ -138,12 +146,22 @@ def _subtitle(baseline: SelectedRuns, candidate: SelectedRuns, date: str) -> str
     return f"{noun} {' and '.join(names)} · {runs}{order} · {date}"
 
 
+def _beside_anchor(
+    anchor: Sequence[RunData], candidate: Sequence[RunData], history: Sequence[RunData], past: Past | None
+) -> AnchorView:
+    """The gating metrics of the candidate against a release of long ago, by that release's own runs."""
+    decided = decide(anchor, candidate, history, Past(past.epochs if past else ()))
+    gating = [item for item in decided.judgements if item.gating]
+    return AnchorView(side=describe(decided.baseline, decided.labels[0]), judgements=gating)
+
+
 def compare(
     baseline: Sequence[RunData],
     candidate: Sequence[RunData],
     *,
     history: Sequence[RunData] = (),
     past: Past | None = None,
+    anchor: Sequence[RunData] = (),
     follow: Follow | None = None,
     tool_version: str,
 ) -> Comparison:
@@ -155,6 +173,7 @@ def compare(
         history: archived runs; where a side has one run, those of equal builds and of many releases show the noise
             between runs.
         past: how the releases among them are used.
+        anchor: runs of a release that the candidate is also held against; the verdict does not rest on that.
         follow: of the runs' system, where it can follow samples to what happened.
         tool_version: recorded in the result.
 
@@ -205,6 +224,7 @@ def compare(
         charts=described.charts,
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
+        anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
         catalogue=catalogue,
         caveats=Caveats.joined([caveats_of(run.manifest for run in [*left.runs, *right.runs]), builds]),
     )

@@ -141,9 +141,7 @@ class Past:
     baseline: BaselineKind = BaselineKind.RUN
 
 
-def _releases(
-    left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past
-) -> Releases | None:
+def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:
     """The series of releases, where a side has a single run and there are enough of them."""
     runs = [*(left.included or left.runs), *(right.included or right.runs)]
     if min(len(left.included), len(right.included)) != 1:
@@ -193,10 +191,8 @@ class _Pair:
                     gating.append(Gated(metric, statistic, left, right, judgements[-1]))
         return judgements, gating
 
-    def _levelled(
-        self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates
-    ) -> SideEstimates:
-        """The baseline with the level of the releases up to it instead of its one run, where that is wanted and told."""
+    def _levelled(self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates) -> SideEstimates:
+        """The baseline with the level of the releases up to it instead of its run, where that is wanted and told."""
         releases = self.bench.releases
         if releases is None or self.held_against is BaselineKind.RUN or left.runs != 1 or not right.values:
             return left

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from chainmark.compare.gates import rules, same_workload
 from chainmark.compare.inputs import LoadedRun, RunData
@@ -99,7 +100,7 @@ class Releases:
     @cached_property
     def _seen(self) -> Mapping[Column, _Seen]:
         """What is seen of every statistic that is judged; of counts nothing, which have an error of their own."""
-        found = {}
+        found: dict[Column, _Seen] = {}
         for metric in self._like.catalogue.ordered():
             if metric.kind in {Kind.POSITIVE, Kind.DIFFERENCE}:
                 for statistic in metric.judged_by:
@@ -117,18 +118,17 @@ class Releases:
                 yield (metric.id, statistic, working), seen
 
     def _seen_of(self, metric_id: str, runs: list[LoadedRun], values: list[float], working: Working) -> _Seen | None:
+        told = list(zip(runs, values, strict=True))
         steps = [
             later - sooner
-            for (one, sooner), (other, later) in zip(
-                zip(runs, values, strict=True), zip(runs[1:], values[1:], strict=True), strict=False
-            )
+            for (one, sooner), (other, later) in pairwise(told)
             if build_of(one) != build_of(other) and not self._is_divided(metric_id, one, other)
         ]
         if len(steps) < MANY_BUILDS - 1:
             return None
         bound = step_variance(steps)
         groups: dict[str, list[tuple[LoadedRun, float]]] = {}
-        for run, value in zip(runs, values, strict=True):
+        for run, value in told:
             groups.setdefault(build_of(run), []).append((run, value))
         squares, freedom, changes = 0.0, 0, []
         for group in groups.values():
@@ -149,7 +149,7 @@ class Releases:
     ) -> tuple[list[list[float]], list[SetupChange]]:
         """The runs of one build, cut where the set-up changed; and the cuts that nobody noted."""
         parts, changes = [[group[0][1]]], []
-        for (one, sooner), (other, later) in zip(group, group[1:], strict=False):
+        for (one, sooner), (other, later) in pairwise(group):
             noted = self._is_divided(metric_id, one, other)
             proposed = bound > 0.0 and abs(later - sooner) > NEW_SETUP * math.sqrt(2.0 * bound)
             proposed = proposed and (working is not Working.LOG or abs(later - sooner) > LEAST_SETUP)
@@ -197,7 +197,9 @@ class Releases:
     @cached_property
     def setup_changes(self) -> list[SetupChange]:
         """Changes of the set-up that nobody noted; they count neither as noise nor as changes of a release."""
-        return [change for (*_, working), one in self._seen.items() for change in one.changes if change.working is working]
+        return [
+            change for (*_, working), one in self._seen.items() for change in one.changes if change.working is working
+        ]
 
     def noted_between(self, metric_id: str, *runs: LoadedRun) -> Epoch | None:
         """A noted change of the set-up that lies between runs and changed a metric."""

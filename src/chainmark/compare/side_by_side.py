@@ -61,7 +61,8 @@ def compare_side_by_side(
                 )
             seen[run.run_id] = number
     comparisons = [
-        compare(sides[0], side, history=history, past=past, follow=follow, tool_version=tool_version) for side in sides[1:]
+        compare(sides[0], side, history=history, past=past, follow=follow, tool_version=tool_version)
+        for side in sides[1:]
     ]
     labels = _labels([side.version for side in selected])
     verdict = worst(each.verdict for each in comparisons)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 _MAD_TO_SD = 1.4826  # of a normal distribution
-# Of n steps a median absolute value tells as much as 0.37 n squares (Huber, "Robust Statistics", 1981), and neighbouring
-# steps share a run: the variance of a mean of their squares is half as large again.
+# Of n steps a median absolute value tells as much as 0.37 n squares (Huber, "Robust Statistics", 1981), and since
+# neighbouring steps share a run, the variance of a mean of their squares is half as large again.
 STEP_FREEDOM = 0.37 / 1.5
 FEWEST_METRICS = 3  # of which a ratio and its dispersion can be said
 _LARGE = 8.0  # from here on the asymptotic series are exact to a float

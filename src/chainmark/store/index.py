@@ -27,6 +27,7 @@ INDEX = "index.json"
 DAMAGED = "damaged"
 _LAYOUT = 3  # of the index; one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
+MOST_BUILDS = 64  # that a series of releases is made of
 MANY_BUILDS = 8  # of which the steps from one to the next tell something of the noise
 
 Stamp = tuple[int, int, int]
@@ -102,7 +103,12 @@ def _entry(path: Path) -> Entry:
             workload=_digest(manifest["workload"]),
             sources=_digest(manifest.get("identity") or sources) if sources else path.name,
             build=_digest(
-                [subject.get("release") or subject["version"], subject.get("build"), subject.get("binary_sha256"), effective]
+                [
+                    subject.get("release") or subject["version"],
+                    subject.get("build"),
+                    subject.get("binary_sha256"),
+                    effective,
+                ]
             ),
             machine=_digest(manifest["host"]["cpu_model"]),
             badges=_badges(manifest),
@@ -318,18 +324,15 @@ class Selection:
         runs not everything is stated, so all of a system's are found. Which of the found runs count is decided by who
         has read them.
         """
-        own = [entry for entry in self.sealed if entry.run_id in set(run_ids)]
+        wanted = set(run_ids)
+        own = [entry for entry in self.sealed if entry.run_id in wanted]
         places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
         near = [entry for entry in self._whole(self.sealed) if _place(entry) in places]
         times = Counter((_place(entry), entry.build) for entry in near)
-        builds = Counter(place for place, _ in times)
-        return [
-            entry
-            for entry in self.sealed
-            if times[_place(entry), entry.build] > 1
-            or builds[_place(entry)] >= MANY_BUILDS
-            or (PRINTED in entry.badges and entry.system in systems)
-        ]
+        repeated = {entry.run_id for entry in near if times[_place(entry), entry.build] > 1}
+        releases = {entry.run_id for place in places for entry in _latest_builds(near, place)}
+        printed = {entry.run_id for entry in self.sealed if entry.system in systems and PRINTED in entry.badges}
+        return [entry for entry in self.sealed if entry.run_id in repeated | releases | printed]
 
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether some build was run twice or more under this workload on this kind of processor."""
@@ -354,6 +357,12 @@ class Selection:
 
 def _place(entry: Entry) -> tuple[str, str, str]:
     return entry.system, entry.workload, entry.machine
+
+
+def _latest_builds(entries: Sequence[Entry], place: tuple[str, str, str]) -> list[Entry]:
+    """The newest run of each of the latest builds at a place; none where there are few builds."""
+    newest = {entry.build: entry for entry in entries if _place(entry) == place}
+    return list(newest.values())[-MOST_BUILDS:] if len(newest) >= MANY_BUILDS else []
 
 
 def _newest_group(entries: list[Entry]) -> list[Entry]:

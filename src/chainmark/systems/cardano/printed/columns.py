@@ -9,12 +9,12 @@ from pathlib import Path
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.printed.rounding import unit_of
 from chainmark.systems.cardano.published.content import SAMPLE_COUNT, ReportContent, metrics_by_label, row_name
 from chainmark.systems.cardano.published.entries import published_of
 from chainmark.systems.cardano.published.files import JSON, SUFFIXES, read_content
 from chainmark.systems.cardano.published.reader import NUMBER
 from chainmark.systems.cardano.published.results import ReportStyle
-from chainmark.systems.cardano.printed.rounding import unit_of
 
 _LARGEST_JSON = 4 << 20  # a larger file of that name is a log
 _DAY, _TIME = re.compile(r"20\d\d-[01]\d-[0-3]\d"), re.compile(r"[0-2]\d:[0-5]\d:[0-5]\d")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from chainmark.systems.cardano.published.digits import hidden_value
 from chainmark.systems.cardano.published.results import ReportStyle
 

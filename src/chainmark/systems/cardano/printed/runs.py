@@ -80,7 +80,8 @@ def _check_options(order: ImportOrder) -> None:
     wrong = next((option for option, value in given.items() if value), None)
     if wrong is not None:
         raise UsageError(
-            f"`{wrong}` is for logs, and {order.source} is a published report", "leave it out: a report is read as it is"
+            f"`{wrong}` is for logs, and {order.source} is a published report",
+            "leave it out: a report is read as it is",
         )
 
 
@@ -178,7 +179,7 @@ def _workload(column: Column) -> dict[str, Scalar | list[Scalar]]:
 
 
 def _packages(facts: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
-    """The packages with their commits; the node's own is of the subject, since builds of one release may differ in it."""
+    """The packages with their commits; the node's own is the subject's: builds of one release may differ in it."""
     found: dict[str, Scalar | list[Scalar]] = {}
     for package in PACKAGES:
         version, commit = _told(facts, f"{package} version"), _told(facts, f"{package} git")
@@ -216,9 +217,7 @@ def _imported(column: Column, catalogue: Catalogue) -> Imported:
         sources=[
             Source(path=path.name, size_bytes=path.stat().st_size, blake3=hash_file(path)) for path in column.files
         ],
-        host=HostFacts(
-            cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED
-        ),
+        host=HostFacts(cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED),
         first_ns=first_ns,
         last_ns=first_ns + lasted_s * NS,
         options={},

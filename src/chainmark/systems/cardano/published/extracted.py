@@ -32,9 +32,11 @@ _MOST_PAGES = 200
 FACT_ROWS = (
     _FIRST_ROW, "Cluster system start date", "Cluster system start time", "Identifier", "Run batch", "GHC version",
     *(f"{name} version" for name in PACKAGES), *(f"{name} git" for name in PACKAGES),
-    "Era", "Delegation map size", "Stuffed UTxO size", "Starting UTxO set size", "DRep count", "Extra tx payload", "Tx inputs", "Tx Outputs",
+    "Era", "Delegation map size", "Stuffed UTxO size", "Starting UTxO set size",
+    "DRep count", "Extra tx payload", "Tx inputs", "Tx Outputs",
     "TPS", "Transaction count", "Plutus script", "Machines", "Number of filters applied",
-    "Log text lines emitted per host", "Log objects emitted per host", "Log objects analysed per host", "Host run time, s", "Host log line rate, Hz",
+    "Log text lines emitted per host",
+    "Log objects emitted per host", "Log objects analysed per host", "Host run time, s", "Host log line rate, Hz",
     "Total log objects analysed", "Run time, s", "Analysed run duration, s", "Run time efficiency",
     "Node start spread, s", "Node stop spread, s", "Perf analysis start spread, s", "Perf analysis stop spread, s",
     "Slots analysed", "Blocks analysed", "Blocks rejected",
