@@ -10,16 +10,16 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pypdf import PdfReader
-from pypdf.errors import PyPdfError
-
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.documents import PACKAGES
 from chainmark.systems.cardano.published.content import SAMPLE_COUNT, ReportContent, RowContent, TableContent
+from chainmark.systems.cardano.published.pages import text_of_pdf
 
 PDF, TEXT = ".pdf", ".txt"
 # Every label that a row may have, with the metric's id and the id of its table.
 Labels = tuple[tuple[str, str, str], ...]
+# Stands before a change that the printed digits do not decide, in reports that were made here.
+UNDECIDED = "≈"
 _FIRST_ROW = "Analysis date"
 _DATE = re.compile(r"20\d\d-[01]\d-[0-3]\d")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|\(\d+>?\)", re.IGNORECASE)
@@ -28,7 +28,6 @@ _MARKUP = re.compile(r"\*\*|\$|</?b>|^#+\s+")
 _ESCAPED = re.compile(r"\\([%#_&])")
 _STATEMENT = re.compile(r"We compare .+?\bunder (?P<workload>.+?) workload\b\.?", re.DOTALL)
 _TITLE_END = re.compile(r"\s+(?=(value-only|Plutus [\w -]+?) workload$)")
-_MOST_PAGES = 200
 FACT_ROWS = (
     _FIRST_ROW, "Cluster system start date", "Cluster system start time", "Identifier", "Run batch", "GHC version",
     *(f"{name} version" for name in PACKAGES), *(f"{name} git" for name in PACKAGES),
@@ -51,19 +50,12 @@ def text_of(path: Path) -> str:
     """The text of a PDF, laid out as on its pages, or of a text file.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is no PDF that can be read.
         OSError: it cannot be read.
     """
-    if path.suffix.lower() != PDF:
-        return path.read_bytes().decode("utf-8", errors="replace")
-    hint = "is it whole, and without a password?"
-    try:
-        pages = PdfReader(path).pages
-        if len(pages) > _MOST_PAGES:
-            raise UsageError(f"{path} has {len(pages)} pages, which no published report has")
-        return "\n".join(page.extract_text(extraction_mode="layout") for page in pages)
-    except (PyPdfError, ValueError, KeyError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read as a PDF: {error}", hint) from error
+    if path.suffix.lower() == PDF:
+        return text_of_pdf(path)
+    return path.read_bytes().decode("utf-8", errors="replace")
 
 
 def extracted_content(text: str, name: str, labels: Labels, titles: Mapping[str, str]) -> ReportContent:
@@ -163,7 +155,7 @@ def _tables(
 
 def _row(label: str, unit: str, rest: str, columns: int) -> RowContent | None:
     """A row: the baseline's value, then for every further version its value, and mostly the change and the percents."""
-    cells = rest.split()
+    cells = rest.replace(UNDECIDED, " ").split()
     if not all(_NUMBER.fullmatch(cell) for cell in cells):
         return None
     text = f"{label}, {unit}" if unit else label
