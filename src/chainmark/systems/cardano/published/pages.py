@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pypdfium2
+from typing import TYPE_CHECKING
 
 from chainmark.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pypdfium2
 
 _MOST_PAGES = 200
 _BREAK = "\u200b"  # where a line may be broken: it is not to be seen
@@ -38,6 +40,8 @@ def text_of_pdf(path: Path) -> str:
         UsageError: it is no PDF that can be read, or has more pages than a report.
         OSError: the file cannot be read.
     """
+    import pypdfium2  # noqa: PLC0415 - 8 MB, which nobody needs who reads no PDF
+
     content = path.read_bytes()
     try:
         document = pypdfium2.PdfDocument(content)  # type: ignore[no-untyped-call]
