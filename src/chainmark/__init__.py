@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.runs import Run, open_run, remove_run, runs
     from chainmark.api.systems import catalogue, install, installed, profiles
+    from chainmark.api.verifying import verify_against
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
@@ -72,6 +73,7 @@ __all__ = [
     "saturation",
     "synth",
     "unnote",
+    "verify_against",
 ]
 
 _HOMES = {
@@ -86,6 +88,7 @@ _HOMES = {
     "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
     "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
+    "chainmark.api.verifying": ["verify_against"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import statistics
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -57,6 +59,9 @@ TYPED: dict[str, Typed] = {
     "ingest-nowhere": Typed(["ingest", "cardano", "nowhere"], "imported"),
     "ingest-block": Typed(["block", "10.6.2", "3"], "imported"),
     "ingest-show": Typed(["runs", "show", "cardano"], "imported"),
+    "verify-against": Typed(["verify-against", "cdfBlocksPerHost.json", "10.6.2"], "imported"),
+    "verify-against-differs": Typed(["verify-against", "cdfBlockSize.json", "10.6.2"], "imported"),
+    "verify-against-unknown": Typed(["verify-against", "release.json", "10.6.2"], "imported"),
     "run-unknown-profile": Typed(["run", "cometbft/dmeo", "--version", "v1.0.1"]),
     "load-unknown-profile": Typed(["load", "mesh/nothing", "--target", "http://127.0.0.1:1"]),
 }  # fmt: skip
@@ -98,8 +103,19 @@ def fill(workspace: Path) -> None:
     write_logs(lives, workspace / "logs")
     changed = sealed(FixedStore(workspace / "changed"), Lives(3, 2).fill())
     (changed.path / "metrics.json").write_text("[]", encoding="utf-8")
+    _write_theirs(workspace / "cdfBlocksPerHost.json", [1.0, 2.0, 5.0])
+    _write_theirs(workspace / "cdfBlockSize.json", [88_963.0] * 6 + [80_000.0])
     figures = made_up.measured(made_up.profile().scenario(made_up.SEED))
     made_up.write(workspace / "release.json", made_up.report({"10.5.4": figures, "10.6.2": figures}))
+
+
+def _write_theirs(path: Path, values: list[float]) -> None:
+    """A distribution as the published analysis writes it, its centiles left out but for one."""
+    middle = sorted(values)[len(values) // 2]
+    content = {"cdfSize": len(values), "cdfAverage": statistics.mean(values), "cdfMedian": middle,
+               "cdfStddev": statistics.stdev(values), "cdfRange": {"low": min(values), "high": max(values)},
+               "cdfSamples": [[0.5, middle]]}  # fmt: skip
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 @cache

@@ -34,6 +34,7 @@ from chainmark.systems.cardano.trails.follower import Follower
 from chainmark.systems.cardano.trails.story import Story
 from chainmark.systems.cardano.trails.tails import tails_of
 from chainmark.systems.cardano.trails.trail import trails_of
+from chainmark.systems.cardano.verified.document import verification_document
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
 from chainmark.systems.cometbft.saturation.results import SaturationReport
 
@@ -44,6 +45,7 @@ from tests.unit.report import load_samples
 from tests.unit.report.samples import SENTENCES, sample
 from tests.unit.store.trail_runs import Lives, key_of, sealed
 from tests.unit.systems.cardano import prediction_samples
+from tests.unit.systems.cardano.verifications import verification
 from tests.unit.systems.cometbft import saturation_samples
 
 VERSION = "0.0.0"
@@ -200,4 +202,6 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "explanation-explained": partial(_laid_out, partial(prediction_samples.explanation, explained=True),
                                      explanation_document),
     "evidence": partial(_laid_out, prediction_samples.evidence, evidence_document),
+    "verification": partial(_laid_out, verification, verification_document),
+    "verification-differs": partial(_laid_out, partial(verification, differs=True), verification_document),
 }  # fmt: skip

@@ -262,6 +262,20 @@ def shown_mean(cluster: Cluster, metric: str) -> float:
     return math.fsum(kept) / len(kept)
 
 
+def over_hosts(cluster: Cluster, metric: str) -> Distribution:
+    """A slot metric by the published rules: the largest of the hosts' deviations, the medians of their centiles."""
+    hosts = list(cluster.per_host(metric).values())
+    middle = len(hosts) // 2
+    return Distribution(
+        n=sum(one.n for one in hosts),
+        mean=shown_mean(cluster, metric),
+        sd=max(one.sd for one in hosts),
+        low=min(one.low for one in hosts),
+        high=max(one.high for one in hosts),
+        centiles=tuple(sorted(column)[middle] for column in zip(*(one.centiles for one in hosts), strict=True)),
+    )
+
+
 def manifest_values(cluster: Cluster) -> dict[str, float]:
     """The figures of the reports' first table, before they are cut to a width."""
     logs = list(cluster.logs.values())

@@ -40,6 +40,9 @@ pub struct HostOrder {
     pub slots_out: Option<PathBuf>,
     pub lives_out: Option<PathBuf>,
     pub links_out: Option<PathBuf>,
+    /// The tables of slots and of lives once more, by the published analysis's rules, where the first ones are not.
+    pub published_slots_out: Option<PathBuf>,
+    pub published_lives_out: Option<PathBuf>,
     pub events_out: Option<PathBuf>,
 }
 
@@ -120,18 +123,21 @@ pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result
     if let Some(events) = folds.events {
         events.finish()?;
     }
-    write_unless_cancelled(order.lives_out.as_deref(), control, |path| folds.analysis.lives.write(path))?;
-    write_unless_cancelled(order.links_out.as_deref(), control, |path| folds.analysis.links.write(path))?;
-    write_unless_cancelled(order.slots_out.as_deref(), control, |path| folds.analysis.timeline.write(path))?;
+    let analysis = folds.analysis;
+    analysis.tables.write(order.lives_out.as_deref(), order.slots_out.as_deref(), control)?;
+    if let Some(tables) = &analysis.published {
+        tables.write(order.published_lives_out.as_deref(), order.published_slots_out.as_deref(), control)?;
+    }
+    write_unless_cancelled(order.links_out.as_deref(), control, |path| analysis.links.write(path))?;
     let bytes = books.files.iter().map(|file| file.stored_bytes).sum();
     Ok(HostSummary {
         host: order.host.clone(),
         books,
-        usage: folds.analysis.usage,
-        timeline: folds.analysis.timeline.summary(),
-        lives: folds.analysis.lives.summary(),
-        links: folds.analysis.links.summary(),
-        loop_offsets_s: least_median_greatest(folds.analysis.loop_offsets_ns),
+        usage: analysis.usage,
+        timeline: analysis.tables.timeline.summary(),
+        lives: analysis.tables.lives.summary(),
+        links: analysis.links.summary(),
+        loop_offsets_s: least_median_greatest(analysis.loop_offsets_ns),
         bytes,
     })
 }
@@ -154,11 +160,34 @@ struct Folds {
     failure: Option<ReadError>,
 }
 
-/// What is made of the events.
-struct Analysis {
-    clock: Clock,
+/// What one set of rules makes of a host's events.
+struct Tables {
     timeline: Timeline,
     lives: Lives,
+}
+
+impl Tables {
+    fn new(clock: Clock, published: bool) -> Self {
+        Self { timeline: Timeline::new(clock, published), lives: Lives::new(published) }
+    }
+
+    fn listen(&mut self, event: &Event<'_>, place: Place) -> Use {
+        let of_slot = self.timeline.listen(event);
+        // What a line is about decides: a repeated forge is no second one.
+        self.lives.listen(event, place).or(of_slot).unwrap_or(Use::Unused(Unused::NoMetric))
+    }
+
+    fn write(&self, lives: Option<&Path>, slots: Option<&Path>, control: &Control) -> Result<()> {
+        write_unless_cancelled(lives, control, |path| self.lives.write(path))?;
+        write_unless_cancelled(slots, control, |path| self.timeline.write(path))
+    }
+}
+
+/// What is made of the events. Only the tables depend on the rules.
+struct Analysis {
+    clock: Clock,
+    tables: Tables,
+    published: Option<Tables>,
     links: Links,
     usage: Usage,
     range: Range,
@@ -192,12 +221,13 @@ impl Range {
 
 impl Folds {
     fn new(order: &HostOrder, clock: Clock) -> Result<Self> {
+        let twice = order.published_slots_out.is_some() || order.published_lives_out.is_some();
         Ok(Self {
             filter: TimeFilter::new(QUIET_NS.max(clock.slot_length_ns.saturating_mul(QUIET_SLOTS))),
             analysis: Analysis {
                 clock,
-                timeline: Timeline::new(clock, order.published_rules),
-                lives: Lives::new(order.published_rules),
+                tables: Tables::new(clock, order.published_rules),
+                published: twice.then(|| Tables::new(clock, true)),
                 links: Links::default(),
                 usage: Usage::default(),
                 range: Range::default(),
@@ -243,9 +273,10 @@ impl Analysis {
                 return Use::Unused(Unused::SlotAheadOfTime);
             }
         }
-        let of_slot = self.timeline.listen(event);
-        // What a line is about decides: a repeated forge is no second one.
-        self.lives.listen(event, place).or(of_slot).unwrap_or(Use::Unused(Unused::NoMetric))
+        if let Some(tables) = &mut self.published {
+            tables.listen(event, place);
+        }
+        self.tables.listen(event, place)
     }
 }
 
@@ -280,6 +311,8 @@ mod tests {
             slots_out: None,
             lives_out: None,
             links_out: None,
+            published_slots_out: None,
+            published_lives_out: None,
             events_out: None,
         };
         change(&mut order);

@@ -64,6 +64,8 @@ fn order() -> (PathBuf, HostOrder) {
         slots_out: out("slots.parquet"),
         lives_out: out("lives.parquet"),
         links_out: out("links.parquet"),
+        published_slots_out: None,
+        published_lives_out: None,
         events_out: out("events.parquet"),
     };
     (folder, order)
@@ -82,6 +84,23 @@ fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn one_reading_fills_the_tables_of_both_rules() {
+    let (folder, mut order) = order();
+    order.published_slots_out = Some(folder.join("published-slots.parquet"));
+    order.published_lives_out = Some(folder.join("published-lives.parquet"));
+    let summary = run(&order, &Control::default()).unwrap();
+    assert_eq!(summary.timeline.records, 3);
+    let own = read(&order.slots_out.unwrap());
+    let published = read(&order.published_slots_out.unwrap());
+    assert_eq!(column(&own, "started_s"), column(&published, "started_s"));
+    // A slot of which no line tells a density has none, or by the published rules 0.
+    assert_eq!(column(&own, "density"), [Value::Null, Value::Null, Value::Number(0.0481)]);
+    assert_eq!(column(&published, "density"), [0.0, 0.0, 0.0481].map(Value::Number));
+    assert_eq!(read(&order.lives_out.unwrap()).len(), read(&order.published_lives_out.unwrap()).len());
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainmark.api.context import store_at
+from chainmark.api.context import as_margins, store_at
 from chainmark.api.publishing import Side, is_document, printed_sides, published
 from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
@@ -15,6 +15,7 @@ from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.workloads import joined, matched
+from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.comparison import Comparison
 from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
@@ -31,9 +32,11 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
     history = store.alike(run for side in sides for run in side)
     past = _past(store, how or How())
-    follow, version = _follow(sides), tool_version()
+    follow, margins, tool = _follow(sides), (how or How()).margins, tool_version()
     if len(sides) > 2:
-        return document_of(compare_side_by_side(sides, history=history, past=past, follow=follow, tool_version=version))
+        return document_of(
+            compare_side_by_side(sides, history=history, past=past, follow=follow, margins=margins, tool_version=tool)
+        )
     return document_of(_pair(sides[0], sides[1], store, how or How()))
 
 
@@ -45,6 +48,7 @@ def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: 
         past=_past(store, how),
         anchor=_anchor(baseline, candidate, store, how),
         follow=_follow([baseline, candidate]),
+        margins=how.margins,
         tool_version=tool_version(),
     )
 
@@ -56,10 +60,12 @@ class How:
     Attributes:
         against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
+        margins: those to judge by instead of the catalogue's.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
+    margins: Margins = NO_MARGINS
 
 
 def _past(store: Store, how: How) -> Past:
@@ -88,6 +94,7 @@ def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
 def compare(
     baseline: Side,
     *candidates: Side,
+    margins: Margins | Sequence[str] | None = None,
     style: str = "own",
     era: str | None = None,
     against: str = BaselineKind.HISTORY,
@@ -101,6 +108,7 @@ def compare(
             report as a file, each version of which is a side. Two versions are compared under every workload and on
             every machine that both were run under.
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
+        margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
         era: which of the styles that the system's published reports have had; None: that of today.
         against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
@@ -109,7 +117,7 @@ def compare(
         store: where the runs are.
 
     Raises:
-        UsageError: nothing matches, or the sides are of different systems.
+        UsageError: nothing matches, the sides are of different systems, or a margin is of no metric that is judged.
 
     Example:
         >>> document = cm.compare("v0.38.17", "v1.0.1")
@@ -124,7 +132,7 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    how = How(_kind(against), anchor)
+    how = How(_kind(against), anchor, as_margins(margins))
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
     if len(references) == 2 and all(isinstance(one, str) for one in references):

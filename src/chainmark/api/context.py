@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from chainmark.core.catalogue import NO_MARGINS, Margins
+from chainmark.core.errors import UsageError
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import LaunchableSystem, System
@@ -111,6 +114,24 @@ def as_settings(settings: Settings | None) -> list[str]:
     if isinstance(settings, Mapping):
         return [f"{key}={_text(value)}" for key, value in settings.items()]
     return list(settings)
+
+
+def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
+    """Margins by metric id: ``["rss_bytes=20%"]`` is ``{"rss_bytes": 0.2}``.
+
+    Raises:
+        UsageError: a text is no metric with a percentage.
+    """
+    if not margins:
+        return NO_MARGINS
+    return margins if isinstance(margins, Mapping) else dict(map(_margin, margins))
+
+
+def _margin(text: str) -> tuple[str, float]:
+    found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if found is None:
+        raise UsageError(f"`{text}` is no margin", "name a metric and a percentage: `--margin tx_latency_s=15%`")
+    return found[1], float(found[2]) / 100.0
 
 
 def _text(value: object) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chainmark.api.comparing import compared
+from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
     Cancellation,
     Relay,
     Settings,
+    as_margins,
     as_settings,
     installed,
     relay,
@@ -21,6 +22,7 @@ from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, decide
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
+from chainmark.core.catalogue import Margins
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
 from chainmark.core.progress import Progress
@@ -57,6 +59,7 @@ def experiment(
     settings: Settings | None = None,
     baseline_settings: Settings | None = None,
     candidate_settings: Settings | None = None,
+    margins: Margins | Sequence[str] | None = None,
     seed: int = 1,
     keep_homes: bool = False,
     store: Store | Path | str | None = None,
@@ -74,10 +77,11 @@ def experiment(
         more: runs a side to add to those planned, when resumed.
         settings: changes of the profile for both sides.
         baseline_settings, candidate_settings: for one side alone.
+        margins: by metric id, the relative change to accept instead of the catalogue's; fixed when it begins.
         seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: the profile, a setting or a version cannot be used, or there is no such experiment.
+        UsageError: the profile, a setting, a margin or a version cannot be used, or there is no such experiment.
         EnvironmentFailure: the machine or a node did not do what the runs need.
 
     Example:
@@ -90,6 +94,8 @@ def experiment(
     """
     listener, kept = relay(progress, cancel), store_at(store)
     if resume is not None:
+        if margins:
+            raise UsageError(f"`{resume}` has its margins already", "leave out `--margin` when you resume")
         made = _resumed(resume, more, kept, listener)
     else:
         if profile is None or baseline is None or candidate is None:
@@ -104,7 +110,9 @@ def experiment(
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
         _tell_of_one_run_a_side(system, arms[0], length, kept, listener)
-        made = Experimenter(kept, system).begin(arms, length, seed, listener, keep_homes=keep_homes)
+        accepted = as_margins(margins)
+        system.catalogue().with_margins(accepted)  # refuses what cannot be judged before anything runs
+        made = Experimenter(kept, system).begin(arms, length, seed, listener, accepted, keep_homes=keep_homes)
     return _until_decided(made, kept, listener)
 
 
@@ -190,7 +198,7 @@ def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
                 listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
             raise
     _check_evidence(made)
-    return compared(made.sides(), store)
+    return compared(made.sides(), store, How(margins=made.record.margins))
 
 
 def _check_evidence(made: Experiment) -> None:
@@ -216,7 +224,7 @@ def _is_over(made: Experiment, store: Store, listener: Relay) -> bool:
     if made.rounds < FIRST_LOOK or not made.record.length.stops_early or (is_added and made.rounds < made.most):
         return False
     baseline, candidate = made.sides()
-    found = decide(baseline, candidate, store.alike(made.runs))
+    found = decide(baseline, candidate, store.alike(made.runs), margins=made.record.margins)
     return is_over(found, made.record.length.most, listener)
 
 

@@ -101,7 +101,7 @@ def ingest(
         genesis, meta, topology: documents that do not lie beside the logs.
         threads: 0 means all cores; the run does not depend on it.
         keep_events: keep every decoded event, too.
-        published_rules: analyse as the published reports do.
+        published_rules: judge and show by the rules of the published reports; a run keeps their figures in any case.
         begin, end, duration: what to take of a server's measurements: two of the three, as
             "2026-01-01T10:00:00Z" and "90s".
         store, progress, cancel: as in `run`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from chainmark.api.context import (
     Cancellation,
     Relay,
     Settings,
+    as_margins,
     as_settings,
     installed,
     relay,
@@ -21,10 +21,11 @@ from chainmark.api.context import (
     store_at,
 )
 from chainmark.api.experimenting import is_over
-from chainmark.compare.decide import decide
+from chainmark.compare.decide import decide, of_measured
 from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
 from chainmark.core import units
 from chainmark.core.attachment import Attachment
+from chainmark.core.catalogue import Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import Role, ScenarioKind
@@ -166,6 +167,7 @@ def qualify(
     settings: Settings | None = None,
     baseline_settings: Settings | None = None,
     candidate_settings: Settings | None = None,
+    margins: Margins | Sequence[str] | None = None,
     seed: int = 1,
     keep_homes: bool = False,
     store: Store | Path | str | None = None,
@@ -181,6 +183,7 @@ def qualify(
         most_runs: runs a side at most of every scenario that goes on until it is decided; None: as the plan says, or 8.
         resume: an interrupted qualification to go on with, or to show again.
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
+        margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin.
         seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
@@ -194,19 +197,22 @@ def qualify(
     lab = qualifiable(load_system(system))
     kept = store_at(store)
     listener = relay(progress, cancel)
-    qualifier = Qualifier(kept, lab, partial(_is_settled, kept, listener))
+    qualifier = Qualifier(kept, lab)
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:
         order = _order(lab, (baseline, candidate), plan, seed, as_settings(settings))
         of_version: dict[Role, Sequence[str]] = {"baseline": own["baseline"], "candidate": own["candidate"]}
         ordered = order.plan.with_most_runs(max(most_runs, FIRST_LOOK)) if most_runs else order.plan
+        ordered = ordered.model_copy(update={"margins": {**ordered.margins, **as_margins(margins)}})
         order = replace(order, plan=ordered, of_version=of_version, keep_homes=keep_homes)
     else:
-        if settings or any(own.values()) or most_runs:
+        if settings or any(own.values()) or most_runs or margins:
             raise UsageError(
-                f"`{resume}` has its settings already", "leave out `--set` and `--most-runs` when you resume"
+                f"`{resume}` has its settings already", "leave out `--set`, `--margin` and `--most-runs` to resume"
             )
         order = _resumed(qualifier, resume, {"baseline": baseline, "candidate": candidate})
+    lab.catalogue().with_margins(order.plan.margins)  # refuses what cannot be judged before anything runs
+    qualifier = replace(qualifier, is_settled=_IsSettled(kept, listener, order.plan.margins))
     installed(lab, [order.baseline, order.candidate], listener)
     made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
     if made.interrupted:
@@ -215,16 +221,22 @@ def qualify(
     return Experiment(made.experiment, document_of(qa_report(_qa_runs(lab, made), history)), False)
 
 
-def _is_settled(
-    store: Store, listener: Relay, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int
-) -> bool:
+@dataclass(frozen=True)
+class _IsSettled:
     """Whether a scenario is decided, or more runs will hardly decide it."""
-    found = decide(baseline, candidate, store.alike([*baseline, *candidate]))
-    if is_over(found, most, listener):
-        counted = units.plural(min(len(baseline), len(candidate)), "run")
-        listener.tell(f"after {counted} a side: {found.finding.verdict}")
-        return True
-    return False
+
+    store: Store
+    listener: Relay
+    margins: Margins
+
+    def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int) -> bool:
+        runs = [*baseline, *candidate]
+        found = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
+        if is_over(found, most, self.listener):
+            counted = units.plural(min(len(baseline), len(candidate)), "run")
+            self.listener.tell(f"after {counted} a side: {found.finding.verdict}")
+            return True
+        return False
 
 
 def _order(

@@ -51,7 +51,7 @@ class Presence:
 
     def begin(self) -> None:
         """A step begins."""
-        self._answered, self._refusals = -1, 0
+        self._answered = -1
 
     def is_lost(self, told: Mapping[str, Any]) -> bool:
         """Whether nothing is answered any more, and connections are refused every time.

@@ -264,7 +264,7 @@ class StepRunner:
 
     def _tell(self, fraction: float, p50_s: float | None) -> None:
         seen = "not answered" if p50_s is None else units.duration(p50_s)
-        self.progress.update(min(1.0, fraction), f"{seen} at one client")
+        self.progress.update(fraction, f"{seen} at one client")
 
     def _look(self, longest_s: float) -> float | None:
         """Ask with one client, always the same requests first; the median, None where most failed.

@@ -53,13 +53,11 @@ def said(found: Verdict) -> str:
 
 def level_text(kind: str | None, value: float) -> str:
     """A level with its unit: "64 clients", "1200 requests/s"."""
-    return f"{bare_level(kind, value)} requests/s" if kind == "rate" else units.plural(round(value), "client")
+    return f"{bare_level(value)} requests/s" if kind == "rate" else units.plural(round(value), "client")
 
 
-def bare_level(kind: str | None, value: float) -> str:
-    """A level as a figure: clients are whole, rates have four digits and no useless zeros."""
-    if kind == "clients":
-        return units.count(round(value))
+def bare_level(value: float) -> str:
+    """A level as a figure: whole numbers are whole, others have four digits and no useless zeros."""
     return units.tidy(value, 4)
 
 

@@ -62,6 +62,10 @@ COMMANDS = {
         "explain:explain",
         "Say whether the measured stages explain the measured whole; of many reports, how often they do.",
     ),
+    "verify-against": (
+        "verify_against:verify_against",
+        "Set what another analysis computed of the same logs beside a run's figures, and say whether they agree.",
+    ),
     "synth": (
         "synth:synth",
         "Write the logs of a cluster that never ran, and the truth about it, as a benchmark run's folder.",

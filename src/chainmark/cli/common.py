@@ -27,6 +27,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines on
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, e.g. `--set load.rate=400`.")
 ]
+Margins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--margin",
+        metavar="METRIC=PERCENT",
+        help="The change of a metric to accept, instead of the catalogue's: `--margin tx_latency_s=15%`.",
+    ),
+]
 SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random; a run's place is added to it.")]
 KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' homes in the run, to be looked into.")]

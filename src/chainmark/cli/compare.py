@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Output, shows_result
+from chainmark.cli.common import Margins, Output, shows_result
 from chainmark.core.epoch import BaselineKind
 
 
@@ -54,6 +54,7 @@ def compare(
         str | None,
         typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
     ] = None,
+    margin: Margins = None,
     *,
     output: Output,
 ) -> None:
@@ -70,5 +71,13 @@ def compare(
     then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
     """
     output.finish(
-        cm.compare(baseline, *(candidates or []), style=style.value, era=era, against=held_against, anchor=anchor)
+        cm.compare(
+            baseline,
+            *(candidates or []),
+            margins=margin,
+            style=style.value,
+            era=era,
+            against=held_against,
+            anchor=anchor,
+        )
     )

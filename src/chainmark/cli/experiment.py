@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Seed, Settings, SideSettings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, Margins, NoWait, Output, Seed, Settings, SideSettings, shows_result
 from chainmark.cli.following import progress
 
 
@@ -27,6 +27,7 @@ def experiment(
     settings: Settings = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
+    margin: Margins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
     no_wait: NoWait = False,
@@ -53,6 +54,7 @@ def experiment(
             settings=settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
+            margins=margin,
             seed=seed,
             keep_homes=keep_homes,
             progress=listener,

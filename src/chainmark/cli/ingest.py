@@ -38,7 +38,11 @@ def ingest(
     ] = None,
     no_filters: Annotated[bool, typer.Option("--no-filters", help="Analyse everything.")] = False,
     published_rules: Annotated[
-        bool, typer.Option("--published-rules", help="Analyse as the published reports do, quirks included.")
+        bool,
+        typer.Option(
+            "--published-rules",
+            help="Judge and show by the published reports' rules, quirks included; a run keeps their figures anyway.",
+        ),
     ] = False,
     settings: Annotated[
         list[str] | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Seed, SideSettings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, Margins, NoWait, Output, Seed, SideSettings, shows_result
 from chainmark.cli.following import progress
 
 
@@ -38,6 +38,7 @@ def qa(
     ] = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
+    margin: Margins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
     no_wait: NoWait = False,
@@ -64,6 +65,7 @@ def qa(
             settings=settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
+            margins=margin,
             seed=seed,
             keep_homes=keep_homes,
             progress=listener,

@@ -21,7 +21,7 @@ from chainmark.compare.inputs import RunData
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.whereabouts import located
-from chainmark.core.catalogue import Catalogue
+from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import (
     AnchorView,
@@ -163,6 +163,7 @@ def compare(
     past: Past | None = None,
     anchor: Sequence[RunData] = (),
     follow: Follow | None = None,
+    margins: Margins = NO_MARGINS,
     tool_version: str,
 ) -> Comparison:
     """Compare a candidate with a baseline.
@@ -175,17 +176,19 @@ def compare(
         past: how the releases among them are used.
         anchor: runs of a release that the candidate is also held against; the verdict does not rest on that.
         follow: of the runs' system, where it can follow samples to what happened.
+        margins: those to judge by instead of the catalogue's.
         tool_version: recorded in the result.
 
     Returns:
         Everything that a report shows. The same runs give the same bytes, in whatever order they are given.
 
     Raises:
-        UsageError: a side is empty or mixes versions, or the sides are of different systems.
+        UsageError: a side is empty or mixes versions, the sides are of different systems, or a margin is of no metric
+            that is judged.
 
     Source: docs/concepts/verdict.md.
     """
-    decided = decide(baseline, candidate, history, past)
+    decided = decide(baseline, candidate, history, past, margins)
     left, right, catalogue, names = decided.baseline, decided.candidate, decided.catalogue, decided.labels
     finding, judgements = decided.finding, decided.judgements
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]

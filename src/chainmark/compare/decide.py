@@ -18,7 +18,7 @@ from chainmark.compare.past import told_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
-from chainmark.core.catalogue import Catalogue
+from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.epoch import BaselineKind, Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
@@ -50,6 +50,12 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
         published=candidate.published,
         metrics=[*candidate.metrics, *missing],
     )
+
+
+def of_measured(margins: Margins, runs: Sequence[RunData]) -> Margins:
+    """Those margins whose metrics some of the runs measured: the scenarios of a plan do not all measure the same."""
+    known = {metric.id for run in runs for metric in run.catalogue.metrics}
+    return {metric_id: margin for metric_id, margin in margins.items() if metric_id in known}
 
 
 _SETTLED = (Outcome.EQUAL, Outcome.BETTER)
@@ -91,6 +97,7 @@ def decide(
     candidate: Sequence[RunData],
     history: Sequence[RunData] = (),
     past: Past | None = None,
+    margins: Margins = NO_MARGINS,
 ) -> Decided:
     """Judge a candidate against a baseline; reads no samples.
 
@@ -99,15 +106,18 @@ def decide(
         candidate: likewise, of the same system.
         history: archived runs; those of equal builds, and those of many releases, show the noise between runs.
         past: how the releases among them are used.
+        margins: those to judge by instead of the catalogue's.
 
     Raises:
-        UsageError: a side is empty or mixes versions, or the sides are of different systems.
+        UsageError: a side is empty or mixes versions, the sides are of different systems, or a margin is of no metric
+            that is judged.
 
     Source: docs/concepts/verdict.md.
     """
     left, right = select(BASELINE, baseline), select(CANDIDATE, candidate)
     check_pair(left, right)
-    catalogue = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
+    merged = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
+    catalogue = merged.with_margins(margins)
     workload = workload_differences(left, right)
     conditions = condition_differences(catalogue, left, right)
     gates = pair_gates(left, right, workload)

@@ -51,6 +51,14 @@ class HasEvents(Protocol):
 
 
 @runtime_checkable
+class KeepsFigures(Protocol):
+    """A run that may keep figures by other rules than its own; runs in memory do not."""
+
+    def figures(self, name: str) -> pl.DataFrame | None:
+        """A table of them; None where the run has none of that name."""
+
+
+@runtime_checkable
 class KeepsDescription(Protocol):
     """A run that keeps what was once found out about its samples; runs in memory do not."""
 
@@ -121,6 +129,10 @@ class LoadedRun:
     def scan_events(self, name: str) -> pl.LazyFrame | None:
         """The typed events of one kind; None where the run keeps none."""
         return self._run.scan_events(name) if isinstance(self._run, HasEvents) else None
+
+    def figures(self, name: str) -> pl.DataFrame | None:
+        """Figures by other rules than the run's own; None where it keeps none of that name."""
+        return self._run.figures(name) if isinstance(self._run, KeepsFigures) else None
 
     def described(self, metric: Metric, population: Population) -> MetricDescription:
         """What comparing and drawing need of a metric's samples.

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from chainmark.compare.assemble import compare
 from chainmark.compare.builds import all_one_build, title_of
+from chainmark.compare.decide import of_measured
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.gates import condition_differences, incomparable
 from chainmark.compare.inputs import LoadedRun, RunData
@@ -257,6 +258,7 @@ class _Maker:
             one.sides["baseline"],
             one.sides["candidate"],
             history=self.history,
+            margins=of_measured(self.made.plan.margins, [run for side in one.sides.values() for run in side]),
             tool_version=self.made.tool_version,
         )
         comparison = _reduced(full)

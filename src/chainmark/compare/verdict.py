@@ -86,15 +86,18 @@ def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
 
 
 def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
-    """The margins that a floor or the catalogue makes different from the commonest one."""
-    texts = {
-        name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id))
-        for item in gating
-        if item.margin_high is not None
-    }
-    common = Counter(texts.values()).most_common(1)
-    own = [f"{name} {text}" for name, text in texts.items() if text != common[0][0]]
-    return [f"margins of their own (from the catalogue's margin or floor): {', '.join(own)}"] if own else []
+    """The margins that were set for this comparison, and those that a floor or the catalogue makes uncommon."""
+    known = [item for item in gating if item.margin_high is not None]
+    texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in known}
+    ordered = {name_of(catalogue, item) for item in known if item.metric_id in catalogue.margins_set}
+    common = Counter(text for name, text in texts.items() if name not in ordered).most_common(1)
+    uncommon = {name for name, text in texts.items() if name not in ordered and text != common[0][0]}
+    sources = {"set for this comparison": ordered, "of their own (from the catalogue's margin or floor)": uncommon}
+    return [
+        f"margins {source}: {', '.join(f'{name} {text}' for name, text in texts.items() if name in names)}"
+        for source, names in sources.items()
+        if names
+    ]
 
 
 def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
@@ -286,7 +289,7 @@ def find(
         *_own_margins(gating, catalogue),
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
-    if family.is_worse and failures:
+    if family.is_worse:
         changes = _named_changes(failures, catalogue)
         return _failed(changes, common, advice, labels, together=bool(family.together))
     if gating and all(item.outcome in {Outcome.EQUAL, Outcome.BETTER} for item in gating):
@@ -310,7 +313,7 @@ def with_failures(finding: Finding, failures: RunFailures) -> Finding:
         return finding
     if finding.verdict is Verdict.INVALID:
         return replace(finding, reasons=[*finding.reasons, failures.sentence, *failures.reasons])
-    verdict = worst([finding.verdict, *([failures.verdict] if failures.verdict else [])])
+    verdict = worst(filter(None, [finding.verdict, failures.verdict]))
     advice = [_LOOK_AT_LOGS, *finding.advice]
     if failures.verdict is not verdict:  # the metrics decide; whoever reads no further must know it all the same
         sentence = f"{finding.sentence}; however, {failures.sentence}"

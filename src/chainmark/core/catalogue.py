@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Condition, Metric, Population, Table
+
+Margins = Mapping[str, float]  # by metric id: the relative change that is accepted
+NO_MARGINS: Margins = MappingProxyType({})
 
 
 class Catalogue(BaseModel):
@@ -19,6 +24,7 @@ class Catalogue(BaseModel):
         trails: how samples can be followed to what happened; the system reads all of it, the description of a run the
             keys of what is followed.
         published: how the reports that the system is known by are composed; only the system reads it.
+        margins_set: the metrics whose margins were set for one comparison.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,6 +37,7 @@ class Catalogue(BaseModel):
     trails: list[dict[str, JsonValue]] = []
     published: dict[str, JsonValue] | None = None
     metrics: list[Metric]
+    margins_set: frozenset[str] = Field(default=frozenset(), exclude=True)
 
     @model_validator(mode="after")
     def _references_resolve(self) -> Catalogue:
@@ -76,6 +83,23 @@ class Catalogue(BaseModel):
         raise UsageError(
             f"`{metric_id}` is not a metric of {self.system}", f"`chainmark metrics {self.system}` lists them"
         )
+
+    def with_margins(self, margins: Margins) -> Catalogue:
+        """The same with other margins; each metric keeps its floor.
+
+        Raises:
+            UsageError: there is no such metric, or the margin is not above zero.
+        """
+        for metric_id, margin in margins.items():
+            metric = self.metric(metric_id)
+            if not 0.0 < margin < math.inf:
+                raise UsageError(f"the margin of `{metric.id}` is {margin}", "a margin is above zero: 0.2 accepts 20 %")
+        if not margins:
+            return self
+        changed = [
+            metric.model_copy(update={"margin": margins.get(metric.id, metric.margin)}) for metric in self.metrics
+        ]
+        return self.model_copy(update={"metrics": changed, "margins_set": frozenset(margins)})
 
     def population(self, population_id: str) -> Population:
         """The population of that id; the catalogue's own validation guarantees it for every metric's population."""

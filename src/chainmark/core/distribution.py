@@ -16,7 +16,7 @@ class Distribution(BaseModel):
     """The samples of one metric: size, moments, range and nearest-rank centiles, all in the metric's unit.
 
     ``mean`` follows the weighting of the metric's population, so that a metric has one mean; all else is of the pooled
-    samples, and ``sd`` is about their plain mean.
+    samples, and ``sd`` is about their plain mean, unless the population sets its keys apart.
     ``centiles`` pairs each of the 29 standard fractions with its value, or with None where n is too small for
     that fraction to have a rank: fewer than one sample is expected beyond it (`stats.estimable.has_rank`).
     """

@@ -5,6 +5,7 @@ Right of the samples, code knows a metric only through this description.
 
 from __future__ import annotations
 
+import operator
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -112,6 +113,8 @@ class Population(BaseModel):
             a rule of an incumbent that some runs are made by; None: of all.
         silent_keys_are_zero: with weighting by keys, a key's value whose rows hold no sample counts as a mean of 0: a
             rule of an incumbent, too; else it does not count.
+        keys_apart: with weighting by keys, the standard deviation is the largest of the keys' values, and a centile the
+            median of theirs: a rule of an incumbent, too; else both are of the pooled samples.
         breakdowns: keys by whose values the metrics are also shown one by one, e.g. host by host.
     """
 
@@ -125,6 +128,7 @@ class Population(BaseModel):
     weighting: Weighting = Weighting.TIMES
     lowest_means: int | None = Field(default=None, ge=1)
     silent_keys_are_zero: bool = False
+    keys_apart: bool = Field(default=False, exclude_if=operator.not_)
     breakdowns: list[str] = []
 
     @model_validator(mode="after")

@@ -145,6 +145,7 @@ class QaPlan(_Part):
     """A whole plan: its scenarios in the order in which they are run and reported.
 
     Attributes:
+        margins: by metric id, the relative change that is accepted instead of the catalogue's margin.
         name: "quick", or the file that it stands in.
         sections: the report's sections after the verdict, by title: ids of scenarios.
     """
@@ -155,6 +156,7 @@ class QaPlan(_Part):
     description: str
     scenarios: Annotated[list[ScenarioPlan], Field(min_length=1, alias="scenario")]
     plots: Annotated[list[PlotPlan], Field(alias="plot")] = []
+    margins: dict[str, float] = {}
 
     @model_validator(mode="after")
     def _names_fit(self) -> QaPlan:

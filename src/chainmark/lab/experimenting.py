@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
@@ -37,6 +38,7 @@ class ExperimentRecord(BaseModel):
 
     Attributes:
         more: rounds that were added after the planned ones.
+        margins: by metric id, those to judge by instead of the catalogue's.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -49,6 +51,7 @@ class ExperimentRecord(BaseModel):
     keep_homes: bool = False
     length: ExperimentLength
     more: int = 0
+    margins: dict[str, float] = {}
     started_at: str
 
 
@@ -132,7 +135,14 @@ class Experimenter:
     system: LaunchableSystem
 
     def begin(
-        self, arms: Sequence[Arm], length: ExperimentLength, seed: int, listener: Listener, *, keep_homes: bool = False
+        self,
+        arms: Sequence[Arm],
+        length: ExperimentLength,
+        seed: int,
+        listener: Listener,
+        margins: Margins = NO_MARGINS,
+        *,
+        keep_homes: bool = False,
     ) -> Experiment:
         """A new experiment, without a run yet."""
         record = ExperimentRecord(
@@ -143,6 +153,7 @@ class Experimenter:
             seed=seed,
             keep_homes=keep_homes,
             length=length,
+            margins=dict(margins),
             started_at=utc_now(),
         )
         folder = experiment_folder(self.store, new_experiment_id(self.system.name, name_of(arms[0].profile)))

@@ -11,14 +11,13 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
+from chainmark.capacity.gates import load_gates
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, Watch, run_load_test
 from chainmark.capacity.measured import NO_REQUESTS, Books
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.report import endpoint_entry, notes_of
-from chainmark.capacity.search import StoppedBy
-from chainmark.capacity.sla import WAITED_SHARE
 from chainmark.capacity.tables import (
     ERROR_SCHEMA,
     SECOND_SCHEMA,
@@ -34,7 +33,7 @@ from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.load_report import Departure, LoadReport, TargetEntry
-from chainmark.core.manifest import Configuration, ExperimentPlace, Fact, Gate, GateStatus
+from chainmark.core.manifest import Configuration, ExperimentPlace, Fact
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_now, utc_text
@@ -275,65 +274,6 @@ def _looks_fact(result: ServerResult) -> list[Fact]:
         return []
     value = f"{units.plural(books.due, 'request')} of one client, {units.count(books.failed)} failed; in no figure"
     return [Fact(label="Between the steps", value=value)]
-
-
-def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
-    """Whether the run may be compared: it was not broken off, and the generator kept its schedule at fixed levels.
-
-    Args:
-        result: what one server gave.
-        broken_off: what ended the test before its end; "" if nothing did.
-    """
-    done = sum(len(found.steps()) for found in result.found)
-    gates = [
-        Gate(
-            id="complete",
-            label="the whole test was run",
-            status=GateStatus.FAIL if broken_off else GateStatus.PASS,
-            measured=f"{done} steps{f', then {broken_off}' if broken_off else ''}",
-            limit="not interrupted",
-        )
-    ]
-    gates.append(_waited_gate(result))
-    fixed = [step for found in result.found for step in found.fixed if not step.waited]
-    lags = [step.result.lag.p99_s for step in fixed if step.result.lag.p99_s is not None]
-    limited = sum(step.outcome.value == "generator-limited" for step in fixed)
-    gates.append(
-        Gate(
-            id="generator",
-            label="the generator kept its schedule",
-            status=GateStatus.FAIL if limited else GateStatus.PASS,
-            measured=f"{limited} of {len(fixed)} steps at fixed levels were limited by the generator"
-            + (f"; lag p99 at most {units.duration(max(lags))}" if lags else ""),
-            limit="none",
-        )
-    )
-    return gates
-
-
-def _waited_gate(result: ServerResult) -> Gate:
-    """Whether what decides was measured while others left the processors to the generator and the server."""
-    answers = [answer for found in result.found for answer in found.answers.values()]
-    hindered = sum(answer.stopped_by is StoppedBy.WAITED and answer.capacity is None for answer in answers)
-    levels = {(found.endpoint.id, step.level) for found in result.found for step in found.fixed}
-    clean = {(found.endpoint.id, step.level) for found in result.found for step in found.fixed if not step.waited}
-    hindered += len(levels - clean)
-    steps = [step for found in result.found for step in found.steps()]
-    shares = [worst[0] for step in steps if step.waits and (worst := step.waits.worst())]
-    waited = sum(step.waited for step in steps)
-    measured = f"{waited} of {units.plural(len(steps), 'step')} waited"
-    if shares:
-        measured += f", the worst for {units.plain_percent(max(shares), decimals=1)} of its time"
-    status = GateStatus.FAIL if hindered else GateStatus.PASS
-    if steps and not shares:
-        status, measured = GateStatus.UNKNOWN, "this kernel does not tell"
-    return Gate(
-        id="waited",
-        label="the generator and the server did not wait for a processor",
-        status=status,
-        measured=measured,
-        limit=f"≤ {units.plain_percent(WAITED_SHARE)} in the steps that decide",
-    )
 
 
 def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:

@@ -86,7 +86,7 @@ class ImportOrder:
         genesis, meta, topology: documents that do not lie beside the logs.
         threads: 0 means all cores. The run does not depend on it.
         keep_events: store every decoded event too.
-        published_rules: analyse as the incumbent's published reports do, its quirks included.
+        published_rules: make the run's samples as the incumbent's published reports do, its quirks included.
         part: which run of a source that holds several, as the system calls it.
         begin_ns, end_ns: what to take of a server's measurements, ns since 1970-01-01 UTC; the end is not part of it.
     """

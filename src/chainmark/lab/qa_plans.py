@@ -51,11 +51,12 @@ def _content(system: QualifiableSystem, reference: str) -> dict[str, Any]:
 
 
 def _require_measured(plan: QaPlan, system: QualifiableSystem) -> None:
-    """Refuse plots and headlines of metrics that the system does not have."""
+    """Refuse plots, headlines and margins of metrics that the system does not have."""
     metrics = {metric.id for metric in system.catalogue().metrics}
     plotted = [(f"the plot `{plot.id}` draws", plot.metric) for plot in plan.plots]
     told = [(f"the scenario `{one.id}` is told by", name) for one in plan.scenarios for name in one.headline]
-    stranger = next(((use, name) for use, name in [*plotted, *told] if name not in metrics), None)
+    accepted = [("there is a margin of", name) for name in plan.margins]
+    stranger = next(((use, name) for use, name in [*plotted, *told, *accepted] if name not in metrics), None)
     if stranger is not None:
         use, name = stranger
         raise UsageError(

@@ -117,13 +117,13 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
                 _capacity_cell(found),
                 TableCell(text.interval_text(found)),
                 TableCell(units.count(best.due)) if best else _QUIET,
-                TableCell(bare_level(fail.kind, fail.level)) if fail else _QUIET,
+                TableCell(bare_level(fail.level)) if fail else _QUIET,
                 text.centile_cell(fail.of_due.p99) if fail else _QUIET,
                 TableCell(text.stopped_text(found, endpoint.agreement)),
                 TableCell("yes" if found.confirmed else "no", emphasis="plain" if found.confirmed else "quiet"),
             ]
             if asked:
-                cells.append(_QUIET if required is None else TableCell(bare_level(found.kind, required)))
+                cells.append(_QUIET if required is None else TableCell(bare_level(required)))
             rows.append(row_of(*cells, _verdict_cell(ruling)))
     notes = [
         text.INTERVALS_ARE,

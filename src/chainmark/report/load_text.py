@@ -105,10 +105,10 @@ def capacity_text(found: CapacityEntry) -> str:
     if found.capacity is None:
         return NOT_DECIDED
     if found.contested:
-        return f"{bare_level(found.kind, found.capacity)} (not confirmed)"
+        return f"{bare_level(found.capacity)} (not confirmed)"
     if found.finding == "lower bound":
-        return f"≥ {bare_level(found.kind, found.capacity)}" if found.capacity > 0.0 else NOT_DECIDED
-    return bare_level(found.kind, found.capacity)
+        return f"≥ {bare_level(found.capacity)}" if found.capacity > 0.0 else NOT_DECIDED
+    return bare_level(found.capacity)
 
 
 def capacity_emphasis(found: CapacityEntry) -> Emphasis:
@@ -120,10 +120,10 @@ def capacity_emphasis(found: CapacityEntry) -> Emphasis:
 
 def interval_text(found: CapacityEntry) -> str:
     """Between what passed clearly and what failed clearly: "825 … 850"."""
-    low = bare_level(found.kind, found.low)
+    low = bare_level(found.low)
     if found.high is None:
         return f"≥ {low}" if found.low > 0.0 else "open"
-    return f"{low} … {bare_level(found.kind, found.high)}"
+    return f"{low} … {bare_level(found.high)}"
 
 
 def stopped_text(found: CapacityEntry, agreement: Agreement) -> str:
@@ -255,7 +255,7 @@ def endpoint_ids(report: LoadReport) -> dict[str, str]:
 
 def short_level(step: StepEntry) -> str:
     """A step's level in the least room: "64", "1200/s"."""
-    return bare_level(step.kind, step.level) + ("/s" if step.kind == "rate" else "")
+    return bare_level(step.level) + ("/s" if step.kind == "rate" else "")
 
 
 def level_of(step: StepEntry) -> str:

@@ -85,6 +85,6 @@ def means_of(column: Coded, values: FloatArray) -> Means:
         if count
     }
     distances *= distances  # in place: samples can be millions
-    squares = np.bincount(codes, weights=distances, minlength=absent + 1)
+    squares = np.bincount(codes, weights=distances)
     named = {name: float(squares[index]) for index, name in enumerate(column.names) if name in of}
     return Means(of, named, int(counts.sum()) - len(of))

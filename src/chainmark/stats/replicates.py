@@ -128,7 +128,7 @@ class Replicates:
         ranks = np.append(0, knots.at_or_below[self.places])
         counts = np.pad(self.counts, ((0, 0), (1, 0)))
         wanted = knots.shares(values)[1]
-        after = np.clip(np.searchsorted(ranks, wanted), 1, len(ranks) - 1)
+        after = np.maximum(1, np.searchsorted(ranks, wanted))
         part = (wanted - ranks[after - 1]) / (ranks[after] - ranks[after - 1])
         low, high = counts[:, after - 1], counts[:, after]
         found: IntArray = (low + np.floor(part * (high - low))).astype(np.int64)
@@ -177,7 +177,7 @@ def resampled_ranks(at_or_below: IntArray, counts: IntArray, fractions: FloatArr
     Returns:
         Shape (resamples, fractions); -1 where a resample holds no value.
     """
-    result = np.full((len(counts), len(fractions)), -1, dtype=np.int64)
+    result = np.full((len(counts), len(fractions)), -1)
     full = np.flatnonzero(counts[:, -1])
     known = np.pad(counts[full], ((0, 0), (1, 0)))
     # Far enough apart that all resamples together are one ascending row.
@@ -218,7 +218,7 @@ def resampled_counts(weights: Multiplicities, values: FloatArray, starts: IntArr
     if len(values) <= _FEW * (len(starts) - 1):
         return _weighted(weights, values, starts, grid)
     # Sums of whole numbers that the type holds exactly: the order in which BLAS adds them does not matter.
-    most = int((weights @ np.diff(starts)).max(initial=0))
+    most = int((weights @ np.diff(starts)).max())
     exact = np.dtype(np.float32 if most < _EXACT_IN_FLOAT32 else np.float64)
     counts: IntArray = (weights.astype(exact) @ _at_or_below(values, starts, grid, exact)).astype(np.int64)
     return counts

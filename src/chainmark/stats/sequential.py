@@ -119,7 +119,7 @@ def _around_mean(rows: FloatArray) -> FloatArray:
 
     Source: Helmert (1876).
     """
-    counts = np.arange(1, rows.shape[-2], dtype=float)[:, None]
+    counts = np.arange(1, rows.shape[-2])[:, None]
     means = np.cumsum(rows, axis=-2)[..., :-1, :] / counts
     return np.asarray((rows[..., 1:, :] - means) * np.sqrt(counts / (counts + 1.0)))
 
@@ -141,8 +141,7 @@ def deviations(groups: Sequence[FloatArray]) -> FloatArray:
     Returns:
         Shape (degrees of freedom, metrics).
     """
-    rows = [_around_mean(group) for group in groups if len(group) > 1]
-    return np.concatenate(rows) if rows else np.empty((0, 0))
+    return np.concatenate([_around_mean(group) for group in groups]) if groups else np.empty((0, 0))
 
 
 def _t_values(
@@ -196,7 +195,7 @@ def _thresholds(p_values: FloatArray, errors: Sequence[float]) -> FloatArray:
 
 def _ranked(null: FloatArray, found: FloatArray) -> FloatArray:
     """The share of ``null`` that is at least as large as each value found, itself among them."""
-    below = np.searchsorted(np.sort(null), found, side="left")
+    below = np.searchsorted(np.sort(null), found)
     return np.asarray((len(null) - below + 1.0) / (len(null) + 1.0))
 
 
@@ -296,9 +295,7 @@ def _combined(null: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArr
         Shapes (draws, looks) and (cases, looks).
     """
     sizes = [1, _TOGETHER] if null.shape[2] > _TOGETHER else [1]
-    null_sums, found_sums = (
-        [-np.sort(-values, axis=2)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, found)
-    )
+    null_sums, found_sums = ([-np.sort(-values)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, found))
     results = np.empty(null.shape[:2]), np.empty(found.shape[:2])
     for look in range(null.shape[1]):
         smallest = [
@@ -314,7 +311,7 @@ def _step_down(null: FloatArray, found: FloatArray, order: IntArray) -> tuple[fl
     adjusted, highest = np.ones(len(found)), 0.0
     for place, index in enumerate(order):
         largest = null[:, order[place:]].max(axis=1)
-        highest = max(highest, float(_ranked(largest, found[index : index + 1])[0]))
+        highest = max(highest, float(_ranked(largest, found[[index]])[0]))
         adjusted[index] = highest
     return tuple(float(p) for p in adjusted)
 

@@ -57,7 +57,7 @@ def t_sf(value: float, degrees_of_freedom: float | None) -> float:
     """
     if degrees_of_freedom is None or math.isinf(degrees_of_freedom):
         return normal_sf(value)
-    if not degrees_of_freedom > 0.0 or math.isnan(value):
+    if not degrees_of_freedom > 0.0:
         return math.nan
     beyond = 0.5 * beta_tails(degrees_of_freedom / 2.0, 0.5, *_shares(abs(value), degrees_of_freedom))[0]
     return beyond if value > 0.0 else 1.0 - beyond
@@ -75,6 +75,8 @@ def _shares(value: float, degrees_of_freedom: float) -> tuple[float, float]:
 def t_quantile(probability: float, degrees_of_freedom: float | None) -> float:
     """The value below which a variable of Student's t distribution lies with that probability; a normal one for None.
 
+    NaN, too, where the value is beyond about 1e150: it is not found.
+
     Args:
         probability: 0 to 1.
         degrees_of_freedom: > 0, also fractions.
@@ -85,10 +87,8 @@ def t_quantile(probability: float, degrees_of_freedom: float | None) -> float:
         return normal_quantile(probability)
     if probability > 0.5:
         return -t_quantile(1.0 - probability, degrees_of_freedom)
-    if probability == 0.0:
-        return -math.inf if degrees_of_freedom > 0.0 else math.nan
     share, rest = _beta_quantile(degrees_of_freedom / 2.0, 0.5, 2.0 * probability, 1.0 - 2.0 * probability)
-    return 0.0 - math.sqrt(degrees_of_freedom * rest / share) if share > 0.0 else math.nan
+    return 0.0 - math.sqrt(degrees_of_freedom * rest / share) if share != 0.0 else -math.inf
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:

@@ -24,6 +24,7 @@ from chainmark.stats.bootstrap import (
     standard_error,
 )
 from chainmark.stats.centiles import FloatArray, IntArray, distribution_of_sorted, estimable_centile, fraction_of
+from chainmark.stats.keys_apart import keys_apart, of_keys
 from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, units_of
@@ -75,14 +76,23 @@ def _prepare(
         ordered = values[order]
     fractions = [fraction for name in metric.statistics if (fraction := fraction_of(name)) is not None]
     resampled = sorted(set(fractions) - {0.0, 1.0})
+    centiles = {fraction: estimable_centile(ordered, fraction) for fraction in fractions}
+    distribution = distribution_of_sorted(
+        ordered, len(values) - len(ordered), mean.value if population.average_over else None
+    )
+    if population.keys_apart and units.key_of_row is not None and distribution is not None:
+        parts = keys_apart(values, units.key_of_row, silent_keys_are_zero=silent)
+        distribution = of_keys(distribution, parts)
+        centiles = {
+            fraction: value if value is None else parts.centile(fraction) for fraction, value in centiles.items()
+        }
+        resampled = []
     return _Prepared(
         metric=metric,
-        distribution=distribution_of_sorted(
-            ordered, len(values) - len(ordered), mean.value if population.average_over else None
-        ),
+        distribution=distribution,
         total=float(np.nansum(values)) if metric.kind in {Kind.COUNT, Kind.PROPORTION} else None,
         mean=mean,
-        centiles={fraction: estimable_centile(ordered, fraction) for fraction in fractions},
+        centiles=centiles,
         resampled=resampled,
         sorted_values=None if order is None else ordered,
         sorted_units=None if order is None else units.of_row[order],
@@ -132,6 +142,8 @@ def _estimate(prepared: _Prepared, statistic: str, replicates: Replicates | None
         return Estimate(value=value, standard_error=None, method="an extreme: resampling cannot estimate its error")
     if replicates is None:
         return Estimate(value=value, standard_error=None, method=method)
+    if fraction not in replicates:
+        return Estimate(value=value, standard_error=None, method="the median of single keys': no error is estimated")
     if fraction is not None and prepared.reduced is not None:
         method = f"Woodruff's inversion of the share below it: {method}"
     drawn = np.ascontiguousarray(replicates[fraction])

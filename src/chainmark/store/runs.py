@@ -76,6 +76,15 @@ class UnfinishedRun:
         """Store the samples of one population as ``samples/<population>.parquet``; sealing checks their columns."""
         self._write_frame(self.path / "samples" / f"{population_id}.parquet", frame)
 
+    def write_figures(self, name: str, frame: pl.DataFrame, schema: Schema) -> None:
+        """Store figures by other rules than those of ``metrics.json``, as ``figures/<name>.parquet``.
+
+        Raises:
+            InternalError: their columns are not those of the schema.
+        """
+        check_schema(f"figures `{name}`", frame.schema, schema)
+        self._write_frame(self.path / "figures" / f"{name}.parquet", frame)
+
     def write_description(self, frame: pl.DataFrame, layout: int) -> None:
         """Store what comparing and drawing need of the samples, as ``description.parquet``."""
         write_bytes(self.path / DESCRIPTION, _description_bytes(frame, layout))
@@ -189,6 +198,10 @@ class SealedRun:
     def scan_events(self, name: str) -> pl.LazyFrame:
         """The typed events of one kind, of which only what is asked for is read."""
         return self._scan_frame("events", name)
+
+    def figures(self, name: str) -> pl.DataFrame | None:
+        """Figures by other rules than those of ``metrics.json``; None where the run keeps none of that name."""
+        return self._read_frame("figures", name) if f"figures/{name}.parquet" in self._seal else None
 
     def description(self, layout: int) -> pl.DataFrame | None:
         """What comparing and drawing need of the samples: as it was sealed, or derived afterwards.

@@ -178,6 +178,23 @@ class FollowableSystem(System, Protocol):
         """What happened to the most extreme samples of a comparison; None where none can be followed."""
 
 
+@runtime_checkable
+class VerifiedSystem(System, Protocol):
+    """A system whose runs others analyse too: what they computed of the same run can be set beside ours."""
+
+    def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
+        """Their figures beside those that the run has by the same rules: the document's verdict is whether they agree.
+
+        Args:
+            run: made from what they analysed.
+            path: what they wrote.
+            tool_version: recorded in the result.
+
+        Raises:
+            UsageError: the file is none of theirs, or is of another run; or the run has no figures by their rules.
+        """
+
+
 @dataclass(frozen=True)
 class Capability(Generic[Capable]):
     """Something that only some systems can do. Called with a system, it gives the same one as one that can.
@@ -219,6 +236,7 @@ modelled: Capability[ModelledSystem] = Capability(
 publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows no published reports of {}")
 served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
 followable: Capability[FollowableSystem] = Capability(FollowableSystem, "cannot follow samples of {} to what happened")
+verified: Capability[VerifiedSystem] = Capability(VerifiedSystem, "knows no other analysis of runs of {}")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
 
 # Those that a hint tells of.

@@ -12,6 +12,7 @@ import pytest
 
 import chainmark as cm
 from chainmark.api import experimenting
+from chainmark.api.comparing import How
 from chainmark.api.context import relay
 from chainmark.api.experimenting import HOPELESS, LEAST_BEFORE_GIVING_UP, is_over
 from chainmark.compare.decide import decide
@@ -65,11 +66,14 @@ def test_a_machine_that_never_has_time_is_said_to_be_the_reason(
     assert re.search("--resume [^`]+-p-", str(failure.value.hint))
 
 
+MARGINS = {"tx_latency_s": 0.2}
+
+
 class _Experiment:
     """Rounds that take no time, and whether anybody may look at them."""
 
     def __init__(self, most: int, *, stops_early: bool = True, more: int = 0, rounds: int = 0) -> None:
-        self.record = SimpleNamespace(length=ExperimentLength(most=most, stops_early=stops_early))
+        self.record = SimpleNamespace(length=ExperimentLength(most=most, stops_early=stops_early), margins=MARGINS)
         self.most, self.rounds = most + more, rounds
         self.fails_after, self.interrupted_after = 99, 99
         self.folder = SimpleNamespace(locked=nullcontext, write=lambda _: None)
@@ -100,11 +104,19 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after
         looks.append(found)
         return found >= decided_after
 
+    def decided(baseline: int, candidate: int, history: object, *, margins: object) -> int:
+        assert margins == MARGINS
+        return baseline
+
+    def compared(runs: object, store: object, how: How) -> object:
+        assert how.margins == MARGINS
+        return runs
+
     store: Any = SimpleNamespace(alike=lambda _: [])
     monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
-    monkeypatch.setattr(experimenting, "decide", lambda baseline, candidate, history: baseline)
+    monkeypatch.setattr(experimenting, "decide", decided)
     monkeypatch.setattr(experimenting, "is_over", over)
-    monkeypatch.setattr(experimenting, "compared", lambda runs, _: runs)
+    monkeypatch.setattr(experimenting, "compared", compared)
     document: Any = experimenting._until_decided(made, store, relay(Told(), None))  # type: ignore[arg-type]
     assert document == (made.rounds, made.rounds)
     return looks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -63,7 +64,10 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     figures = made_up.measured(made_up.profile().scenario(made_up.SEED))
     table = tmp_path / "v9_report_tabbed.txt"
     table.write_text(spaced(_CELL), encoding="utf-8")
+    summary = tmp_path / "summary.json"
+    summary.write_text(json.dumps({"sumHosts": 3}), encoding="utf-8")
     return {
+        "summary": summary,
         "logs": make_cluster(tmp_path / "logs", hosts=3, slots=100),
         "folder": tmp_path / "cluster",
         "report": made_up.write(tmp_path / "release.json", made_up.report({"10.5.4": figures, "10.6.2": figures})),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from chainmark.capacity.verdict import (
+    MOST_REASONS,
+    Ruling,
+    bare_level,
+    gone_text,
     level_text,
     rulings,
+    said,
     verdict,
 )
-from chainmark.core.load_report import LoadReport
+from chainmark.core.load_report import CapacityEntry, ConditionEntry, Departure, LoadReport, StepEntry
 from chainmark.core.verdict import Verdict
 from chainmark.report.load_document import load_document
 
@@ -167,3 +173,314 @@ def test_levels_have_their_unit() -> None:
     assert level_text("clients", 1.0) == "1 client"
     assert level_text("rate", 1200.0) == "1200 requests/s"
     assert level_text("rate", 0.15625) == "0.1562 requests/s"
+
+
+# --- in words -------------------------------------------------------------------------------------------------------
+
+
+def reason(found: CapacityEntry, steps: Sequence[StepEntry] = (), **required: float) -> tuple[Verdict, str]:
+    """What is said of one capacity of one endpoint."""
+    one = endpoint("/block", 64, capacities=[found], steps=list(steps))
+    wanted = {f"block.{kind}": value for kind, value in required.items()}
+    (ruled,) = rulings(report(target(endpoints=[one]), required=wanted))
+    return ruled.verdict, ruled.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "required", "found", "words"),
+    [
+        ({}, 64.0, MET, "64 clients required, 64 clients passed clearly"),
+        ({}, 72.0, MISSED, "72 clients required, but 72 clients failed clearly, missing p99"),
+        ({"condition": None}, 80.0, MISSED, "80 clients required, but 72 clients failed clearly"),
+        ({}, 70.0, OPEN, "70 clients required, but 64 clients passed clearly and 72 clients failed clearly"),
+        ({"low": 0.5}, 70.0, OPEN, "70 clients required, but 0 clients passed clearly and 72 clients failed clearly"),
+        ({"low": 0.0}, 70.0, OPEN, "70 clients required, but no level passed clearly and 72 clients failed clearly"),
+        ({"high": None}, 70.0, OPEN, "70 clients required, but 64 clients passed clearly and no level failed clearly"),
+        ({}, None, MET, "64 clients passed clearly"),
+        ({"low": 0.5, "kind": "rate"}, None, MET, "0.5 requests/s passed clearly"),
+        (
+            {"low": 0.0, "high": 1.0, "finding": "nothing passed"},
+            *(None, MISSED, "the lowest level, 1 client, failed clearly, missing p99"),
+        ),
+        (
+            {"low": 0.0, "high": 1.0, "finding": "nothing passed", "condition": None},
+            *(None, MISSED, "the lowest level, 1 client, failed clearly"),
+        ),
+        (
+            {"low": 0.0, "high": 1.0, "finding": "unsettled"},
+            *(None, OPEN, "no level passed clearly: 1 client failed clearly"),
+        ),
+        (
+            {"low": 0.0, "high": None, "finding": "nothing passed"},
+            *(None, OPEN, "no level passed clearly: no level failed clearly"),
+        ),
+    ],
+)
+def test_what_is_said_of_a_capacity(
+    changes: dict[str, Any], required: float | None, found: Verdict, words: str
+) -> None:
+    """Whoever is stopped by it reads the interval, what was asked for, and what the first fail missed."""
+    asked: dict[str, Any] = {} if required is None else {"clients": required}
+    assert reason(bare(**changes), **asked) == (found, words)
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "found", "why"),
+    [
+        ("interrupted", PARTIAL, "the search was interrupted"),
+        ("server gone", PARTIAL, "the server went away"),
+        ("generator-limited", LIMITED, "the generator, not the server, was the limit"),
+        ("waited", Verdict.INVALID, "the generator or the server waited for a processor that others had"),
+        ("ladder end", OPEN, "that is the ladder's end"),
+        ("budget", OPEN, "the search ran out of steps"),
+    ],
+)
+def test_what_kept_a_search_from_an_answer_is_its_reason(stopped_by: str, found: Verdict, why: str) -> None:
+    answer = bare(low=0.0, high=72.0, stopped_by=stopped_by)
+    assert reason(answer) == (found, f"no level passed clearly: {why}")
+    assert reason(answer, clients=70.0) == (found, f"70 clients required, but no level passed clearly and {why}")
+    # What was shown before it stopped is shown.
+    assert reason(answer, clients=72.0)[0] is MISSED
+
+
+def short(level: float, limit: float, **changes: Any) -> StepEntry:
+    """A step that had fewer answers than a limit."""
+    few = ConditionEntry(name="samples", measured=1.0, limit=limit, outcome="inconclusive")
+    sound = ConditionEntry(name="p99", measured=1.0, limit=1.0, outcome="pass")
+    return step(1, "clients", level, 64, conditions=[sound, few], outcome="inconclusive", **changes)
+
+
+def test_a_search_that_lacked_answers_says_how_many_are_needed() -> None:
+    """Of the lowest level between, and the longest step there: the others had fewer."""
+    open_ = bare(low=4.0, high=None, finding="unsettled")
+    steps = [
+        short(16.0, 300.0, due=9_000),
+        short(8.0, 300.0, due=20, window_s=10.0),
+        short(8.0, 12_000.0, due=100, window_s=40.0),
+        short(4.0, 300.0, due=1, window_s=10.0),
+        short(6.0, 300.0, due=1, window_s=10.0, partial=True),
+        short(5.0, 300.0, due=1, window_s=10.0).model_copy(update={"kind": "rate"}),
+    ]
+    told = "8 clients gave 100 answers in 40 s, and 12,000 are needed"
+    assert reason(open_, steps, clients=70.0)[1].endswith(f"4 clients passed clearly and {told}")
+    assert reason(bare(low=4.0), steps, clients=70.0)[1].endswith(f"and 72 clients failed clearly; {told}")
+    assert reason(bare(low=4.0, high=8.0), steps, clients=7.0)[1].endswith("and 8 clients failed clearly")
+    assert reason(bare(low=4.0, high=9.0), steps, clients=7.0)[1].endswith(f"and 9 clients failed clearly; {told}")
+    one = [short(8.0, 300.0, due=1, window_s=40.0)]
+    assert reason(open_, one, clients=70.0)[1].endswith("8 clients gave 1 answer in 40 s, and 300 are needed")
+
+
+def test_a_search_that_met_different_outcomes_counts_them() -> None:
+    """Somebody looks at why a server is quick twice and slow once, and not for a longer test."""
+    steps = [step(n, "clients", 8.0, 64, outcome=one) for n, one in enumerate(("pass", "fail", "pass"))]
+    enough = ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass")
+    steps.append(step(9, "clients", 8.0, 64, outcome="inconclusive", conditions=[enough]))
+    assert reason(bare(low=4.0, high=16.0), steps, clients=9.0)[1].endswith(
+        "16 clients failed clearly; 8 clients was measured: 2 × pass, 1 × fail, 1 × inconclusive"
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "found", "words"),
+    [
+        ([], OPEN, "no step was measured to its end"),
+        ([(8.0, "pass", {"partial": True})], PARTIAL, "no step was measured to its end"),
+        ([(8.0, "pass", {})], MET, "1 step passed"),
+        ([(8.0, "pass", {}), (8.0, "fail", {"partial": True})], MET, "1 step passed"),
+        ([(8.0, "pass", {}), (8.0, "pass", {}), (8.0, "fail", {"reason": "waited"})], MET, "2 steps passed"),
+        (
+            [(8.0, "fail", {}), (16.0, "fail", {}), (8.0, "fail", {}), (4.0, "inconclusive", {})],
+            *(MISSED, "fail at 8 clients, 16 clients"),
+        ),
+        ([(8.0, "pass", {}), (4.0, "inconclusive", {})], OPEN, "inconclusive at 4 clients"),
+        ([(8.0, "inconclusive", {}), (4.0, "generator-limited", {})], LIMITED, "generator-limited at 4 clients"),
+        (
+            [(8.0, "fail", {"reason": "waited"}), (4.0, "generator-limited", {})],
+            *(Verdict.INVALID, "not measured at 8 clients: the generator or the server waited for a processor that "
+              "others had, in every step"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_fixed_levels(
+    steps: list[tuple[float, str, dict[str, Any]]], found: Verdict, words: str
+) -> None:
+    made = [
+        step(n, "clients", level, 64, phase="fixed", outcome=outcome, **changes)
+        for n, (level, outcome, changes) in enumerate(steps)
+    ]
+    (ruled,) = rulings(report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=made)])))
+    assert (ruled.verdict, ruled.reason, ruled.name, ruled.kind) == (found, words, "/block", None)
+    assert (ruled.gates, ruled.required, ruled.is_of_levels) == (True, None, False)
+
+
+def test_the_fixed_levels_beside_a_search_are_ruled_only_where_they_hinder() -> None:
+    """Of the search's own steps those that waited were made again: they hinder nothing."""
+    searched = step(1, "clients", 8.0, 64, outcome="generator-limited", reason="waited")
+    failed = step(2, "clients", 8.0, 64, phase="fixed", outcome="fail")
+    partial = step(3, "rate", 4.0, 64, phase="fixed", outcome="generator-limited", partial=True)
+    one = endpoint("/block", 64, capacities=[bare()], steps=[searched, failed, partial])
+    (alone,) = rulings(report(target(endpoints=[one])))
+    assert (alone.name, alone.verdict) == ("/block (clients)", MET)
+    limited = step(4, "rate", 4.0, 64, phase="fixed", outcome="generator-limited")
+    beside = rulings(report(target("v2", endpoints=[endpoint("/block", 64, capacities=[bare()], steps=[limited])])))
+    assert [(ruled.name, ruled.is_of_levels) for ruled in beside] == [
+        ("/block (clients)", False),
+        ("/block (fixed levels)", True),
+    ]
+    assert (beside[1].number, beside[1].target, beside[1].endpoint, beside[1].label) == (0, "v2", "block", "/block")
+    assert (beside[1].kind, beside[1].required) == (None, None)
+    assert (beside[1].verdict, beside[1].reason) == (LIMITED, "generator-limited at 4 requests/s")
+
+
+def test_what_limits_a_search_gates_only_where_it_is_required() -> None:
+    """A fixed level at the generator's limit makes the run invalid, whatever is required; a search's end does not."""
+    limited = bare("lower bound", low=0.0, high=None, stopped_by="generator-limited")
+    fixed = step(1, "clients", 4.0, 64, phase="fixed", outcome="generator-limited")
+    waited = bare(low=0.0, stopped_by="waited")
+    endpoints = [
+        endpoint("/block", 64, capacities=[bare()], steps=[]),
+        endpoint("/a", 64, capacities=[limited], steps=[fixed]),
+        endpoint("/b", 64, capacities=[waited], steps=[]),
+        endpoint("/c", 64, capacities=[], steps=[step(2, "clients", 4.0, 64, outcome="fail")]),
+    ]
+    made = report(target(endpoints=endpoints), required={"block.clients": 1.0})
+    assert [(one.name, one.gates) for one in rulings(made)] == [
+        ("/block (clients)", True),
+        ("/a (clients)", False),
+        ("/a (fixed levels)", True),
+        ("/b (clients)", True),
+        ("/c", False),
+    ]
+    assert all(one.gates for one in rulings(report(target(endpoints=endpoints))))
+
+
+def test_what_is_required_and_has_no_answer_says_why() -> None:
+    """Of an endpoint that is not there, one that was not searched by rate, and a test that was broken off."""
+    one = endpoint("/block", 64, capacities=[bare()], steps=[])
+    required = {"mempool.rate": 10.0, "block.rate": 2.0, "gone.clients": 1.0}
+    made = report(target("v", endpoints=[one]), required=required)
+    _, *missing = rulings(made)
+    assert [(ruled.name, ruled.endpoint, ruled.required, ruled.verdict) for ruled in missing] == [
+        ("mempool (rate)", "mempool", 10.0, OPEN),
+        ("/block (rate)", "block", 2.0, OPEN),
+        ("gone (clients)", "gone", 1.0, OPEN),
+    ]
+    assert [ruled.reason for ruled in missing] == [
+        "10 requests/s required, but it was not measured (not offered: 404, text instead of JSON)",
+        "2 requests/s required, but it was not measured",
+        "1 client required, but it was not measured",
+    ]
+    assert {(ruled.number, ruled.target) for ruled in missing} == {(0, "v")}
+    broken = report(target(endpoints=[one], interrupted=True), required=required)
+    assert {ruled.verdict for ruled in rulings(broken)[1:]} == {PARTIAL}
+
+
+def test_the_worst_is_told_first_and_by_server_where_there_are_several() -> None:
+    failing = bare("nothing passed", low=0.0, high=1.0, condition=None)
+    undecided = bare("unsettled", low=0.0, high=None, stopped_by="budget")
+    endpoints = [
+        endpoint(f"/{name}", 64, capacities=[found], steps=[])
+        for name, found in (("a", undecided), ("b", bare()), ("c", failing))
+    ]
+    words = [
+        "/c (clients): the lowest level, 1 client, failed clearly.",
+        "/a (clients): no level passed clearly: the search ran out of steps.",
+    ]
+    alone = report(target("v1", endpoints=endpoints))
+    assert verdict(alone) == (MISSED, words)
+    both = report(target("v1", endpoints=endpoints), target("v2", endpoints=endpoints[1:2]))
+    assert verdict(both) == (MISSED, [f"v1: {text}" for text in words])
+    assert verdict(alone, rulings(alone)[:2]) == (OPEN, words[1:]), "what is known already is not ruled again"
+
+
+@pytest.mark.parametrize(("number", "more"), [(MOST_REASONS, 0), (MOST_REASONS + 3, 3)])
+def test_many_reasons_are_counted(number: int, more: int) -> None:
+    made = report()
+    one = Ruling(0, "v", "a", "/a", "clients", None, MISSED, "missed")
+    _, reasons = verdict(made, [one] * number)
+    assert reasons[:MOST_REASONS] == ["/a (clients): missed."] * MOST_REASONS
+    assert reasons[MOST_REASONS:] == ([f"{more} more are in the tables."] if more else [])
+
+
+def test_a_server_that_went_away_is_told_before_everything_else() -> None:
+    gone = Departure(at="2026-11-20T10:11:12Z", why="it takes no connections")
+    one = endpoint("/block", 64, capacities=[bare()], steps=[])
+    away = target("v1", endpoints=[one], gone=gone, interrupted=True)
+    sentence = (
+        "v1: the server was gone at 10:11:12 UTC (it takes no connections); what was measured until then stands here."
+    )
+    assert gone_text(away) == sentence
+    assert verdict(report(away)) == (Verdict.GONE, [sentence])
+    failed = endpoint("/c", 64, capacities=[], steps=[])
+    words = "/c: no step was measured to its end."
+    assert verdict(report(target("v1", endpoints=[failed], gone=gone))) == (Verdict.GONE, [sentence, words])
+    assert gone_text(target("v2", endpoints=[one])) == ""
+    broken = target("v2", endpoints=[one], interrupted=True)
+    assert verdict(report(broken)) == (
+        PARTIAL,
+        ["v2: the test was interrupted; what was measured until then stands here."],
+    )
+
+
+def test_an_agreement_is_met_or_missed() -> None:
+    assert [said(one) for one in (MET, MISSED, OPEN, LIMITED)] == ["met", "missed", "inconclusive", "generator-limited"]
+
+
+def test_figures_of_levels_are_whole_clients_and_tidy_rates() -> None:
+    assert [bare_level(value) for value in (12_345.0, 1234.56, 0.5)] == ["12,345", "1235", "0.5"]
+    assert level_text(None, 2.0) == "2 clients"
+
+
+RATES: dict[str, Any] = {"kind": "rate", "low": 0.25, "high": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "required", "words"),
+    [
+        ({}, 0.25, "0.25 requests/s required, 0.25 requests/s passed clearly"),
+        ({}, 0.75, "0.75 requests/s required, but 0.5 requests/s failed clearly, missing p99"),
+        ({}, 0.3, "0.3 requests/s required, but 0.25 requests/s passed clearly and 0.5 requests/s failed clearly"),
+        (
+            *({"low": 0.0, "finding": "nothing passed"}, None),
+            "the lowest level, 0.5 requests/s, failed clearly, missing p99",
+        ),
+    ],
+)
+def test_rates_are_told_as_rates(changes: dict[str, Any], required: float | None, words: str) -> None:
+    """As clients, half a request a second would be none."""
+    asked: dict[str, Any] = {} if required is None else {"rate": required}
+    assert reason(bare(**{**RATES, **changes}), **asked)[1] == words
+
+
+def test_rates_between_are_told_as_rates() -> None:
+    """Enough answers, of which the p99 is not clear: it is what was met that is told, and not how many were needed."""
+    unclear = [
+        ConditionEntry(name="p99", measured=1.0, limit=1.0, outcome="inconclusive"),
+        ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass"),
+    ]
+    steps = [step(1, "rate", 0.3, 64, outcome="inconclusive", conditions=unclear)]
+    assert reason(bare(**RATES), steps, rate=0.4)[1].endswith(
+        "0.5 requests/s failed clearly; 0.3 requests/s was measured: 1 × inconclusive"
+    )
+    few = [
+        step(1, "rate", 0.3, 64, due=3, outcome="inconclusive", conditions=[*unclear[:1], short(1, 299).conditions[1]])
+    ]
+    assert reason(bare(**RATES), few, rate=0.4)[1].endswith("0.3 requests/s gave 3 answers in 10 s, and 299 are needed")
+
+
+def test_whose_ruling_it_is() -> None:
+    """The second server's endpoint without a search, and an endpoint whose id has a point."""
+    searched = endpoint("/block", 64, capacities=[bare()], steps=[])
+    alone = endpoint("/a.b", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)])
+    made = report(
+        target("v1", endpoints=[searched]),
+        target("v2", endpoints=[alone]),
+        required={"block.clients": 1, "c.d.rate": 2},
+    )
+    assert [(one.number, one.target, one.endpoint, one.label, one.kind) for one in rulings(made)] == [
+        (0, "v1", "block", "/block", "clients"),
+        (0, "v1", "c.d", "c.d", "rate"),
+        (1, "v2", "a.b", "/a.b", None),
+        (1, "v2", "block", "block", "clients"),
+        (1, "v2", "c.d", "c.d", "rate"),
+    ]

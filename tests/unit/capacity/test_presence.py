@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,15 +12,15 @@ import pytest
 
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, run_load_test
 from chainmark.capacity.loadtest import Server as Loaded
-from chainmark.capacity.model import Endpoint, Request, Target
+from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Outcome, Phase, Request, Step, Target
 from chainmark.capacity.plan import SearchPlan
-from chainmark.capacity.presence import Presence
-from chainmark.capacity.search import StoppedBy
+from chainmark.capacity.presence import Presence, takes_connections
+from chainmark.capacity.search import Ask, Interrupted, StoppedBy
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
-from chainmark.core.progress import Progress
+from chainmark.core.progress import Progress, Silent
 
-from tests.unit.capacity.queueing import TARGET, Latencies, finished
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
 ENDPOINTS = tuple(Endpoint(name, f"/{name}", (Request("GET", f"/{name}"),)) for name in ("first", "second"))
 
@@ -155,3 +156,354 @@ def test_errors_that_a_server_answers_are_no_silence() -> None:
     for second in range(20):
         now.append(float(second))
         assert not presence.is_lost({"ok": 0, "failed": 10 * second, "unanswered": 0})
+
+
+def test_a_step_at_a_server_that_is_gone_ends_early() -> None:
+    """Two minutes of a closed port say no more than some seconds."""
+    world = World(steps=0)
+    runner = world.runner(TARGET, ENDPOINTS[0], Sla(), StepSettings(duration_s=120.0), Silent())
+    with pytest.raises(Interrupted) as ended:
+        runner.measure(Ask(Level(LevelKind.CLIENTS, 4.0), Phase.PROBE))
+    assert world.now_s < 20.0
+    assert ended.value.gone is not None
+    assert ended.value.step is not None
+    assert ended.value.step.result.ended == "gave up", "nobody has interrupted it"
+
+
+# --- one step at a time ---------------------------------------------------------------------------------------------
+
+STARTED_NS = 1_700_000_000_000_000_000
+
+
+@dataclass
+class _Scripted:
+    """Engines that end one after the other as they are told to, and a server that listens or not.
+
+    Attributes:
+        ends: what each step or look gives.
+        counts: requests that were answered, and failed, each time that somebody looks while it lasts.
+    """
+
+    ends: list[dict[str, Any]]
+    listens: bool = True
+    counts: list[tuple[int, int]] = field(default_factory=list)
+    orders: list[dict[str, Any]] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+    sla: Sla = field(default_factory=Sla)
+    asked: int = 0
+    stopped: int = 0
+
+    def runner(self, **settings: Any) -> StepRunner:
+        return StepRunner(
+            TARGET, ENDPOINT, self.sla, StepSettings(**settings), self, self._engine, Latencies, self.pauses.append,
+            lambda: sum(self.pauses), listens=self._listens,
+        )  # fmt: skip
+
+    def measure(self, runner: StepRunner | None = None) -> Step:
+        return (runner or self.runner()).measure(Ask(Level(LevelKind.CLIENTS, 4.0), Phase.PROBE))
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        pass
+
+    def _listens(self, url: str) -> bool:
+        assert url == TARGET.url
+        self.asked += 1
+        return self.listens
+
+    def _engine(self, text: str) -> Any:
+        self.orders.append(json.loads(text))
+        return self
+
+    def start(self) -> None:
+        pass
+
+    def progress(self) -> str:
+        ok, failed = self.counts.pop(0)
+        told = {"ok": ok, "failed": failed, "unanswered": 0}
+        return json.dumps({**told, "phase": "window", "elapsed_s": 0, "planned_s": 1})
+
+    def running(self) -> bool:
+        return bool(self.counts)
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+    def finish(self) -> dict[str, Any]:
+        return self.ends.pop(0)
+
+
+def _silent(answered: list[int], failed: int = 20, kind: str = "timeout") -> dict[str, Any]:
+    """So many answers in each second, and failures of one kind in the last."""
+    told = finished([0.1] * sum(answered), 10.0, failed, answered=answered)
+    told["classes"][0] |= {"class": kind, "status": None, "told": {}}
+    failures = [*[0] * (len(answered) - 1), failed]
+    told["series"] |= {"failed": failures, "errors": {kind: failures}}
+    return told
+
+
+THREE_SECONDS = [40, 40, 40, *[0] * 8]
+
+
+def test_a_server_that_fell_silent_and_answers_again_is_judged_by_the_step() -> None:
+    """One client is asked, as long as an answer of a server that works off its queue may take."""
+    script = _Scripted([_silent(THREE_SECONDS), finished([5.0] * 3, 0.5)])
+    runner = script.runner(seed=7, records=50, drain_s=2.0, timeout_s=1.0, threads=3)
+    found = script.measure(runner)
+    assert (found.outcome, found.partial, runner.done) == (Outcome.FAIL, False, [found])
+    assert script.stages[-1] == "/block: nothing is answered; looking whether the server is there"
+    look = script.orders[1]
+    assert look["mode"] == {"closed": {"clients": 1}}
+    assert (look["warm_up_s"], look["duration_s"], look["drain_s"], look["timeout_s"]) == (0.0, 0.5, 60.0, 60.0)
+    assert (look["give_up"], look["max_records"], look["threads"], look["seed"]) == (None, 0, 1, 7)
+    assert (runner.looks.count, runner.looks.books.due, script.stopped) == (1, 3, 1)
+
+
+def test_a_server_that_stays_silent_was_gone_when_its_answers_ended() -> None:
+    """Nothing of the step fails the server: what is known is when it went away."""
+    script = _Scripted([_silent(THREE_SECONDS), _silent([0], kind="connect")], listens=False)
+    runner = script.runner()
+    with pytest.raises(Interrupted) as ended:
+        script.measure(runner)
+    assert ended.value.gone == Gone("here", STARTED_NS + 3_000_000_000, "it takes no connections")
+    assert ended.value.step is not None
+    assert (ended.value.step.partial, ended.value.step.result.books.ok) == (True, 120)
+    assert runner.done == []
+
+
+def test_a_server_that_went_away_at_the_end_of_a_step_is_gone() -> None:
+    """Too late for a silence to show, too early for the next step to begin."""
+    failing = finished([0.1] * 300, failed=100, answered=[30] * 11)
+    script = _Scripted([failing], listens=False)
+    with pytest.raises(Interrupted) as ended:
+        script.measure()
+    assert ended.value.gone == Gone("here", STARTED_NS + 11_000_000_000, "it takes no connections")
+    assert ended.value.step is not None
+    assert ended.value.step.partial
+    assert len(script.orders) == 1, "nobody asks what is not there"
+    there = _Scripted([failing])
+    assert there.measure().outcome is Outcome.FAIL
+    assert there.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome"),
+    [
+        (finished([2.0] * 300), Outcome.FAIL),
+        (finished([0.1] * 3000, failed=1), Outcome.PASS),
+        (finished([0.1] * 3000), Outcome.PASS),
+    ],
+    ids=["slow", "one failure", "quick"],
+)
+def test_a_server_that_answers_is_not_asked_whether_it_is_there(told: dict[str, Any], outcome: Outcome) -> None:
+    """A search has dozens of steps, and connections of ours would be part of its load."""
+    script = _Scripted([told], listens=False, sla=Sla(error_share=0.01))
+    assert script.measure().outcome is outcome
+    assert script.asked == 0
+
+
+def test_a_step_that_was_interrupted_says_nothing_of_the_servers_presence() -> None:
+    """Who presses Ctrl-C waits for no minute."""
+    script = _Scripted([_silent(THREE_SECONDS) | {"ended": "time"}], listens=False, counts=[(0, 0)])
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    runner = script.runner()
+    runner.pause = interrupt
+    with pytest.raises(Interrupted) as ended:
+        script.measure(runner)
+    assert ended.value.gone is None
+    assert ended.value.step is not None
+    assert (ended.value.step.partial, ended.value.step.result.ended) == (True, "stopped")
+    assert (script.asked, script.stopped, len(script.orders)) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("look", "gone"),
+    [
+        (_silent([0], kind="connect"), True),
+        (_silent([0], kind="reset"), True),
+        (_silent([0], 1), True),
+        (_silent([1]), False),  # somebody answered
+        (finished([], 0.5, failed=3), False),  # an error is an answer
+        (finished([], 0.5), False),  # nothing was asked
+    ],
+    ids=["refused", "reset", "one request", "one answer", "errors", "nothing"],
+)
+def test_a_server_that_is_gone_before_the_first_step_ends_the_test(look: dict[str, Any], *, gone: bool) -> None:
+    script = _Scripted([look, finished([0.1] * 300)], listens=False)
+    runner = script.runner(recovery_longest_s=30.0)
+    if not gone:
+        script.measure(runner)
+        return
+    with pytest.raises(Interrupted) as ended:
+        script.measure(runner)
+    assert ended.value.gone == Gone("here", STARTED_NS, "it takes no connections")
+    assert ended.value.step is None
+    assert len(script.orders) == 1
+
+
+def test_a_server_that_takes_connections_is_measured_although_a_look_met_silence() -> None:
+    script = _Scripted([_silent([0]), finished([0.1] * 300)])
+    runner = script.runner(recovery_longest_s=30.0)
+    script.measure(runner)
+    assert runner.looks.reference_s is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "looked"),
+    [([(2, 0), (9, 0), (10, 0), (11, 0)], 2), ([(0, 4), (5, 5), (6, 5)], 1), ([(1, 0), (2, 0)], 2)],
+    ids=["answers", "failures", "slow"],
+)
+def test_a_look_ends_with_ten_answers_or_with_its_time(counts: list[tuple[int, int]], looked: int) -> None:
+    """Waiting on would be load of its own between the steps."""
+    script = _Scripted([finished([0.1] * 10, 0.5)], counts=counts)
+    runner = script.runner(recovery_longest_s=30.0)
+    runner.refer()
+    assert script.pauses == [0.005] * looked
+    assert (script.stopped, runner.looks.count, runner.looks.reference_s) == (1, 1, 0.1)
+    runner.refer()
+    assert len(script.orders) == 1, "what the server was like is known"
+
+
+# --- whether it is there --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Silence:
+    """A clock that is set, and a server that takes connections or not."""
+
+    now_s: float = 100.0
+    takes: bool = False
+    asked_at: list[float] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+
+    def presence(self) -> Presence:
+        return Presence(TARGET, self.pause, lambda: self.now_s, self.listens)
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def listens(self, url: str) -> bool:
+        assert url == TARGET.url
+        self.asked_at.append(self.now_s - 100.0)
+        return self.takes
+
+    def lost_at(self, presence: Presence, until_s: float, told: Callable[[float], dict[str, int]]) -> float | None:
+        """Looked at four times a second: when it is lost."""
+        for quarter in range(round(4 * until_s)):
+            self.now_s = 100.0 + quarter / 4
+            if presence.is_lost(told(quarter / 4)):
+                return quarter / 4
+        return None
+
+
+def unanswered(at_s: float) -> dict[str, int]:
+    """Seven answers, three of them errors, and ever more requests that nobody answered."""
+    return {"ok": 4, "failed": 3 + int(10 * at_s), "unanswered": int(10 * at_s)}
+
+
+def test_a_server_is_lost_after_two_seconds_of_silence_and_three_refusals_a_second_apart() -> None:
+    silence = _Silence()
+    presence = silence.presence()
+    presence.begin()
+    assert silence.lost_at(presence, 9.0, unanswered) == 4.0
+    assert silence.asked_at == [2.0, 3.0, 4.0]
+    # The next step begins anew, whatever the last one saw, and though it has one answer and no other.
+    presence.begin()
+    silence.asked_at.clear()
+    assert silence.lost_at(presence, 9.0, lambda at_s: {**unanswered(at_s), "ok": 1, "failed": int(10 * at_s)}) == 4.0
+    assert silence.asked_at == [2.0, 3.0, 4.0]
+
+
+def test_an_answer_ends_a_silence() -> None:
+    """Its begin counts: at 3.5 s, after two refusals, one more answer came."""
+    silence = _Silence()
+    presence = silence.presence()
+    presence.begin()
+
+    def told(at_s: float) -> dict[str, int]:
+        counts = unanswered(at_s)
+        return counts | {"ok": counts["ok"] + (at_s >= 3.5)}
+
+    assert silence.lost_at(presence, 20.0, told) == 7.5
+    assert silence.asked_at == [2.0, 3.0, 5.5, 6.5, 7.5]
+
+
+def test_a_server_that_takes_connections_is_asked_every_two_seconds() -> None:
+    silence = _Silence(takes=True)
+    presence = silence.presence()
+    presence.begin()
+    assert silence.lost_at(presence, 9.0, unanswered) is None
+    assert silence.asked_at == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_where_nothing_is_unanswered_nobody_is_asked() -> None:
+    """A step at its end: all is answered, and nothing more is sent."""
+    silence = _Silence()
+    presence = silence.presence()
+    presence.begin()
+    assert silence.lost_at(presence, 9.0, lambda _: {"ok": 4, "failed": 3, "unanswered": 0}) is None
+    assert silence.asked_at == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "refuses", "pauses"),
+    [([True], False, []), ([False, True], False, [1.0]), ([False, False, False], True, [1.0, 1.0])],
+)
+def test_three_refusals_a_second_apart_are_one(answers: list[bool], pauses: list[float], *, refuses: bool) -> None:
+    """A server that somebody restarts at once is back by then."""
+    left, paused = list(answers), list[float]()
+    presence = Presence(TARGET, paused.append, lambda: 0.0, lambda _: left.pop(0))
+    assert presence.refuses() is refuses
+    assert (paused, left) == (pauses, [])
+
+
+def test_a_silent_server_that_listens_is_asked_for_a_minute() -> None:
+    silence = _Silence(takes=True)
+    longest: list[float] = []
+
+    def look(longest_s: float) -> bool:
+        longest.append(longest_s)
+        silence.now_s += 25.0
+        return False
+
+    assert silence.presence().gone(7, look) == Gone("here", 7, "it answers nothing to one client within 60 s")
+    assert longest == [60.0, 35.0, 10.0]
+    longest.clear()
+
+    def look_a_third(longest_s: float) -> bool:
+        silence.now_s -= 5.0
+        return look(longest_s)
+
+    assert silence.presence().gone(7, look_a_third) is not None
+    assert longest == [60.0, 40.0, 20.0], "and no longer"
+    longest.clear()
+    assert silence.presence().gone(7, lambda longest_s: look(longest_s) or len(longest) == 2) is None
+    assert longest == [60.0, 35.0]
+    silence.takes = False
+    longest.clear()
+    assert silence.presence().gone(8, look) == Gone("here", 8, "it takes no connections")
+    assert longest == [60.0]
+
+
+def test_whether_anybody_listens_is_asked_of_the_servers_own_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/path"
+        assert takes_connections(url)
+    assert not takes_connections(url)
+    asked: list[tuple[tuple[str, int], float]] = []
+
+    def refuse(address: tuple[str, int], timeout_s: float) -> None:
+        asked.append((address, timeout_s))
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    for url in ("http://a.example", "https://b.example/x", "https://c.example:8443"):
+        assert not takes_connections(url)
+    assert asked == [(("a.example", 80), 1.0), (("b.example", 443), 1.0), (("c.example", 8443), 1.0)]

@@ -12,7 +12,7 @@ import pytest
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, Server, run_load_test
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, StepOrder, StepResult, Target
 from chainmark.capacity.plan import SearchPlan
-from chainmark.capacity.recovery import median_s
+from chainmark.capacity.recovery import Looks, Recovery, Waiting, median_s
 from chainmark.capacity.report import recovery_notes
 from chainmark.capacity.search import Ask, Interrupted
 from chainmark.capacity.sla import Sla
@@ -40,10 +40,13 @@ class World:
     slow_until_s: float = 0.0
     asked: list[tuple[str, str]] = field(default_factory=list)
     interrupt_at: int | None = None
+    orders: list[dict[str, Any]] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
 
     def pause(self, seconds: float) -> None:
         """Time goes by."""
         self.now_s += seconds
+        self.pauses.append(seconds)
 
     def latency_s(self) -> float | None:
         """Of a request now."""
@@ -86,6 +89,7 @@ class Load:
         self.begun_s = self.world.now_s
         what = "look" if self.is_look else str(self.order["mode"]["closed"]["clients"])
         self.world.asked.append((self.endpoint, what))
+        self.world.orders.append(self.order)
 
     def progress(self) -> str:
         """Answers so far."""
@@ -177,6 +181,38 @@ def test_no_wait_where_none_is_wanted() -> None:
     runner = measured(world, [4, 8], recovery_longest_s=0.0)
     assert [what for _, what in world.asked] == ["4", "8"]
     assert runner.looks.count == 0
+    stages: list[str] = []
+
+    class Listener(Silent):
+        def stage(self, name: str) -> None:
+            stages.append(name)
+
+    runner.progress = Listener()
+    runner.measure(Ask(Level(LevelKind.CLIENTS, 16.0), Phase.PROBE))
+    assert stages == ["/block: 16 clients (probe)"]
+
+
+def test_a_short_wait_is_a_wait() -> None:
+    """Less than a second: the server is looked at all the same, and what it was like before."""
+    world = World(slow_for_s=1e9)
+    runner = measured(world, [4, 8], recovery_longest_s=0.5)
+    kinds = [what for _, what in world.asked]
+    assert kinds[:3] == ["look", "4", "look"]
+    assert runner.looks.reference_s == 0.2
+    assert len(runner.looks.unrecovered) == 1
+
+
+def test_every_look_asks_the_same_requests_and_none_is_given_up() -> None:
+    """Other requests would be other latencies, and a look that ended early would know no median."""
+    world = World(slow_for_s=3.0)
+    measured(world, [4, 8, 16], seed=7)
+    looks = [order for order in world.orders if order["duration_s"] == 0.5]
+    steps = [order for order in world.orders if order["duration_s"] != 0.5]
+    assert [order["seed"] for order in steps] == [7, 8, 9]
+    assert steps[1]["give_up"] is not None
+    assert {(order["seed"], order["give_up"], order["threads"], order["warm_up_s"]) for order in looks} == {
+        (7, None, 1, 0.0)
+    }
 
 
 @pytest.mark.parametrize("during", [1, 3])
@@ -220,3 +256,170 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
 def test_failures_are_slower_than_anything(right: list[float], failed: int, expected: float | None) -> None:
     order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
     assert median_s(StepResult.of(order, finished(right, 0.5, failed)), Latencies) == expected
+
+
+def test_who_waits_for_the_server_is_told_for_what() -> None:
+    told: list[tuple[float | str, str]] = []
+
+    class Listener:
+        def stage(self, name: str) -> None:
+            told.append((name, ""))
+
+        def update(self, fraction: float, detail: str = "") -> None:
+            told.append((fraction, detail))
+
+    for slow_s, said in ((0.2, "200 ms at one client"), (None, "not answered at one client")):
+        world = World(slow_for_s=3.0, slow_s=slow_s)
+        settings = StepSettings(recovery_longest_s=30.0)
+        runner = world.runner(TARGET, ENDPOINT, Sla(), settings, Listener())
+        told.clear()
+        runner.measure(Ask(Level(LevelKind.CLIENTS, 4.0), Phase.PROBE))
+        runner.measure(Ask(Level(LevelKind.CLIENTS, 8.0), Phase.CONFIRM))
+        stages = [place for place, (name, _) in enumerate(told) if isinstance(name, str)]
+        assert [told[place][0] for place in stages] == [
+            "/block: 4 clients (probe)",
+            "/block: waiting until it is as quick as before 4 clients",
+            "/block: 8 clients (confirm)",
+        ]
+        waited = told[stages[1] + 1 : stages[2]]
+        assert {detail for _, detail in waited} == {said}
+        fractions = [fraction for fraction, _ in waited if isinstance(fraction, float)]
+        assert fractions == sorted(fractions)
+        assert 0.0 < fractions[-1] <= 0.11, "some 3 of 30 s"
+
+
+def test_a_pause_that_was_asked_for_is_made_before_the_first_look_at_the_server() -> None:
+    """The pause alone may be enough; a look before it would be made in vain."""
+    world = World(slow_for_s=3.0)
+    measured(world, [4, 8], cool_down_s=20.0)
+    assert [what for _, what in world.asked] == ["look", "4", "look", "8"]
+    assert world.pauses.count(20.0) == 1
+
+
+def test_a_look_waits_for_its_last_answer_no_longer_than_is_waited_at_all() -> None:
+    """The first of all waits as long as a step does; one at the end of a wait, for what is left of it."""
+    world = World(slow_for_s=1e9)
+    runner = measured(world, [4, 8], recovery_longest_s=10.0, drain_s=20.0)
+    drains = [order["drain_s"] for order in world.orders if order["duration_s"] == 0.5]
+    assert drains[:2] == [20.0, 10.0]
+    assert drains[1:] == sorted(drains[1:], reverse=True)
+    assert drains[-1] < 2.0
+    assert [order["drain_s"] for order in world.orders if order["duration_s"] != 0.5] == [20.0, 20.0]
+    assert len(runner.looks.unrecovered) == 1
+    short = World(slow_for_s=1.0)
+    measured(short, [4, 8], drain_s=2.0)
+    assert {order["drain_s"] for order in short.orders} == {2.0}
+
+
+# --- the wait itself ------------------------------------------------------------------------------------------------
+
+LEVEL = Level(LevelKind.CLIENTS, 4.0)
+
+
+@dataclass
+class Clock:
+    """A clock that looks and pauses move, and medians that are seen one after the other, the last one for ever."""
+
+    medians: list[float | None]
+    look_s: float = 0.25
+    now_s: float = 50.0
+    longest: list[float] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
+    told: list[tuple[float, float | None]] = field(default_factory=list)
+
+    def look(self, longest_s: float) -> float | None:
+        """Takes its time."""
+        self.longest.append(longest_s)
+        self.now_s += self.look_s
+        return self.medians.pop(0) if len(self.medians) > 1 else self.medians[0]
+
+    def pause(self, seconds: float) -> None:
+        """Time goes by."""
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def wait(self, looks: Looks, longest_s: float = 10.0) -> None:
+        """Until the server is back."""
+        tell = lambda fraction, p50_s: self.told.append((fraction, p50_s))  # noqa: E731
+        Waiting(self.look, longest_s, lambda: self.now_s, self.pause, tell).until_back(looks, LEVEL)
+
+
+@pytest.mark.parametrize(("p50_s", "looked"), [(0.151, 1), (0.1511, 2), (0.05, 1), (None, 2)])
+def test_half_as_slow_again_and_a_millisecond_is_as_quick_as_before(p50_s: float | None, looked: int) -> None:
+    """The noise of a few requests, and of a scheduler."""
+    looks, clock = Looks(reference_s=0.1), Clock([p50_s, 0.1])
+    assert looks.limit_s() == pytest.approx(0.151)
+    clock.wait(looks)
+    assert len(clock.longest) == looked
+    assert (looks.reference_s, looks.unrecovered) == (0.1, [])
+    at_the_limit = Clock([looks.limit_s()])
+    at_the_limit.wait(looks)
+    assert len(at_the_limit.longest) == 1
+
+
+def test_without_a_reference_nothing_is_waited_for() -> None:
+    clock = Clock([9.0])
+    looks = Looks()
+    clock.wait(looks)
+    assert (looks.limit_s(), clock.longest, looks.unrecovered) == (None, [], [])
+
+
+@pytest.mark.parametrize("longest_s", [30.0, 30.5, 31.0])
+def test_looks_are_a_tenth_of_the_time_waited_apart(longest_s: float) -> None:
+    """Often at first, as most servers are back at once; at most a second apart, and never beyond the longest wait."""
+    clock = Clock([9.0])
+    looks = Looks(reference_s=0.1)
+    clock.wait(looks, longest_s)
+    waited, expected = 0.0, []
+    while (waited := waited + 0.25) < longest_s:
+        expected.append(min(max(0.05, 0.1 * waited), 1.0, longest_s - waited))
+        waited += expected[-1]
+    assert clock.pauses == pytest.approx(expected)
+    assert clock.pauses[0] == 0.05
+    assert max(clock.pauses) == 1.0
+    assert clock.longest[0] == longest_s
+    assert clock.longest[-1] == 0.5, "a look that could not end would see nothing"
+    assert clock.told[0][0] == pytest.approx(0.25 / longest_s)
+    assert {p50_s for _, p50_s in clock.told} == {9.0}
+    assert all(0.0 < fraction < 1.0 for fraction, _ in clock.told)
+    assert len(clock.told) == len(clock.longest) - 1
+    (one,) = looks.unrecovered
+    assert (one.level, one.p50_s, one.reference_s) == (LEVEL, 9.0, 0.1)
+    assert one.waited_s == pytest.approx(clock.now_s - 50.0)
+    assert longest_s <= one.waited_s <= longest_s + 0.25
+    assert looks.reference_s == 9.0
+
+
+def test_a_wait_that_ends_on_the_second_is_over() -> None:
+    clock = Clock([9.0], look_s=10.0)
+    looks = Looks(reference_s=0.1)
+    clock.wait(looks, 10.0)
+    assert (len(clock.longest), clock.pauses, len(looks.unrecovered)) == (1, [], 1)
+
+
+def test_what_failed_to_the_end_does_not_become_the_reference() -> None:
+    looks = Looks(reference_s=0.1)
+    Clock([9.0, None], look_s=5.0).wait(looks)
+    assert looks.reference_s == 0.1
+    assert looks.unrecovered[0].p50_s is None
+
+
+def test_a_step_is_waited_for_once_and_only_the_last_one() -> None:
+    recovery, waited = Recovery(), list[str]()
+    recovery.settle()
+    recovery.owe(lambda: waited.append("first"))
+    recovery.owe(lambda: waited.append("second"))
+    recovery.settle()
+    recovery.settle()
+    assert waited == ["second"]
+
+
+def test_all_requests_of_a_look_are_counted() -> None:
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
+    told = finished([0.1] * 3, 0.5, failed=2, unsent=1)
+    told["warm_up"] = {"due": 5, "sent": 5, "ok": 5, "failed": 0, "unsent": 0}
+    looks = Looks()
+    looks.add(StepResult.of(order, told))
+    looks.add(StepResult.of(order, finished([0.1], 0.5)))
+    books = looks.books
+    assert (looks.count, books.due, books.ok, books.failed, books.unsent) == (2, 12, 9, 2, 1)

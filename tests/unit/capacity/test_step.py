@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.advice import give_up, lengthened_seconds, requests_wanted, step_seconds
-from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult
+from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, requests_wanted, step_seconds
+from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.search import Ask, Interrupted, StoppedBy, search
 from chainmark.capacity.sla import Sla, judge, share_interval
@@ -111,6 +113,8 @@ def test_a_step_is_as_long_as_its_requests_need() -> None:
     assert step_seconds(5.0, SLA, 10.0, 120.0) == 66.0
     assert step_seconds(0.1, SLA, 10.0, 120.0) == 120.0, "a slow endpoint must not take all day"
     assert step_seconds(0.0, SLA, 10.0, 120.0) == 120.0
+    assert step_seconds(0.5, SLA, 10.0, 2000.0) == 658.0
+    assert clients_for_enough(0.001, SLA, 60.0) == 1
 
 
 def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
@@ -120,6 +124,12 @@ def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
     assert lengthened_seconds(straddling, SLA, 10.0, 120.0) == 40.0
     assert lengthened_seconds(straddling, SLA, 10.0, 25.0) == 25.0
     assert lengthened_seconds(few, SLA, 10.0, 120.0) == 40.0
+    # Of 300 a second 10,000 and a tenth more are wanted: nothing else is unclear.
+    many = Sla(min_requests=10_000)
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
+    short = judge(StepResult.of(order, finished([0.1] * 3000)), many, Phase.PROBE, read_histogram=Latencies)
+    assert short.outcome is Outcome.INCONCLUSIVE
+    assert lengthened_seconds(short, many, 10.0, 120.0) == 37.0
 
 
 @given(st.integers(1, 200_000), st.floats(0.0, 0.5))
@@ -178,12 +188,13 @@ def test_hopeless_steps_are_given_up_but_never_at_fixed_levels() -> None:
     assert [order["max_records"] for order in bench.orders] == [0, 0, 1000]
 
 
-def test_a_pause_is_made_between_steps() -> None:
-    bench = Bench(Server(1, 0.01), cool_down_s=30.0)
+@pytest.mark.parametrize("pause_s", [30.0, 0.5])
+def test_a_pause_is_made_between_steps(pause_s: float) -> None:
+    bench = Bench(Server(1, 0.01), cool_down_s=pause_s)
     bench.runner.measure(clients(1))
-    assert 30.0 not in bench.pauses
+    assert pause_s not in bench.pauses
     bench.runner.measure(clients(2))
-    assert bench.pauses.count(30.0) == 1
+    assert bench.pauses.count(pause_s) == 1
     assert bench.runner.looks.count == 0, "no wait was asked for"
 
 
@@ -250,3 +261,216 @@ def test_what_the_engine_refuses_is_told_as_a_sentence(raised: Exception, expect
         run_step(order, make_engine=refuse)
     assert told.value.hint is not None
     assert "\n" not in told.value.message
+
+
+# --- what the engine is asked for -----------------------------------------------------------------------------------
+
+
+def rate(per_s: float, phase: Phase = Phase.PROBE, lengthened: bool = False) -> Ask:
+    return Ask(Level(LevelKind.RATE, per_s), phase, lengthened)
+
+
+def test_every_setting_reaches_the_engine() -> None:
+    """A setting that is not passed on is one that a profile states in vain."""
+    settings: dict[str, Any] = {"drain_s": 7.0, "timeout_s": 3.0, "requests_per_connection": 5, "threads": 2}
+    bench = Bench(Server(1, 0.01), schedule="poisson", connections=17, drawing="sequence", seed=40, **settings)
+    bench.runner.measure(rate(50.0))
+    bench.runner.measure(clients(3))
+    first, second = bench.orders
+    assert first["mode"] == {"open": {"rate_per_s": 50.0, "schedule": "poisson", "connections": 17}}
+    assert second["mode"] == {"closed": {"clients": 3}}
+    assert {key: first[key] for key in settings} == settings
+    assert (first["url"], first["order"]) == (TARGET.url, "sequence")
+    assert [request["path"] for request in first["requests"]] == ["/block"]
+    assert (first["seed"], second["seed"]) == (40, 41), "the same requests in the same order would be cached"
+    assert json.loads(Bench(Server(1, 0.01)).runner.order(clients(1)).to_json())["order"] == "random"
+    found = bench.runner.done[1]
+    assert (found.level, found.endpoint, found.phase, found.lengthened) == (clients(3).level, "block", "probe", False)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "p99_s", "of_clients", "of_rate"),
+    [
+        (None, 0.2, 1.0, 1.0),
+        (None, 1.5, 1.5, 2.0),
+        (None, 30.0, 10.0, 10.0),
+        (0.0, 1.0, 0.0, 0.0),
+        (2.5, 1.0, 2.5, 3.0),
+    ],
+)
+def test_the_warm_up_is_as_long_as_the_queue_needs(
+    chosen: float | None, p99_s: float, of_clients: float, of_rate: float
+) -> None:
+    """A rate's is whole seconds: else its window would begin in the middle of a second of the series."""
+    runner = Bench(Server(1, 0.01, sla=Sla(p99_s=p99_s)), warm_up_s=chosen).runner
+    assert (runner.order(clients(1)).warm_up_s, runner.order(rate(1.0)).warm_up_s) == (of_clients, of_rate)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "p99_s", "timeout_s"), [(None, 1.0, 10.0), (None, 5.5, 11.0), (0.5, 1.0, 0.5), (2.0, 8.0, 2.0)]
+)
+def test_slow_and_failed_are_two_things(chosen: float | None, p99_s: float, timeout_s: float) -> None:
+    runner = Bench(Server(1, 0.01, sla=Sla(p99_s=p99_s)), timeout_s=chosen).runner
+    assert runner.order(clients(1)).timeout_s == timeout_s
+
+
+def test_a_step_is_as_long_as_the_busiest_lower_level_lets_expect() -> None:
+    """What a higher level was answered is no promise: an overloaded server answers less."""
+    bench = Bench(Server(2, 0.25), duration_s=1.0, longest_s=500.0)
+    bench.runner.measure(clients(1))
+    (one,) = bench.runner.done
+    bench.runner.done.append(measured(one, 2, due=40))
+    bench.runner.done.append(measured(one, 3, due=4))
+    bench.runner.done.append(measured(one, 9, due=400))
+    # Of 299 requests and a tenth more: 328.9 / 4 per s, / 40 per s.
+    assert bench.runner.order(clients(1)).duration_s == math.ceil(328.9 / one.result.due_per_s)
+    assert bench.runner.order(clients(2)).duration_s == 9.0
+    assert bench.runner.order(clients(8)).duration_s == 9.0
+    assert bench.runner.order(clients(9)).duration_s == 1.0
+    assert bench.runner.order(rate(5.0)).duration_s == 66.0, "a rate is what it is"
+
+
+def measured(of: Step, number: int, due: int, window_s: float = 1.0) -> Step:
+    """The same step at another level, with so many right answers."""
+    order = StepOrder(TARGET, ENDPOINT, clients(number).level, 1.0, window_s)
+    return replace(of, result=StepResult.of(order, finished([0.1] * due, window_s)))
+
+
+def test_before_anything_is_known_one_client_says_how_long_a_step_must_be() -> None:
+    runner = Bench(Server(1, 0.01)).runner
+    assert runner.order(clients(2)).duration_s == 10.0
+    runner.looks.reference_s = 0.5
+    # Two clients of half a second each: 4 a second.
+    assert runner.order(clients(2)).duration_s == 83.0
+    assert runner.order(clients(1)).duration_s == 120.0
+
+
+def test_a_usual_step_longer_than_the_longest_is_as_long_as_it_says() -> None:
+    runner = Bench(Server(1, 0.01), duration_s=200.0, longest_s=120.0).runner
+    assert runner.order(clients(2)).duration_s == 200.0
+    assert runner.order(rate(0.001)).duration_s == 200.0
+    assert runner.order(rate(0.001, lengthened=True)).duration_s == 200.0
+
+
+def test_a_lengthened_step_is_four_times_the_shortest_at_its_level() -> None:
+    """A level is tried again when it is confirmed: the step already lengthened is not lengthened once more."""
+    bench = Bench(Server(1, 0.01), duration_s=10.0)
+    straddling = step(finished([0.1] * 990 + [1.5] * 10))
+    bench.runner.done += [replace(straddling, result=measured(straddling, 4, 1000, 5.0).result)]
+    bench.runner.done += [replace(straddling, result=measured(straddling, 2, 4000, 40.0).result)]
+    bench.runner.done += [replace(straddling, result=measured(straddling, 2, 1500, 15.0).result)]
+    assert bench.runner.order(clients(2, lengthened=True)).duration_s == 60.0
+    assert bench.runner.order(clients(4, lengthened=True)).duration_s == 40.0
+    assert bench.runner.order(clients(2)).duration_s == 10.0
+    assert bench.runner.order(clients(3, lengthened=True)).duration_s == 10.0, "of a level without a step nothing lacks"
+
+
+def test_a_step_is_given_up_by_the_requests_that_it_can_have() -> None:
+    """By too few it would end although it could still pass; by too many it never would."""
+    bench = Bench(Server(1, 0.01), duration_s=4.0)
+    assert bench.runner.order(clients(1)).give_up is None
+    order = bench.runner.order(rate(100.0))
+    assert order.give_up == give_up(SLA, 400)
+    one = step(finished([0.1] * 300))
+    bench.runner.done += [measured(one, 1, 150), measured(one, 2, 100)]
+    # At most twice as many a second as were ever answered.
+    assert bench.runner.order(clients(8)).duration_s == 4.0
+    assert bench.runner.order(clients(8)).give_up == give_up(SLA, 1200)
+    assert bench.runner.order(rate(100.0)).give_up == give_up(SLA, 400)
+    patient = Bench(Server(1, 0.01), end_hopeless=False).runner
+    assert patient.order(rate(100.0)).give_up is None
+
+
+def test_a_search_begins_where_a_step_of_the_longest_kind_has_enough_answers() -> None:
+    """One client of a slow endpoint would be asked for minutes and prove nothing."""
+    runner = Bench(Server(1, 0.01), longest_s=60.0).runner
+    plan = SearchPlan.of_clients(first=2, last=64)
+    assert runner.fitted(plan) is plan, "nothing is known of the server"
+    runner.looks.reference_s = 2.0
+    # 328.9 answers of 2 s each in 60 s.
+    assert runner.fitted(plan).first == 11.0
+    assert replace(runner.fitted(plan), first=2.0) == plan
+    runner.looks.reference_s = 0.001
+    assert runner.fitted(plan).first == 2.0
+    runner.looks.reference_s = 50.0
+    assert runner.fitted(plan).first == 64.0
+    runner.looks.reference_s = 2.0
+    for other in (SearchPlan.of_rates(), SearchPlan.of_ladder(LevelKind.CLIENTS, (1.0, 4.0))):
+        assert runner.fitted(other) is other
+    usual = Bench(Server(1, 0.01), duration_s=60.0, longest_s=1.0).runner
+    usual.looks.reference_s = 2.0
+    assert usual.fitted(plan).first == 11.0
+
+
+# --- while it runs --------------------------------------------------------------------------------------------------
+
+
+def test_how_far_a_step_is_is_looked_at_ten_times_a_second() -> None:
+    bench = Bench(Server(1, 0.01))
+    bench.runner.measure(clients(2))
+    assert bench.pauses == [0.1, 0.1]
+    bench.runner.measure(clients(2))
+    assert bench.pauses == [0.1] * 4, "no other pause was asked for"
+
+
+@pytest.mark.parametrize(
+    ("told", "fraction", "said"),
+    [
+        ({"phase": "warm-up", "elapsed_s": 0.5, "ok": 1, "failed": 0}, 0.25, "warm-up, 1 answered"),
+        (
+            {"phase": "drain", "elapsed_s": 3.0, "ok": 12_000, "failed": 15_000},
+            1.0,
+            "drain, 12,000 answered, 15,000 failed",
+        ),
+    ],
+)
+def test_how_far_a_step_is_is_told_with_what_failed(told: dict[str, Any], fraction: float, said: str) -> None:
+    """A step that waits for its last answers is at its end, and not beyond it."""
+    seen: list[tuple[float, str]] = []
+
+    class Listener(Silent):
+        def update(self, fraction: float, detail: str = "") -> None:
+            seen.append((fraction, detail))
+
+    class Telling(SimulatedEngine):
+        def progress(self) -> str:
+            return json.dumps({"planned_s": 2.0, **told})
+
+    order = StepOrder(TARGET, ENDPOINT, clients(1).level, 1.0, 10.0)
+    run_step(order, Listener(), lambda _: Telling(order, Server(1, 0.01)), lambda _: None)
+    assert seen[0] == (fraction, said)
+
+
+def test_a_step_that_ends_by_itself_is_not_given_up() -> None:
+    for ended in ("time", "gave up"):
+        server = Server(1, 0.01)
+        server.run = lambda _, ended=ended: finished([0.01] * 300, ended=ended)  # type: ignore[method-assign, misc]
+        bench = Bench(server)
+        found = bench.runner.measure(clients(1))
+        assert (found.result.ended, found.partial) == (ended, False)
+        assert bench.runner.done == [found]
+
+
+def test_the_machine_is_watched_while_a_step_runs_and_what_it_did_is_kept() -> None:
+    """Otherwise a step on a crowded machine would fail the server."""
+    bench = Bench(Server(1, 0.01))
+    noted: list[str] = []
+
+    class Watch:
+        def __enter__(self) -> Self:
+            noted.append("begin")
+            return self
+
+        def __exit__(self, *ended: object) -> None:
+            noted.append(f"end after {bench.engines[-1].calls[-1]}")
+
+        def waits(self, result: StepResult) -> Waits:
+            noted.append(str(result.level))
+            return Waits(0.5, None, None)
+
+    bench.runner.watching = Watch
+    found = bench.runner.measure(clients(2))
+    assert noted == ["begin", "end after finish", "2 clients"]
+    assert (found.waits, found.outcome) == (Waits(0.5, None, None), Outcome.GENERATOR_LIMITED)
+    bench.runner.watching = None
+    assert bench.runner.measure(clients(2)).waits is None

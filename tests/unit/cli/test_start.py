@@ -33,7 +33,7 @@ def _typed(*arguments: str, **environment: str) -> tuple[str, set[str]]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "part"), [(["--version"], "chainmark 0."), (["--help"], "saturation  Raise the")]
+    ("arguments", "part"), [(["--version"], "chainmark 0."), (["--help"], "Raise the load step by step")]
 )
 def test_the_version_and_the_help_load_no_library_that_counts(arguments: list[str], part: str) -> None:
     told, loaded = _typed(*arguments)

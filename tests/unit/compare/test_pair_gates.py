@@ -17,7 +17,7 @@ from chainmark.compare.gates import (
 )
 from chainmark.compare.sides import SelectedRuns, select
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
+from chainmark.core.manifest import Change, Configuration, Gate, GateStatus, Status
 from chainmark.core.metric import Condition, Population, Table, Weighting
 
 from tests.unit.compare.metric_cases import metric
@@ -97,6 +97,16 @@ def test_half_of_the_runs_and_one_must_be_valid(total: int, failing: int, status
     mirrored = gates(side("baseline", stub("b")), side("candidate", *runs))
     assert mirrored["candidate_runs_valid"].status is status
     assert mirrored["baseline_runs_valid"].status is PASS
+
+
+def test_runs_that_the_subject_failed_say_something_of_it() -> None:
+    """Two failed and one invalid of four: three tell, and how many of them failed is told with them."""
+    runs = [stub("a0"), *(stub(f"a{place}", valid=False) for place in (1, 2, 3))]
+    for one in runs[1:3]:
+        one.manifest.status = Status.FAILED
+    gate = gates(side("baseline", *runs), side("candidate", stub("b")))["baseline_runs_valid"]
+    assert (gate.status, gate.measured) == (WARN, "3 of 4 runs, 2 of them failed")
+    assert gate.detail == "a3: x: 1, required 2"
 
 
 def test_a_workload_must_be_equal_in_every_judged_run() -> None:

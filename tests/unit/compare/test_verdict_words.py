@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from chainmark.compare import family as families
+from chainmark.compare.failures import RunFailures
 from chainmark.compare.family import Family
 from chainmark.compare.sides import SelectedRuns
-from chainmark.compare.verdict import Finding, adjust, find, is_failure
+from chainmark.compare.verdict import Finding, adjust, find, is_failure, with_failures
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
-from chainmark.core.manifest import Gate, GateStatus
+from chainmark.core.manifest import Gate, GateKind, GateStatus
 from chainmark.core.metric import Better, Metric, Population, Table
 from chainmark.core.verdict import Verdict
 from chainmark.stats.sequential import Looks
@@ -22,6 +23,7 @@ from tests.unit.compare.metric_cases import loaded_run, metric
 
 EQUAL, BETTER, WORSE = Outcome.EQUAL, Outcome.BETTER, Outcome.WORSE
 FIRST = "look at the charts of the worse metrics and at the configuration differences before any repeat"
+LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
 
 
 def item(name: str, outcome: Outcome, **changes: Any) -> Judgement:
@@ -137,7 +139,11 @@ def test_a_new_experiment_is_advised_only_if_it_is_longer(
     """Three runs a side that left a change at its margin open are not mended by three others."""
     monkeypatch.setitem(ANEW, "runs", anew)
     advice = found([item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2)]).advice
-    assert any(f"`--repeat {anew}`" in text for text in advice) is is_told
+    words = (
+        f"at this noise it takes {anew} runs a side to pass an equal release with 80 % probability, in a new "
+        f"experiment (`--repeat {anew}`): runs added to this one decide less easily"
+    )
+    assert advice[1:] == ([words] if is_told else [])
 
 
 def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
@@ -149,6 +155,16 @@ def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
         item("d", Outcome.INCONCLUSIVE, low=-0.1, high=0.2),
     ]
     assert found(items).advice == [f"{HOPELESS} metric b and metric d, or widen its margin"]
+
+
+@pytest.mark.parametrize("unknown", ["low", "high", "margin_high"])
+def test_what_has_no_interval_is_not_the_noisiest(unknown: str) -> None:
+    """Less noise in it is nothing that anybody could see."""
+    narrow = {"low": 0.0, "high": 0.001}
+    items = [item(name, Outcome.INCONCLUSIVE, **narrow) for name in "bc"]
+    assert found([item("a", Outcome.INCONCLUSIVE, **{unknown: None}), *items]).advice == [
+        f"{HOPELESS} metric b and metric c, or widen its margin"
+    ]
 
 
 def test_what_would_decide_is_told_of_what_could_be_judged() -> None:
@@ -191,6 +207,21 @@ def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
     unknown = found([item("a", EQUAL, margin_high=None, margin_low=None)])
     assert unknown.sentence == "The only gating metric of B is shown to be within their margins of A or better"
     assert unknown.reasons[1:] == []
+
+
+def test_margins_that_were_set_are_told_apart_from_those_of_the_catalogue() -> None:
+    """The commonest margin is that of the others: what somebody set is named, though most metrics have it."""
+    wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
+    own: dict[str, Any] = {"margin_high": 0.3, "margin_low": -0.3}
+    items = [item("a", EQUAL, **wide), item("b", EQUAL), item("c", EQUAL, **own), item("d", EQUAL, **wide)]
+    set_ = described(list("abcde")).with_margins({"a_s": 0.25, "d_s": 0.25, "e_s": 0.25})
+    result = found([*items, item("e", EQUAL, **wide)], catalogue=set_)
+    assert result.reasons[1:] == [
+        "margins set for this comparison: metric a 25 %, metric d 25 %, metric e 25 %",
+        "margins of their own (from the catalogue's margin or floor): metric c 30 %",
+    ]
+    alone = found([item("a", EQUAL, **wide)], catalogue=described(["a"]).with_margins({"a_s": 0.25}))
+    assert alone.reasons[1:] == ["margins set for this comparison: metric a 25 %"]
 
 
 def test_margins_in_the_metrics_own_unit_are_told_with_it() -> None:
@@ -311,6 +342,89 @@ def test_assumed_noise_is_said_once() -> None:
     assert words not in found(items[1:]).advice
     diagnostic = item("a", EQUAL, noise="assumed noise, 10 % between runs", gating=False)
     assert words not in found([diagnostic, items[1]]).advice
+
+
+def test_that_one_run_a_side_left_it_open_is_said_where_it_did() -> None:
+    """Who reads it makes a second run, instead of looking for what is noisy."""
+    assumed: dict[str, Any] = {"noise": "assumed noise, 10 % between runs"}
+    open_, settled = item("a", Outcome.INCONCLUSIVE, **assumed), item("b", EQUAL, **assumed)
+    told = "B against A is not decided: of 2 gating metrics, 1 could not be judged or decided"
+    assert found([open_, settled]).sentence == f"{told} by one run a side: metric a"
+    assert found([item("a", Outcome.INCONCLUSIVE), settled]).sentence == f"{told}: metric a"
+
+
+def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:
+    """A node that needed three tries to start: of the judged runs of both sides, and not what our instrument did."""
+
+    def warned(
+        name: str, *, seen: str, kind: GateKind = GateKind.SUBJECT, status: GateStatus = GateStatus.WARN
+    ) -> Gate:
+        return Gate(id=name, label=f"label {name}", status=status, measured=seen, limit="once", kind=kind)
+
+    pair = selected("baseline", 2), selected("candidate", 4, {"v-3": "x: 1"})
+    pair[0].runs[1].manifest.gates = [warned("start", seen="twice")]
+    for number in (0, 2, 3):
+        pair[1].runs[number].manifest.gates = [
+            warned("calm", seen="busy", kind=GateKind.INSTRUMENT),
+            warned("fine", seen="once", status=GateStatus.PASS),
+            warned("start", seen=f"{3 + number} times"),
+        ]
+    pair[1].runs[2].manifest.gates.append(warned("sync", seen="late"))
+    items = [item("a", EQUAL)]
+    result = find((items, family_around(items)), [], pair, ("A", "B"), described(["a"]))
+    assert result.reasons[1:] == [
+        "the candidate's run v-3 is not judged: x: 1",
+        "the baseline, in 1 of 2 runs, not: label start (twice)",
+        "the candidate, in 2 of 3 runs, not: label start (3 times)",
+        "the candidate, in 1 of 3 runs, not: label sync (late)",
+    ]
+
+
+METRICS = {verdict: Finding(verdict, f"metrics {verdict}", ["metric"], ["measure"]) for verdict in Verdict}
+
+
+def test_where_no_run_failed_the_metrics_decide() -> None:
+    for finding in METRICS.values():
+        assert with_failures(finding, RunFailures(None, "", [])) is finding
+
+
+@pytest.mark.parametrize(
+    ("of_metrics", "of_runs", "verdict", "sentence"),
+    [
+        (Verdict.PASS, Verdict.FAIL, Verdict.FAIL, "runs"),
+        (Verdict.INCONCLUSIVE, Verdict.FAIL, Verdict.FAIL, "runs"),
+        (Verdict.FAIL, Verdict.FAIL, Verdict.FAIL, "runs; and metrics fail"),
+        (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, "runs"),
+        (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, "runs"),
+    ],
+)
+def test_failed_runs_that_decide_are_told_first(
+    of_metrics: Verdict, of_runs: Verdict, verdict: Verdict, sentence: str
+) -> None:
+    """A release that crashed must not pass by the figures of the runs that it survived."""
+    result = with_failures(METRICS[of_metrics], RunFailures(of_runs, "runs", ["run"]))
+    assert result == Finding(verdict, sentence, ["run", f"metrics {of_metrics}", "metric"], [LOGS, "measure"])
+
+
+@pytest.mark.parametrize(
+    ("of_metrics", "of_runs"),
+    [
+        (Verdict.PASS, None),
+        (Verdict.INCONCLUSIVE, None),
+        (Verdict.FAIL, None),
+        (Verdict.FAIL, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_failed_runs_that_do_not_decide_are_told_all_the_same(of_metrics: Verdict, of_runs: Verdict | None) -> None:
+    result = with_failures(METRICS[of_metrics], RunFailures(of_runs, "runs", ["run"]))
+    words = f"metrics {of_metrics}; however, runs"
+    assert result == Finding(of_metrics, words, ["run", "metric"], [LOGS, "measure"])
+
+
+@pytest.mark.parametrize("of_runs", [Verdict.FAIL, None])
+def test_failed_runs_do_not_make_sides_comparable(of_runs: Verdict | None) -> None:
+    result = with_failures(METRICS[Verdict.INVALID], RunFailures(of_runs, "runs", ["run"]))
+    assert result == Finding(Verdict.INVALID, "metrics invalid", ["metric", "runs", "run"], ["measure"])
 
 
 def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:
@@ -464,3 +578,11 @@ def test_families_are_corrected_by_their_own_size() -> None:
     assert [one.p_worse_adjusted for one in result] == [None, 0.06, 1.0, None, None, None]
     assert [one.worse_level for one in result if one.gating] == [0.01] * 3
     assert [one.q_different for one in result] == [pytest.approx(0.02), None, None, pytest.approx(0.03), None, None]
+
+
+@pytest.mark.parametrize(("adjusted", "outcome"), [(0.03, WORSE), (0.02, WORSE), (0.0301, Outcome.INCONCLUSIVE)])
+def test_what_the_family_shows_to_be_worse_is_called_worse(adjusted: float, outcome: Outcome) -> None:
+    """On its last look the family may spend more than the metric's own interval: a table must not contradict it."""
+    family = Family((adjusted,), 0.03, is_worse=adjusted <= 0.03)
+    (result,) = adjust([item("a", Outcome.INCONCLUSIVE)], family, described(["a"]))
+    assert (result.outcome, is_failure(result)) == (outcome, adjusted <= 0.03)

@@ -125,29 +125,32 @@ def search(kind: Kind, top: float, first_number: int = 1) -> tuple[CapacityEntry
 
 def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> EndpointEntry:
     """An endpoint that takes about so many clients, and four times as many requests per second."""
-    clients, steps = search("clients", top)
-    capacities = [clients]
-    if rate:
-        by_rate, more = search("rate", 4.0 * top, len(steps) + 1)
-        capacities.append(by_rate)
-        steps = [*steps, *more]
     values: dict[str, Any] = {
         "id": label.strip("/").replace("/", "_"), "label": label, "requests": 120,
-        "strata": {"recent": 60, "old": 60}, "agreement": AGREEMENT, "capacities": capacities, "steps": steps,
-        "seconds": [row for one in steps for row in seconds(one)],
+        "strata": {"recent": 60, "old": 60}, "agreement": AGREEMENT, **changes,
     }  # fmt: skip
-    values |= changes
+    if not {"capacities", "steps"} <= changes.keys():
+        clients, steps = search("clients", top)
+        capacities = [clients]
+        if rate:
+            by_rate, more = search("rate", 4.0 * top, len(steps) + 1)
+            capacities.append(by_rate)
+            steps = [*steps, *more]
+        values = {"capacities": capacities, "steps": steps, **values}
+        values = {"seconds": [row for one in steps for row in seconds(one)], **values}
+    values.setdefault("seconds", [])
     return EndpointEntry(**{"fixed": fixed_levels(values["steps"]), **values})
 
 
 def target(name: str = "2.1.0", factor: float = 1.0, labels: tuple[str, ...] = LABELS, **changes: Any) -> TargetEntry:
     """A server; with a larger factor it takes more."""
-    endpoints = [endpoint(label, factor * (60 + 70 * place)) for place, label in enumerate(labels)]
+    if "endpoints" not in changes:
+        changes["endpoints"] = [endpoint(label, factor * (60 + 70 * place)) for place, label in enumerate(labels)]
     values: dict[str, Any] = {
         "name": name, "url": "http://127.0.0.1:8082",
         "subject": Subject(system="mesh", name="cardano-rosetta-java", version=name), "run_id": f"run-{name}",
         "facts": [Fact(label="Network", value="cardano mainnet"), Fact(label="Pruning", value="on, 30 days")],
-        "endpoints": endpoints, "skipped": {"mempool": "not offered: 404, text instead of JSON"},
+        "skipped": {"mempool": "not offered: 404, text instead of JSON"},
     }  # fmt: skip
     return TargetEntry(**{**values, **changes})
 

@@ -173,7 +173,7 @@ def analyse(
     """
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
-    blocks = _Blocks(ordered, genesis, conditions, rules, regions or {})
+    blocks = Blocks(ordered, genesis, conditions, rules, regions or {})
     run.write_events("lives", blocks.events(), LIFE_EVENTS)
     frames = blocks.samples()
     progress.stage("putting the slots together")
@@ -213,7 +213,7 @@ def _duration_s(domains: Sequence[tuple[int, int]], genesis: Genesis) -> int | N
     return round((max(last for _, last in domains) - min(first for first, _ in domains)) * genesis.slot_length_s)
 
 
-class _Blocks:
+class Blocks:
     """Everything that follows from the hosts' accounts of the blocks.
 
     Attributes:
@@ -366,7 +366,8 @@ def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:
     """The catalogue to store with a run made by these rules.
 
     The published reports take the mean of a slot metric over hosts from as many of the lowest host means as there are
-    standard centiles, which leaves out the highest ones of a larger cluster. A host without samples has the mean 0.
+    standard centiles, which leaves out the highest ones of a larger cluster. A host without samples has the mean 0. The
+    standard deviation is the largest of the hosts', and a centile the median of theirs.
 
     Args:
         hosts: of which slots were kept.
@@ -374,7 +375,7 @@ def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:
     limit = len(STANDARD_CENTILES)
     if not rules.published:
         return catalogue
-    rule = {"lowest_means": limit if hosts > limit else None, "silent_keys_are_zero": True}
+    rule = {"lowest_means": limit if hosts > limit else None, "silent_keys_are_zero": True, "keys_apart": True}
     populations = [
         population.model_copy(update=rule) if population.id in SLOT_POPULATIONS else population
         for population in catalogue.populations

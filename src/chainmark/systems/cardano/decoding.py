@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,15 @@ class Reading:
         """The table of what a host's lines tell of the chain."""
         return self.folder / f"{host}.links.parquet"
 
+    def published(self, host: str) -> tuple[Path, Path]:
+        """The tables of slots and blocks by the published rules: the same ones where the logs are read by those."""
+        if self.rules.published:
+            return self.slots(host), self.lives(host)
+        return self.folder / f"{host}.published-slots.parquet", self.folder / f"{host}.published-lives.parquet"
+
     def order(self, host: HostLogs) -> dict[str, Any]:
         """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
+        slots, lives = (None, None) if self.rules.published else map(str, self.published(host.name))
         return {
             "host": host.name,
             "files": [str(file.path) for file in host.files],
@@ -64,6 +71,8 @@ class Reading:
             "slots_out": str(self.slots(host.name)),
             "lives_out": str(self.lives(host.name)),
             "links_out": str(self.links(host.name)),
+            "published_slots_out": slots,
+            "published_lives_out": lives,
             "events_out": None if self.events is None else str(self.events / f"messages-{host.name}.parquet"),
         }
 
@@ -79,11 +88,12 @@ class Part:
 
 def decode(
     cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress
-) -> tuple[list[HostTrace], dict[str, HostSummary]]:
+) -> tuple[list[HostTrace], list[HostTrace], dict[str, HostSummary]]:
     """Read every host's logs once, ``threads`` hosts at a time (0: one per core).
 
     Returns:
-        The decoded hosts and the accounts of them, in the hosts' order.
+        The decoded hosts by the rules of the reading and by the published ones, and the accounts of them, in the hosts'
+        order.
 
     Raises:
         UsageError: an order is impossible.
@@ -104,23 +114,25 @@ def decode(
             watch=decoders.watch,
             cancel=decoders.cancel,
         )
-    traces, summaries = [], {}
+    traces, published, summaries = [], [], {}
     for part, text in zip(parts, told, strict=True):
         if text is None:
             raise KeyboardInterrupt
         summary = read_summary(part.host, text)
         summaries[part.host] = summary
-        traces.append(
-            HostTrace(
-                part.host,
-                reading.slots(part.host),
-                reading.lives(part.host),
-                reading.links(part.host),
-                summary.books.local_addresses,
-                summary.links.lowest_tip,
-            )
+        trace = HostTrace(
+            part.host,
+            reading.slots(part.host),
+            reading.lives(part.host),
+            reading.links(part.host),
+            summary.books.local_addresses,
+            summary.links.lowest_tip,
         )
-    return traces, summaries
+        traces.append(trace)
+        slots, lives = reading.published(part.host)
+        # What the lines tell of the chain is the same by any rules.
+        published.append(replace(trace, slots=slots, lives=lives))
+    return traces, published, summaries
 
 
 class Decoders:

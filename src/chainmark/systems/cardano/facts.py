@@ -152,7 +152,7 @@ def _log_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     books = known.books
     hosts = len(books)
     spans = [(one.last_ns or 0) - (one.first_ns or 0) for one in books]
-    analysed = [_analysed(one, known.rules) for one in books]
+    analysed = [analysed_messages(one, known.rules) for one in books]
     begin, end = log_range(books)
     yield "Machines", str(hosts)
     yield "Number of filters applied", str(len(known.conditions))
@@ -180,7 +180,7 @@ def _analysis_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     yield "Blocks rejected", str(analysis.rejected)
 
 
-def _analysed(books: Books, rules: Rules) -> int:
+def analysed_messages(books: Books, rules: Rules) -> int:
     """Messages that the analysis reads under these rules."""
     unknown = sum(books.decoded_by_message.get(name, 0) for name in _NOT_PUBLISHED) if rules.published else 0
     return books.decoded - unknown

@@ -47,6 +47,7 @@ from chainmark.systems.cardano.messages import missing_messages
 from chainmark.systems.cardano.mixing import check_names, without_copies
 from chainmark.systems.cardano.network import DOCUMENT, KnownNetwork, known_regions
 from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
+from chainmark.systems.cardano.published.measured import keep_published
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.trips import ROUND_TRIP_MAX_S, read_pings, stated_trips
 
@@ -120,7 +121,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     )
     with _scratch(run) as folder:
         reading = Reading(documents.genesis, rules, folder, run.path / "events" if order.keep_events else None)
-        traces, summaries = decode(cluster, reading, order.threads, progress)
+        traces, published, summaries = decode(cluster, reading, order.threads, progress)
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
         analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run=run, progress=progress)
@@ -131,18 +132,20 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         missing = missing_messages(summaries, slots, load_stated)
         judged = gates.Judged(summaries, slots, documents.genesis, analysis, lonely, missing, cluster)
         findings = gates.find(judged)
-    node, node_notes, contradictions = resolve_node(order.version, documents.meta, summaries)
-    known = facts.Subjects(
-        genesis=documents.genesis,
-        meta=documents.meta,
-        summaries=summaries,
-        analysis=analysis,
-        conditions=conditions,
-        rules=rules,
-        node=node,
-        left_out=len(order.exclude),
-        cluster=cluster,
-    )
+        node, node_notes, contradictions = resolve_node(order.version, documents.meta, summaries)
+        known = facts.Subjects(
+            genesis=documents.genesis,
+            meta=documents.meta,
+            summaries=summaries,
+            analysis=analysis,
+            conditions=conditions,
+            rules=rules,
+            node=node,
+            left_out=len(order.exclude),
+            cluster=cluster,
+        )
+        progress.stage("making the figures by the published rules")
+        keep_published(run, published, known, catalogue)
     notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis), *names]
     notes += [*documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]

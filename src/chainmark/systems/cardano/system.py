@@ -36,6 +36,8 @@ from chainmark.systems.cardano.trails.document import trail_document
 from chainmark.systems.cardano.trails.following import follow
 from chainmark.systems.cardano.trails.tails import tails_of
 from chainmark.systems.cardano.trails.trail import with_trails
+from chainmark.systems.cardano.verified.document import verification_document
+from chainmark.systems.cardano.verified.verifying import verify
 
 
 class Cardano:
@@ -77,6 +79,10 @@ class Cardano:
     ) -> Document:
         """Versions beside each other as the published reports of the benchmarks show them."""
         return published_document(published_report(parts, style, self.catalogue(), tool_version))
+
+    def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
+        """What the published analysis computed of a run's logs, beside the run's own figures."""
+        return verification_document(verify(run, path, self.catalogue(), tool_version))
 
     def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
         """The source's network and every what-if, by simulation."""

@@ -38,7 +38,7 @@ class Coverage:
     @classmethod
     def of(cls, scrapes: pl.DataFrame, window: Window, interval_s: float) -> Self:
         """Look at all nodes."""
-        inside = scrapes.filter((pl.col("metric") == HEIGHT) & window.contains("time_ns")).sort("host", "time_ns")
+        inside = scrapes.filter((pl.col("metric") == HEIGHT) & window.contains("time_ns")).sort("time_ns")
         expected = max(1.0, (window.end_ns - window.start_ns) / NS / interval_s) if interval_s > 0 else 1.0
         shares, gaps = {}, []
         for host in sorted(scrapes["host"].unique()):
@@ -61,7 +61,7 @@ class Coverage:
 
 def _restarts(scrapes: pl.DataFrame, window: Window) -> list[tuple[str, int]]:
     """A process that tells another start time than before, or a height that fell."""
-    ordered = scrapes.filter(pl.col("metric").is_in([HEIGHT, START])).sort("metric", "host", "time_ns")
+    ordered = scrapes.filter(pl.col("metric").is_in([HEIGHT, START])).sort("time_ns")
     step = pl.col("value").diff().over("metric", "host")
     moved = ((pl.col("metric") == START) & (step != 0)) | ((pl.col("metric") == HEIGHT) & (step < 0))
     found = (

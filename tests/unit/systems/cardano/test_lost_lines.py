@@ -15,6 +15,7 @@ import pytest
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import GateStatus, Status
 from chainmark.lab.importing import ImportedRun
+from chainmark.systems.cardano.published.figures import figures_of
 
 from tests.unit.systems.cardano.clusters import changed, ingest, make_cluster
 
@@ -53,8 +54,12 @@ def all_lines(folder: Path) -> Lines:
 
 def chain_of(cluster: Path) -> dict[str, int]:
     """The main chain as it really was: the number of every block."""
+    return dict(_on_chain(cluster).select("block", "block_no").iter_rows())
+
+
+def _on_chain(cluster: Path) -> pl.DataFrame:
     truth = pl.read_parquet(cluster / "truth.parquet").filter((pl.col("record") == "block") & pl.col("on_chain"))
-    return dict(truth.select("block", "block_no").unique().iter_rows())
+    return truth.select("block", "block_no", "slot").unique().sort("block_no")
 
 
 def figures(imported: ImportedRun) -> dict[str, tuple[int, float]]:
@@ -94,6 +99,28 @@ def test_one_lost_forge_costs_the_figures_that_need_it_and_names_the_block(
     assert counts(found, "heights of the chain")["forger in no log"] == 1
     assert any(f"{lost[0]['blockNo']} ({lost[0]['block'][:12]}…)" in text for text in found.run.manifest.warnings)
     assert gate(found, "chain_complete").status is GateStatus.PASS
+
+
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_a_block_at_an_end_of_the_chain_that_its_child_alone_tells_of(cluster: Path, tmp_path: Path, end: str) -> None:
+    """Its slot is in no log: the import must not need it, and the published figures go as far as slots are told."""
+    chained = _on_chain(cluster)[:-1]  # without the tip
+    lost = str(chained["block"][0 if end == "low" else -1])
+
+    def edit(lines: Lines, _: int) -> Lines:
+        return [line for line in lines if lost not in line or f'"blockPrev":"{lost}"' in line]
+
+    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    assert counts(found, "heights of the chain")["forger in no log"] == 1
+    slots = chained.filter(pl.col("block") != lost)["slot"]
+    assert _domain(found, "bpDomainSlots.ddRaw") == _domain(found, "bpDomainSlots.ddFiltered") == (slots[0], slots[-1])
+    assert _domain(found, "bpDomainBlocks.ddRaw") == (chained["block_no"][0], chained["block_no"][-1])
+
+
+def _domain(imported: ImportedRun, name: str) -> tuple[float, ...]:
+    kept = figures_of(imported.run)
+    assert kept is not None
+    return tuple(kept.figures[f"{name}.{end}"].mean for end in ("low", "high"))
 
 
 def test_a_forge_that_is_written_twice_changes_no_figure_and_is_counted(

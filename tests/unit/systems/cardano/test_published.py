@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import polars as pl
 import pytest
 
 from chainmark.core.errors import UsageError
@@ -10,6 +13,7 @@ from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published import columns
 from chainmark.systems.cardano.published.entries import published_of, reports_of
+from chainmark.systems.cardano.published.figures import FACTS, FIGURES, OverHosts, PublishedFigures, cdf_of
 from chainmark.systems.cardano.published.joined import compare_published, joined, restyled
 from chainmark.systems.cardano.published.results import (
     PublishedReport,
@@ -20,6 +24,7 @@ from chainmark.systems.cardano.published.results import (
 )
 
 from tests.unit.compare.published_runs import HOSTS, run
+from tests.unit.compare.synthetic_runs import SyntheticRun
 from tests.unit.systems.cardano.printed_reports import printed_report, printed_row
 
 TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
@@ -90,6 +95,41 @@ def test_the_rules_behind_the_values_are_told() -> None:
     strict.manifest.workload["analysis.rules"] = "published"
     told = columns.published_column([strict], TYPST, tool_version="test")
     assert "rules of the published reports" in told.columns[0].rules
+
+
+@dataclass
+class Keeping(SyntheticRun):
+    """A run that keeps figures by the published rules beside its own."""
+
+    def figures(self, name: str) -> pl.DataFrame | None:
+        """A memory of 3 on the middle one of three hosts; the facts of another count of machines."""
+        hosts = {f"node-{value:.0f}": cdf_of([value, value + 1.0]) for value in (1.0, 3.0, 8.0)}
+        kept = PublishedFigures({"RSS": OverHosts(hosts), "cdfSpread": cdf_of([0.25])}, [("Machines", "3")])
+        return {FIGURES: kept.frame(), FACTS: kept.facts_frame()}.get(name)
+
+
+def _keeping(version: str, number: int = 1) -> Keeping:
+    own = run(version, number, seed=number)
+    return Keeping(own.manifest, own.catalogue, own.frames)
+
+
+def test_a_run_is_shown_by_the_figures_that_it_keeps_by_the_published_rules() -> None:
+    """Nobody had to choose a rule when the logs were taken in."""
+    report = compare_published([[_keeping("1.0")], [_keeping("1.1"), _keeping("1.1", 2)]], TYPST, tool_version="test")
+    memory, spread = (report.tables[place].rows[0].values for place in (0, 1))
+    assert [value.value for value in (*memory, *spread)] == [4.5, 4.5, 0.25, 0.25]
+    line = report.figures[0].lines[0]
+    assert dict(zip(line.fractions, line.values, strict=True))[1.0] == 4.0  # the middle host's, not the cluster's
+    assert report.facts[0].values == ["3", "3"]
+    assert "rules of the published reports" in report.columns[0].rules
+
+
+def test_beside_a_run_that_keeps_none_every_run_is_shown_by_its_own_rules() -> None:
+    """Else a change of rules would be read as a change of the version."""
+    report = compare_published([[run("1.0")], [_keeping("1.1")]], TYPST, tool_version="test")
+    old, new = report.tables[0].rows[0].values
+    assert old.value == pytest.approx(new.value, rel=0.01)
+    assert all("chainmark's own rules" in column.rules for column in report.columns)
 
 
 def test_runs_that_may_not_be_compared_are_left_out_or_marked() -> None:

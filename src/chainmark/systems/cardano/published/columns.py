@@ -1,7 +1,8 @@
 """Runs as the columns of a report in the published style.
 
-Values are means. Several runs of one version are combined as those reports combine them: the mean of the runs' means,
-and chart by chart, at every centile, the mean of the runs' values weighted by their samples.
+Values are means, by the published rules where the runs keep those figures, else by the rules that the runs were made
+by. Several runs of one version are combined as those reports combine them: the mean of the runs' means, and chart by
+chart, at every centile, the mean of the runs' values weighted by their samples.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from chainmark.compare.sides import SelectedRuns, select
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import caveats_of
+from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
 from chainmark.core.side_by_side import FactRow
 from chainmark.core.wording import capitalised
 from chainmark.systems.cardano.published.entries import published_of, reports_of
+from chainmark.systems.cardano.published.figures import FIGURES, Figure, OverHosts, figures_of
 from chainmark.systems.cardano.published.results import (
     PublishedColumn,
     PublishedFigure,
@@ -43,7 +46,12 @@ _NO_TABLE_HINT = "`chainmark compare A B` compares these runs in chainmark's own
 
 
 def published_column(
-    runs: Sequence[RunData], style: ReportStyle, *, tool_version: str, label: str | None = None
+    runs: Sequence[RunData],
+    style: ReportStyle,
+    *,
+    tool_version: str,
+    label: str | None = None,
+    published_rules: bool = True,
 ) -> PublishedReport:
     """One version's runs as a report of one column.
 
@@ -52,6 +60,7 @@ def published_column(
         style: of the report that the column is for: it decides labels, units and which charts are drawn.
         tool_version: recorded in the result.
         label: what stands above the column; None takes the version.
+        published_rules: take the figures by the published rules, if all of these runs have them.
 
     Raises:
         UsageError: there are no runs, they are of several versions, or their system publishes no such reports.
@@ -59,7 +68,8 @@ def published_column(
     selected = select("column", runs)
     included = selected.included or selected.runs
     catalogue = included[0].catalogue
-    tables = _tables(catalogue, included, style)
+    values = _Values(included, published_rules=published_rules)
+    tables = _tables(catalogue, values, style)
     if not tables:
         raise UsageError(
             f"no published report is known for {catalogue.title}: its catalogue says of no metric how it is published",
@@ -67,7 +77,7 @@ def published_column(
         )
     manifest = selected.first
     name = label or selected.version
-    facts = _facts(included)
+    facts = _facts(values.facts())
     return PublishedReport(
         tool_version=tool_version,
         style=style,
@@ -80,12 +90,12 @@ def published_column(
                 label=name,
                 beside=_beside(catalogue, facts),
                 runs=[run.run_id for run in included],
-                rules=rules_of(catalogue, manifest),
+                rules=values.rules(),
             )
         ],
         facts=facts,
         tables=tables,
-        figures=_figures(catalogue, included, style, name),
+        figures=_figures(catalogue, values, style, name),
         dictionary=data_dictionary(catalogue, style),
         notes=_run_notes(name, selected),
         caveats=caveats_of(run.manifest for run in selected.runs),
@@ -109,13 +119,83 @@ def _at(tree: Mapping[str, object], key: str) -> object:
 
 
 def rules_of(catalogue: Catalogue, manifest: Manifest) -> str:
-    """By which rules a run's values were made, in a sentence."""
-    told = manifest.workload.get(_RULES, _at(manifest.profile, _RULES)) == _PUBLISHED
-    lowest = sorted({item.lowest_means for item in catalogue.populations if item.lowest_means is not None})
-    if not told and not lowest:
+    """By which rules a run's own values were made, in a sentence."""
+    if not _is_by_published_rules(catalogue, manifest):
         return "values by chainmark's own rules, so they may differ from those of a published report of the same run"
-    means = f", the mean of only the {lowest[0]} lowest means where there are more" if lowest else ""
-    return f"values by the rules of the published reports{means}"
+    return f"values by the rules of the published reports{_lowest(_limit(catalogue))}"
+
+
+def _is_by_published_rules(catalogue: Catalogue, manifest: Manifest) -> bool:
+    return manifest.workload.get(_RULES, _at(manifest.profile, _RULES)) == _PUBLISHED or _limit(catalogue) is not None
+
+
+def _limit(catalogue: Catalogue) -> int | None:
+    """Of how many of the lowest means a mean is made; None: of all."""
+    return min((item.lowest_means for item in catalogue.populations if item.lowest_means is not None), default=None)
+
+
+def _lowest(limit: int | None) -> str:
+    return "" if limit is None else f", the mean of only the {limit} lowest means where there are more"
+
+
+def has_published(run: LoadedRun) -> bool:
+    """Whether there are figures of a run by the published rules: kept beside its own, or its own are by them."""
+    return run.figures(FIGURES) is not None or _is_by_published_rules(run.catalogue, run.manifest)
+
+
+class _Values:
+    """The figures of one version's runs: by the published rules where all of the runs have them, else their own."""
+
+    def __init__(self, runs: Sequence[LoadedRun], *, published_rules: bool) -> None:
+        self._runs = runs
+        kept = [figures_of(run) for run in runs] if published_rules else []
+        self._kept = [one for one in kept if one is not None]
+        if len(self._kept) < len(runs):
+            self._kept = []
+
+    def rules(self) -> str:
+        """By which rules they were made, in a sentence."""
+        if not self._kept:
+            return rules_of(self._runs[0].catalogue, self._runs[0].manifest)
+        hosts = [len(one.hosts) for kept in self._kept for one in kept.figures.values() if isinstance(one, OverHosts)]
+        limit = len(STANDARD_CENTILES) if max(hosts, default=0) > len(STANDARD_CENTILES) else None
+        return f"values by the rules of the published reports{_lowest(limit)}"
+
+    def facts(self) -> list[Sequence[tuple[str, str]]]:
+        """The facts of every run."""
+        if self._kept:
+            return [kept.facts for kept in self._kept]
+        return [[(fact.label, fact.value) for fact in run.manifest.facts] for run in self._runs]
+
+    def average(self, metric: Metric) -> float | None:
+        """What a report shows of a metric; None where no run has it."""
+        found = self._figures(metric)
+        if not self._kept or found is None:
+            return _average(self._runs, metric, self._runs[0].catalogue.population(metric.population))
+        several = len(found) > 1
+        means = [one.mean_of_means if several and isinstance(one, OverHosts) else one.mean for one in found]
+        return sum(means) / len(means)
+
+    def samples(self, metric: Metric) -> int:
+        """How many samples all runs have of a metric."""
+        return sum(n for n, _ in self._distributions(metric))
+
+    def line(self, metric: Metric, name: str) -> PublishedLine:
+        """A metric's distribution."""
+        return _line([(n, centiles) for n, centiles in self._distributions(metric) if n], name)
+
+    def _distributions(self, metric: Metric) -> list[tuple[int, Mapping[float, float]]]:
+        found = self._figures(metric)
+        if found is not None:
+            return [(one.n, dict(zip(STANDARD_CENTILES, one.centiles, strict=True))) for one in found]
+        own = [summary.distribution for run in self._runs if (summary := run.summary(metric.id))]
+        return [(one.n, {at: value for at, value in one.centiles if value is not None}) for one in own if one]
+
+    def _figures(self, metric: Metric) -> list[Figure] | None:
+        """A metric's figures by the published rules; None where a run has none of it."""
+        name = metric.published_id or ""
+        found = [kept.figures[name] for kept in self._kept if name in kept.figures]
+        return found if found and len(found) == len(self._runs) else None
 
 
 def _beside(catalogue: Catalogue, facts: Sequence[FactRow]) -> str:
@@ -125,17 +205,17 @@ def _beside(catalogue: Catalogue, facts: Sequence[FactRow]) -> str:
     return capitalised(found)
 
 
-def _facts(runs: Sequence[LoadedRun]) -> list[FactRow]:
-    """The manifest's facts; of several runs the median of what is a number in all of them, else the first run's."""
+def _facts(told: Sequence[Sequence[tuple[str, str]]]) -> list[FactRow]:
+    """The runs' facts; of several runs the median of what is a number in all of them, else the first run's."""
     rows = []
-    for fact in runs[0].manifest.facts:
-        told = [other.value for run in runs for other in run.manifest.facts if other.label == fact.label]
-        numbers = [_number(text) for text in told]
-        if len(told) == len(runs) and None not in numbers:
-            ordered = sorted(zip(numbers, told, strict=True), key=lambda pair: (pair[0] or 0.0, pair[1]))
-            rows.append(FactRow(label=fact.label, values=[ordered[len(ordered) // 2][1]]))
+    for label, value in told[0]:
+        texts = [text for one in told for name, text in one if name == label]
+        numbers = [_number(text) for text in texts]
+        if len(texts) == len(told) and None not in numbers:
+            ordered = sorted(zip(numbers, texts, strict=True), key=lambda pair: (pair[0] or 0.0, pair[1]))
+            rows.append(FactRow(label=label, values=[ordered[len(ordered) // 2][1]]))
         else:
-            rows.append(FactRow(label=fact.label, values=[fact.value]))
+            rows.append(FactRow(label=label, values=[value]))
     return rows
 
 
@@ -166,7 +246,7 @@ def _published_tables(catalogue: Catalogue) -> list[tuple[str, str, list[Metric]
     return found
 
 
-def _tables(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle) -> list[PublishedTable]:
+def _tables(catalogue: Catalogue, values: _Values, style: ReportStyle) -> list[PublishedTable]:
     tables = []
     for id_, title, metrics in _published_tables(catalogue):
         rows = [
@@ -175,24 +255,23 @@ def _tables(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle)
                 label=published_label(metric, style),
                 unit=published_unit(metric, style),
                 width=published_of(metric).width,
-                values=[PublishedValue(value=_average(runs, metric, catalogue.population(metric.population)))],
+                values=[PublishedValue(value=values.average(metric))],
             )
             for metric in metrics
         ]
-        counts = [_sample_count(runs, metrics[0])] if style is ReportStyle.ORG else []
+        counts = [_sample_count(values.samples(metrics[0]))] if style is ReportStyle.ORG else []
         tables.append(PublishedTable(id=id_, title=title, rows=rows, sample_counts=counts))
     return tables
 
 
-def _sample_count(runs: Sequence[LoadedRun], metric: Metric) -> str:
+def _sample_count(total: int) -> str:
     """How many samples the first metric of a table has: cut after three digits where there are more than four."""
-    total = sum(summary.distribution.n for run in runs if (summary := run.summary(metric.id)) and summary.distribution)
     text = str(total)
     return f"({text if len(text) <= _SAMPLES_SHOWN else text[: _SAMPLES_SHOWN - 1] + '>'})"
 
 
 def _average(runs: Sequence[LoadedRun], metric: Metric, population: Population) -> float | None:
-    """The mean of the runs' means; None where no run has one.
+    """The mean of the runs' own means; None where no run has one.
 
     A mean of only the lowest means of some keys is that of single runs. Of several runs the published reports average
     the means over all keys, so these are taken from the samples.
@@ -222,7 +301,7 @@ def _mean_of_keys(run: LoadedRun, metric: Metric, population: Population) -> flo
     return float((means if population.silent_keys_are_zero else means[counts > 0]).mean())
 
 
-def _figures(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle, name: str) -> list[PublishedFigure]:
+def _figures(catalogue: Catalogue, values: _Values, style: ReportStyle, name: str) -> list[PublishedFigure]:
     drawn = [
         metric
         for metric in catalogue.metrics
@@ -230,7 +309,7 @@ def _figures(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle
     ]
     figures = []
     for metric in sorted(drawn, key=lambda one: (published_of(one).chart or 0, one.id)):
-        line = _line(runs, metric, name)
+        line = values.line(metric, name)
         figures.append(
             PublishedFigure(
                 metric_id=metric.id,
@@ -245,18 +324,11 @@ def _figures(catalogue: Catalogue, runs: Sequence[LoadedRun], style: ReportStyle
     return figures
 
 
-def _line(runs: Sequence[LoadedRun], metric: Metric, name: str) -> PublishedLine:
-    """The centiles that all runs can estimate, each the mean of the runs' weighted by their samples."""
-    found = [
-        summary.distribution for run in runs if (summary := run.summary(metric.id)) and summary.distribution is not None
-    ]
-    told = [{fraction: value for fraction, value in one.centiles if value is not None} for one in found]
-    fractions = [fraction for fraction in told[0] if all(fraction in one for one in told)] if told else []
-    total = sum(one.n for one in found)
-    values = [
-        sum(one.n * centiles[fraction] for one, centiles in zip(found, told, strict=True)) / total
-        for fraction in fractions
-    ]
+def _line(told: Sequence[tuple[int, Mapping[float, float]]], name: str) -> PublishedLine:
+    """The centiles that all runs have, each the mean of the runs' weighted by their samples."""
+    fractions = [fraction for fraction in told[0][1] if all(fraction in one for _, one in told)] if told else []
+    total = sum(n for n, _ in told)
+    values = [sum(n * centiles[fraction] for n, centiles in told) / total for fraction in fractions]
     return PublishedLine(label=name, values=values, fractions=fractions)
 
 

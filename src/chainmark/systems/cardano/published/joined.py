@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.compare.inputs import RunData
+from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.side_by_side import FactRow
 from chainmark.core.wording import enumerated
-from chainmark.systems.cardano.published.columns import published_column, workload_notes
+from chainmark.systems.cardano.published.columns import has_published, published_column, workload_notes
 from chainmark.systems.cardano.published.results import (
     PublishedChange,
     PublishedReport,
@@ -35,10 +35,13 @@ def compare_published(
     Raises:
         UsageError: there is one version alone, or a part cannot be shown in this style.
     """
+    # Beside runs that have no figures by the published rules, the others' own ones match.
+    runs = [LoadedRun(run) for part in parts if not isinstance(part, PublishedReport) for run in part]
+    matching = any(isinstance(part, PublishedReport) for part in parts) or all(has_published(run) for run in runs)
     reports = [
         restyled(part, style)
         if isinstance(part, PublishedReport)
-        else published_column(part, style, tool_version=tool_version)
+        else published_column(part, style, tool_version=tool_version, published_rules=matching)
         for part in parts
     ]
     result = joined(reports)

@@ -1,0 +1,201 @@
+"""From decoded hosts to the figures that the published analysis gives of them, whatever rules the run itself is by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import polars as pl
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.stats.threads import worker_threads
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.cardano import facts
+from chainmark.systems.cardano.analyse import Blocks, HostTrace
+from chainmark.systems.cardano.books import Books
+from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.filters import Condition, slot_test
+from chainmark.systems.cardano.published.figures import (
+    FACTS,
+    FACTS_SCHEMA,
+    FIGURES,
+    FIGURES_SCHEMA,
+    Cdf,
+    Figure,
+    OverHosts,
+    PublishedFigures,
+    cdf_of,
+)
+from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.slots import HostSlots, metrics_of, survey
+from chainmark.systems.cardano.spans import span_samples
+
+PUBLISHED = Rules(published=True)
+_BLOCKS = ("block", "block_peer", "host")
+# What the published analysis keeps and shows in no report: its name by our metric's, and by the decoder's column.
+_UNSHOWN = {"block_io_percent": "CentiBlkIO", "utxo_entries": "cdfUtxo"}
+_COLUMNS = {"leads": "cdfLeads", "threads": "Threads"}
+
+
+def keep_published(run: UnfinishedRun, hosts: Sequence[HostTrace], known: facts.Subjects, catalogue: Catalogue) -> None:
+    """Write the figures by the published rules into the run.
+
+    Args:
+        run: that the hosts are of.
+        hosts: as decoded by the published rules.
+        known: what the run is known by under its own rules.
+        catalogue: how the published analysis calls the metrics.
+    """
+    found = measured_figures(hosts, known, catalogue)
+    run.write_figures(FIGURES, found.frame(), FIGURES_SCHEMA)
+    run.write_figures(FACTS, found.facts_frame(), FACTS_SCHEMA)
+
+
+def measured_figures(hosts: Sequence[HostTrace], known: facts.Subjects, catalogue: Catalogue) -> PublishedFigures:
+    """The same, without a run to write them into."""
+    genesis, conditions = known.genesis, known.conditions
+    ordered = sorted(hosts, key=lambda host: host.name)
+    blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {})
+    slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
+    kept = [host for host in slots if host.kept]
+    names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}
+    figures: dict[str, Figure] = {}
+    for population, frame in blocks.samples().items():
+        if population in _BLOCKS:
+            figures |= {names[one]: _cdf(frame[one]) for one in frame.columns if names.get(one)}
+    if kept:
+        figures |= _over_hosts(kept, conditions, genesis, names)
+    chain = _Domain(blocks.table, kept, [one for one in known.books if one.first_ns is not None], genesis)
+    figures |= _log_figures(known.books)
+    figures |= {name: cdf_of([value]) for name, value in chain.scalars().items()}
+    figures |= {f"sumDomainSlots.{name}": _cdf(values) for name, values in chain.slots_of_hosts().items()}
+    analysis = replace(
+        known.analysis,
+        accepted=chain.accepted,
+        rejected=blocks.table.height - chain.accepted,
+        slots_analysed=chain.slots_analysed,
+        analysed_duration_s=chain.duration_s,
+    )
+    rows = facts.facts(replace(known, analysis=analysis, rules=PUBLISHED))
+    return PublishedFigures(figures, [(row.label, row.value) for row in rows])
+
+
+def _cdf(samples: pl.Series) -> Cdf:
+    return cdf_of(samples.drop_nulls().cast(pl.Float64).to_numpy())
+
+
+def _over_hosts(
+    hosts: Sequence[HostSlots], conditions: Sequence[Condition], genesis: Genesis, names: Mapping[str, str]
+) -> dict[str, Figure]:
+    """Every figure of slots, and of the spans among them."""
+    spans = span_samples(hosts, conditions, genesis, PUBLISHED)
+
+    def of_host(host: HostSlots) -> dict[str, Cdf]:
+        wanted = {names[metric]: value for metric, value in metrics_of(host, PUBLISHED).items() if names.get(metric)}
+        wanted |= {name: pl.col(column) for column, name in _COLUMNS.items()}
+        frame = pl.scan_parquet(host.path).filter(slot_test(conditions)).select(**wanted).collect()
+        own = spans.filter(pl.col("host") == host.name)
+        found = {name: _cdf(frame[name]) for name in wanted}
+        found["cdfHostSlots"] = cdf_of([(host.last or 0) - (host.first or 0)])
+        return found | {names[metric]: _cdf(own[metric]) for metric in own.columns if names.get(metric)}
+
+    with worker_threads() as pool:
+        told = dict(zip([host.name for host in hosts], pool.map(of_host, hosts), strict=True))
+    first = next(iter(told.values()))
+    return {name: OverHosts({host: figures[name] for host, figures in told.items()}) for name in first}
+
+
+def _log_figures(books: Sequence[Books]) -> dict[str, Figure]:
+    """What the logs hold: one sample a host."""
+    spans = [(one.last_ns or 0) - (one.first_ns or 0) for one in books]
+    analysed = [facts.analysed_messages(one, PUBLISHED) for one in books]
+    rates = [one.raw_lines / (span // 10**9) for one, span in zip(books, spans, strict=True) if span >= 10**9]
+    return {
+        "sumHosts": cdf_of([len(books)]),
+        "sumLogObjectsTotal": cdf_of([sum(analysed)]),
+        "cdfLogLinesEmitted": cdf_of([one.raw_lines for one in books]),
+        "cdfLogObjectsEmitted": cdf_of([one.objects for one in books]),
+        "cdfLogObjects": cdf_of(analysed),
+        "cdfRuntime": cdf_of([span / 1e9 for span in spans]),
+        "cdfLogLineRate": cdf_of(rates),
+    }
+
+
+@dataclass(frozen=True)
+class _Domain:
+    """From where to where the run goes, before and after the filters: in blocks, in slots, in time.
+
+    Attributes:
+        table: the blocks of the main chain.
+        hosts: of which slots were kept.
+        books: of hosts whose logs hold a message.
+    """
+
+    table: pl.DataFrame
+    hosts: Sequence[HostSlots]
+    books: Sequence[Books]
+    genesis: Genesis
+
+    @property
+    def accepted(self) -> int:
+        """The blocks that the filters admit."""
+        return int(self.table["accepted"].sum())
+
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        """Every host's first and last kept slot."""
+        return [(host.first or 0, host.last or 0) for host in self.hosts]
+
+    @property
+    def slots_analysed(self) -> int | None:
+        """Floor of the mean over hosts of the last kept slot less the first."""
+        return sum(last - first for first, last in self.ends) // len(self.hosts) if self.hosts else None
+
+    @property
+    def duration_s(self) -> int | None:
+        """From the first to the last slot that any host kept."""
+        if not self.hosts:
+            return None
+        slots = max(last for _, last in self.ends) - min(first for first, _ in self.ends)
+        return round(slots * self.genesis.slot_length_s)
+
+    def slots_of_hosts(self) -> dict[str, pl.Series]:
+        """The kept slots' ends and lengths, a sample a host."""
+        firsts, lasts = (pl.Series([end[place] for end in self.ends], dtype=pl.Int64) for place in (0, 1))
+        return {"ddFiltered.low": firsts, "ddFiltered.high": lasts, "ddFilteredCount": lasts - firsts}
+
+    def scalars(self) -> dict[str, float]:
+        """What the published analysis tells of the run as single numbers, by their places in its files."""
+        found = {"sumBlocksRejected": float(self.table.height - self.accepted)}
+        for part, rows in (("Raw", self.table), ("Filtered", self.table.filter("accepted"))):
+            if rows.height:
+                numbers = rows["block_no"]
+                for name in ("bpDomainBlocks", "bpDomainCDFBlocks", "sumDomainBlocks"):
+                    found |= _interval(name, part, numbers[0], numbers[-1], rows.height)
+            # Of a block that is known by a hash alone, no log tells the slot.
+            slots = rows["slot"].drop_nulls()
+            if len(slots):
+                for name in ("bpDomainSlots", "bpDomainCDFSlots"):
+                    found |= _interval(name, part, slots[0], slots[-1], slots[-1] - slots[0])
+        starts, stops = ([getattr(one, end) for one in self.books] for end in ("first_ns", "last_ns"))
+        found |= self._times("Raw", starts, stops)
+        if self.hosts:
+            at = self.genesis.slot_start_ns
+            found |= self._times("Filtered", [at(first) for first, _ in self.ends], [at(last) for _, last in self.ends])
+        return found
+
+    def _times(self, part: str, starts_ns: Sequence[int], stops_ns: Sequence[int]) -> dict[str, float]:
+        ends = {
+            "sumDomainTime": (min(starts_ns), max(stops_ns)),
+            "sumStartSpread": (min(starts_ns), max(starts_ns)),
+            "sumStopSpread": (min(stops_ns), max(stops_ns)),
+        }
+        found: dict[str, float] = {}
+        for name, (low, high) in ends.items():
+            found |= _interval(name, part, low / 1e9, high / 1e9, round(Fraction(high - low, 10**9)))
+        return found
+
+
+def _interval(name: str, part: str, low: float, high: float, count: float) -> dict[str, float]:
+    return {f"{name}.dd{part}.low": low, f"{name}.dd{part}.high": high, f"{name}.dd{part}Count": float(count)}

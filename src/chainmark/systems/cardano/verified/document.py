@@ -1,0 +1,166 @@
+"""Their figures beside ours as a document: what differs first, then every figure, then what one side lacks."""
+
+from __future__ import annotations
+
+from chainmark.core import units
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import some_of
+from chainmark.report.blocks import (
+    ON_PAGES,
+    Block,
+    Column,
+    Details,
+    Section,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    row_of,
+    words,
+)
+from chainmark.report.document import Document
+from chainmark.systems.cardano.verified.results import FigureTally, Verification, VerifiedFigure
+
+AGREES, DIFFERS = "✓", "✗"
+_DIGITS = 9  # of a figure: what a rounding of one part in 10⁹ can tell apart
+_COARSE = 2  # of a difference and of a rounding
+_NAMED = 6
+_SHOWN_DIFFERENCES = 200  # a file of another run differs everywhere
+
+
+def verification_document(verification: Verification) -> Document:
+    """Lay out what the comparison came to."""
+    differing = [one for one in verification.figures if one.agrees is False]
+    lacking = [one for one in verification.figures if one.agrees is None]
+    own = [one for one in verification.figures if not one.group]
+    sections = [
+        Section("differences", "What differs", _differences(differing), folded=False),
+        Section("summary", "Figure by figure", [_tally_table(verification)]),
+        Section("figures", "Every statistic", [_everything(own)], media=ON_PAGES),
+        Section("lacking", "What one side lacks", _lacking(lacking)),
+    ]
+    return Document(
+        kind="verification",
+        title=f"{verification.subject}: {verification.file} beside the run",
+        subtitle=one_line([f"run {verification.run_id}", verification.rules]),
+        verdict=Verdict.FAIL if differing else Verdict.PASS,
+        word="DIFFERS" if differing else "AGREES",
+        sentence=_sentence(verification),
+        suites=[Suite(verification.file, [_case(verification, one) for one in verification.tallies])],
+        sections=[section for section in sections if section.blocks],
+        notes=[f"Theirs: the file. Ours: the run, {verification.rules}.", *verification.rounding],
+        result=verification,
+        tool_version=verification.tool_version,
+    )
+
+
+def _sentence(verification: Verification) -> str:
+    compared = units.plural(verification.compared, "figure")
+    if not verification.differing:
+        agree = "agrees" if verification.compared == 1 else "agree"
+        return f"{compared} of {verification.file} {agree} with the run's within rounding."
+    wrong = [one for one in verification.tallies if one.differing]
+    named = ", ".join(one.figure for one in wrong[:3]) + (" …" if len(wrong) > 3 else "")
+    return f"{units.count(verification.differing)} of {compared} of {verification.file} differ from the run's: {named}."
+
+
+def _case(verification: Verification, tally: FigureTally) -> Case:
+    """One figure with all its statistics."""
+    if not tally.compared:
+        side = "the file" if tally.only_ours else "the run"
+        return Case(tally.figure, tally.label, Verdict.INFORMATIONAL, f"{side} lacks it", gates=False)
+    reason = f"{units.count(tally.compared)} compared, {units.count(tally.differing)} differ"
+    average = _average(verification, tally)
+    figures: dict[str, float | str] = {"compared": float(tally.compared), "differing": float(tally.differing)}
+    if average is not None and average.theirs is not None and average.ours is not None:
+        figures |= {"theirs": average.theirs, "ours": average.ours}
+    verdict = Verdict.FAIL if tally.differing else Verdict.PASS
+    return Case(tally.figure, tally.label, verdict, reason, figures=figures)
+
+
+def _average(verification: Verification, tally: FigureTally) -> VerifiedFigure | None:
+    """The statistic that a row of the short table shows: the average, or the figure's only one."""
+    own = [one for one in verification.figures if one.figure == tally.figure and not one.group]
+    return next((one for one in own if one.statistic == "average"), own[0] if len(own) == 1 else None)
+
+
+def _tally_table(verification: Verification) -> Table:
+    columns = [
+        *words("figure", "what it is"),
+        Column("theirs", group="average"),
+        Column("ours", group="average"),
+        Column("compared"),
+        Column("differ"),
+        Column("lacking"),
+        *words(""),
+    ]
+    rows = []
+    for tally in verification.tallies:
+        average = _average(verification, tally)
+        lacking = tally.only_theirs + tally.only_ours
+        mark = "" if not tally.compared else DIFFERS if tally.differing else AGREES
+        cells = [
+            TableCell(tally.figure),
+            TableCell(tally.label if tally.label != tally.figure else ""),
+            TableCell(_number(average.theirs if average else None), tally.unit),
+            TableCell(_number(average.ours if average else None), tally.unit),
+            TableCell(units.count(tally.compared)),
+            TableCell(units.count(tally.differing)),
+            TableCell(units.count(lacking) if lacking else ""),
+            TableCell(mark, emphasis="worse" if tally.differing else "better"),
+        ]
+        rows.append(TableRow(cells, kept=bool(tally.differing)))
+    return Table("tally", "Their figures and ours", columns, rows, sortable=True)
+
+
+def _differences(differing: list[VerifiedFigure]) -> list[Block]:
+    if not differing:
+        return []
+    more = len(differing) - _SHOWN_DIFFERENCES
+    table = _table("differing", "Beyond rounding", differing[:_SHOWN_DIFFERENCES])
+    if more > 0:
+        table.notes.append(f"{units.plural(more, 'more figure')} differ; the JSON has them all.")
+    return [table]
+
+
+def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
+    """Figure by figure what one side alone tells of it."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for one in lacking:
+        side = "the run" if one.ours is None else "the file"
+        told.setdefault((one.figure, side), []).append(f"{one.group}: {one.statistic}" if one.group else one.statistic)
+    if not told:
+        return []
+    columns = [*words("figure", "lacking in"), Column("statistics"), *words("which")]
+    rows = [
+        row_of(figure, side, units.count(len(names)), some_of(names, _NAMED)) for (figure, side), names in told.items()
+    ]
+    return [Table("lacking", "Told by one side alone", columns, rows)]
+
+
+def _everything(own: list[VerifiedFigure]) -> Block:
+    both = [one for one in own if one.agrees is not None]
+    return Details("all", "Theirs and ours", [_table("all-figures", "", both)])
+
+
+def _table(id_: str, title: str, figures: list[VerifiedFigure]) -> Table:
+    columns = [*words("figure", "statistic"), Column("theirs"), Column("ours"), Column("difference")]
+    columns += [Column("rounding"), *words("")]
+    rows = []
+    for one in figures:
+        mark = TableCell(AGREES, emphasis="better") if one.agrees else TableCell(DIFFERS, emphasis="worse")
+        cells = [
+            TableCell(one.figure),
+            TableCell(f"{one.group}: {one.statistic}" if one.group else one.statistic),
+            TableCell(_number(one.theirs), one.unit),
+            TableCell(_number(one.ours), one.unit),
+            TableCell(_number(one.difference, _COARSE)),
+            TableCell(_number(one.rounding, _COARSE)),
+            mark,
+        ]
+        rows.append(TableRow(cells))
+    return Table(id_, title, columns, rows, dense=True)
+
+
+def _number(value: float | None, digits: int = _DIGITS) -> str:
+    return units.UNSET if value is None else units.tidy(value, digits)

@@ -1,0 +1,100 @@
+"""A figure as statistics by their names, the same names for what a file tells and for what a run keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from chainmark.core.distribution import STANDARD_CENTILES
+from chainmark.systems.cardano.published.figures import Cdf, Figure, OverHosts, cdf_of
+
+AVERAGE, AVERAGE_OF_MEANS = "average", "average of all hosts' means"
+SIZE, MEDIAN, DEVIATION, LOW, HIGH = "size", "median", "standard deviation", "minimum", "maximum"
+VALUE = "value"
+MEANS = "hosts' means"
+
+
+class Statistic(NamedTuple):
+    """Which statistic of a figure.
+
+    Attributes:
+        group: of what: "" is the whole figure, else how the hosts lie at a centile, or their means.
+        name: "average", "median", "0.99".
+    """
+
+    group: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.group}: {self.name}" if self.group else self.name
+
+
+Statistics = Mapping[Statistic, float]
+
+
+def fraction_name(fraction: float) -> str:
+    """What a centile is called."""
+    return repr(float(fraction))
+
+
+def group_name(fraction: float) -> str:
+    """What the hosts' values at a centile are called."""
+    return f"hosts at {fraction_name(fraction)}"
+
+
+def place_name(place: int, places: int) -> str:
+    """What one of the hosts' values in ascending order is called."""
+    return f"place {place} of {places}"
+
+
+def statistics_of(figure: Figure) -> dict[Statistic, float]:
+    """All that the published analysis tells of a figure."""
+    found = dict(_whole(figure))
+    if isinstance(figure, OverHosts):
+        found[Statistic("", AVERAGE_OF_MEANS)] = figure.mean_of_means
+        found |= _among(MEANS, figure.means, figure)
+        for fraction, ordered in zip(STANDARD_CENTILES, figure.at_fractions, strict=True):
+            found |= _among(group_name(fraction), ordered, figure)
+    return found
+
+
+def scalar_of(figure: Cdf) -> dict[Statistic, float]:
+    """A figure that is a single number."""
+    return {Statistic("", VALUE): figure.mean}
+
+
+def _whole(figure: Figure, group: str = "") -> Iterator[tuple[Statistic, float]]:
+    yield from _moments(figure, group)
+    for fraction, value in zip(STANDARD_CENTILES, figure.centiles, strict=True):
+        yield Statistic(group, fraction_name(fraction)), value
+
+
+def _moments(figure: Figure, group: str) -> Iterator[tuple[Statistic, float]]:
+    yield Statistic(group, SIZE), float(figure.n)
+    yield Statistic(group, AVERAGE), figure.mean
+    yield Statistic(group, MEDIAN), figure.median
+    yield Statistic(group, DEVIATION), figure.sd
+    yield Statistic(group, LOW), figure.low
+    yield Statistic(group, HIGH), figure.high
+
+
+def _among(group: str, ordered: Sequence[float], figure: OverHosts) -> dict[Statistic, float]:
+    """One value a host, ascending, and what they come to."""
+    found = dict(_moments(cdf_of(ordered), group))
+    # The file tells the hosts' means each once, their centiles at the places that few hosts fill twice.
+    values = ordered if group == MEANS else figure.places(ordered)
+    return found | {
+        Statistic(group, place_name(place, len(values))): value for place, value in enumerate(values, start=1)
+    }
+
+
+def shown_average(sizes: Sequence[float], means: Sequence[float]) -> float:
+    """The average that the reports show of a figure of slots, from what a file tells.
+
+    Args:
+        sizes: of the hosts' values at every centile of the file.
+        means: of the hosts, ascending; only as many count as there are sizes.
+    """
+    pairs = list(zip(sizes, means, strict=False))
+    return math.fsum(size * mean for size, mean in pairs) / math.fsum(size for size, _ in pairs)

@@ -1,0 +1,260 @@
+"""Their figures beside ours: which agree, by how much the others differ, and what one side lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import caveats_of
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Manifest
+from chainmark.store.runs import SealedRun
+from chainmark.systems.cardano.filters import parse_conditions
+from chainmark.systems.cardano.published.entries import published_of
+from chainmark.systems.cardano.published.figures import Cdf, OverHosts, PublishedFigures, figures_of
+from chainmark.systems.cardano.verified.files import BLOCKS, SINGLE, SLOTS, SUMMARY, Theirs, read_theirs
+from chainmark.systems.cardano.verified.results import FigureTally, Verification, VerifiedFigure
+from chainmark.systems.cardano.verified.statistics import (
+    HIGH,
+    LOW,
+    MEDIAN,
+    SIZE,
+    VALUE,
+    Statistic,
+    Statistics,
+    scalar_of,
+    statistics_of,
+)
+
+# Their databases keep times as seconds in doubles, which today are 2^-22 s apart: a difference of two is off by that.
+CLOCK_S = 2.0**-22
+# Of means and deviations that are summed in another order.
+SUMMED = 1e-9
+# Of a figure's largest value: a mean may be off by so much, and so may the deviation of values that are all but equal.
+CANCELLED = 1e-12
+RULES = "by the rules of the published analysis"
+ROUNDING = [
+    "Durations and times: 0.24 µs, the resolution of the times in the databases of the published analysis.",
+    "Everything else: one part in 10⁹, for sums in another order, at least one in 10¹² of the figure's largest value; "
+    "numbers of samples are exact.",
+]
+PRINTED = "Printed figures: one unit of their last digit, since they are cut."
+_SECONDS, _COUNT = "s", ""
+_UNITS = {"cdfRuntime": _SECONDS, "cdfLogLineRate": "Hz", "CentiBlkIO": "%", "cdfHostSlots": "slots"}
+_TIMED = ("sumDomainTime", "sumStartSpread", "sumStopSpread")
+_INGEST_AGAIN = "`chainmark ingest` its logs again: what it makes today keeps them"
+
+
+def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) -> Verification:
+    """Set the figures of a file of the published analysis beside those that a run keeps by the same rules.
+
+    Args:
+        run: made from the same logs.
+        path: the file.
+        catalogue: what the figures are called here, and their units.
+        tool_version: recorded in the result.
+
+    Raises:
+        UsageError: the file is not one of theirs, is of another run or workload, tells no figure that the run has; or
+            the run keeps no such figures.
+    """
+    kept = figures_of(run)
+    if kept is None:
+        raise UsageError(f"the run `{run.run_id}` keeps no figures by the published rules", _INGEST_AGAIN)
+    theirs = read_theirs(path)
+    check_same_run(theirs, run.manifest)
+    names = _Names(catalogue)
+    told = list(_laid_out(theirs, kept, names))
+    result = Verification(
+        tool_version=tool_version,
+        run_id=run.run_id,
+        subject=f"{run.manifest.subject.name} {run.manifest.subject.version}",
+        file=path.name,
+        kind=theirs.kind,
+        rules=RULES,
+        rounding=[*ROUNDING, *([PRINTED] if theirs.printed else [])],
+        tallies=_tallies(told),
+        figures=[one for one in told if not one.group or not one.agrees],
+        caveats=caveats_of([run.manifest]),
+    )
+    if not result.compared:
+        raise UsageError(
+            f"`{path}` tells no figure that the run `{run.run_id}` has",
+            f"the run has {', '.join(list(kept.figures)[:6])} …; a CDF's file is named after its figure",
+        )
+    return result
+
+
+class _Names:
+    """What figures are called here."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._metrics = {metric.published_id: metric for metric in catalogue.metrics if metric.published_id}
+
+    def label(self, figure: str) -> str:
+        """Its label, or else their name."""
+        metric = self._metrics.get(figure)
+        return published_of(metric).label or metric.label if metric else figure
+
+    def unit(self, figure: str) -> str:
+        """Its unit here."""
+        if figure.startswith(_TIMED):
+            return _SECONDS
+        return self._metrics[figure].unit if figure in self._metrics else _UNITS.get(figure, _COUNT)
+
+
+def _laid_out(theirs: Theirs, kept: PublishedFigures, names: _Names) -> Iterator[VerifiedFigure]:
+    """Every statistic that either side has, in the file's order, then what the run has besides."""
+    ours = {name: figure for name, figure in kept.figures.items() if _belongs(name, figure, theirs)}
+    for name in [*theirs.figures, *(name for name in ours if name not in theirs.figures)]:
+        told = theirs.figures.get(name, {})
+        own = _own(ours.get(name), told)
+        place = _Place(name, names.label(name), names.unit(name))
+        for statistic in [*told, *(one for one in own if one not in told and not _is_finer(one, told, theirs))]:
+            least = max(theirs.printed.get((name, statistic), 0.0), _cancelled(own, statistic.group))
+            yield _beside(place, statistic, told.get(statistic), own.get(statistic), least)
+
+
+def _belongs(name: str, figure: Cdf | OverHosts, theirs: Theirs) -> bool:
+    """Whether a figure of the run is one that a file of theirs of this kind tells, unless it is told anyway."""
+    if name in theirs.figures:
+        return True
+    is_of_logs = name.startswith(("sum", "cdfLog")) or name == "cdfRuntime"
+    kinds = {
+        BLOCKS: isinstance(figure, Cdf) and not is_of_logs,
+        SLOTS: isinstance(figure, OverHosts),
+        SUMMARY: is_of_logs,
+        SINGLE: False,
+    }
+    return kinds[theirs.kind]
+
+
+def _own(figure: Cdf | OverHosts | None, told: Statistics) -> Statistics:
+    if figure is None:
+        return {}
+    if isinstance(figure, Cdf) and Statistic("", VALUE) in told:
+        return scalar_of(figure)
+    return statistics_of(figure)
+
+
+def _is_finer(statistic: Statistic, told: Statistics, theirs: Theirs) -> bool:
+    """Chart data tell centiles alone, and older files no medians: what they never tell, they do not lack."""
+    return bool(theirs.printed) or bool(statistic.group) or (bool(told) and statistic.name == MEDIAN)
+
+
+def _cancelled(own: Statistics, group: str) -> float:
+    """By how much a mean or a deviation of a group's values may be off, however small it is itself."""
+    return max(abs(own.get(Statistic(group, name), 0.0)) for name in (LOW, HIGH)) * CANCELLED
+
+
+class _Place(NamedTuple):
+    figure: str
+    label: str
+    unit: str
+
+
+def _beside(
+    place: _Place, statistic: Statistic, theirs: float | None, ours: float | None, least: float
+) -> VerifiedFigure:
+    is_size = statistic.name == SIZE
+    told: dict[str, Any] = {"figure": place.figure, "label": place.label, "unit": _COUNT if is_size else place.unit}
+    told |= {"group": statistic.group, "statistic": statistic.name, "theirs": theirs, "ours": ours}
+    if theirs is None or ours is None:
+        return VerifiedFigure(**told)
+    clock_s = CLOCK_S if place.unit == _SECONDS else 0.0
+    rounding = 0.0 if is_size else max(max(abs(theirs), abs(ours)) * SUMMED + clock_s, least)
+    difference = ours - theirs
+    return VerifiedFigure(**told, difference=difference, rounding=rounding, agrees=abs(difference) <= rounding)
+
+
+def _tallies(told: list[VerifiedFigure]) -> list[FigureTally]:
+    by_name: dict[str, list[VerifiedFigure]] = {}
+    for one in told:
+        by_name.setdefault(one.figure, []).append(one)
+    return [
+        FigureTally(
+            figure=name,
+            label=parts[0].label,
+            unit=next((one.unit for one in parts if one.unit), _COUNT),
+            compared=sum(one.agrees is not None for one in parts),
+            differing=sum(one.agrees is False for one in parts),
+            only_theirs=sum(one.ours is None for one in parts),
+            only_ours=sum(one.theirs is None for one in parts),
+        )
+        for name, parts in by_name.items()
+    ]
+
+
+# --- whether it is the same run at all ------------------------------------------------------------------------------
+
+_GENERATOR = {
+    "workload.tps": "tps",
+    "workload.tx_inputs": "inputs_per_tx",
+    "workload.tx_outputs": "outputs_per_tx",
+    "workload.tx_payload_bytes": "add_tx_size",
+}
+_GENESIS = {
+    "chain.slot_length_s": "slotLength",
+    "chain.epoch_slots": "epochLength",
+    "chain.active_slots_coefficient": "activeSlotsCoeff",
+}
+_ANOTHER = "give the file of the analysis of these very logs"
+
+
+def check_same_run(theirs: Theirs, manifest: Manifest) -> None:
+    """Hold what a file says of its run against ours, as far as either tells.
+
+    Raises:
+        UsageError: it is of another cluster, workload, chain or choice of filters.
+    """
+    workload = manifest.workload
+    hosts = workload.get("network.hosts")
+    if theirs.hosts is not None and hosts is not None and theirs.hosts != hosts:
+        raise UsageError(f"`{theirs.path}` is of {theirs.hosts} hosts, and the run of {hosts}", _ANOTHER)
+    generator = theirs.stated.get("sumWorkload") or theirs.stated.get("sumGenerator")
+    _hold("workload", theirs, generator, _GENERATOR, manifest)
+    _hold("chain", theirs, theirs.stated.get("sumGenesis"), _GENESIS, manifest)
+    _check_start(theirs, manifest)
+    _check_filters(theirs, manifest)
+
+
+def _hold(what: str, theirs: Theirs, stated: Any, keys: Mapping[str, str], manifest: Manifest) -> None:
+    if not isinstance(stated, dict):
+        return
+    for ours, name in keys.items():
+        told, known = stated.get(name), manifest.workload.get(ours)
+        if told is not None and known is not None and told != known:
+            raise UsageError(f"`{theirs.path}` is of another {what}: its {name} is {told}, the run's {known}", _ANOTHER)
+
+
+def _check_start(theirs: Theirs, manifest: Manifest) -> None:
+    stated = theirs.stated.get("sumGenesis")
+    text = stated.get("systemStart") if isinstance(stated, dict) else None
+    told = {fact.label: fact.value for fact in manifest.facts}
+    known = " ".join(told.get(f"Cluster system start {part}", "") for part in ("date", "time")).strip()
+    if not isinstance(text, str) or not known:
+        return
+    try:
+        start = datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError as error:
+        raise UsageError(f"`{theirs.path}` says that its network started at `{text}`", "that is no time") from error
+    if start != known:
+        raise UsageError(f"`{theirs.path}` is of a network started at {start}, the run's at {known}", _ANOTHER)
+
+
+def _check_filters(theirs: Theirs, manifest: Manifest) -> None:
+    stated, known = theirs.stated.get("sumFilters"), manifest.workload.get("analysis.filters")
+    if stated is None or not isinstance(known, list):
+        return
+    if not isinstance(stated, list) or len(stated) != 2 or not isinstance(stated[1], list):
+        raise UsageError(f"`{theirs.path}` is malformed at `sumFilters`: two lists were expected", _ANOTHER)
+    told = [str(one) for one in parse_conditions([], stated[1], theirs.hosts or 1)]
+    if sorted(told) != sorted(map(str, known)):
+        raise UsageError(
+            f"`{theirs.path}` is of other filters: {', '.join(told) or 'none'}, the run's are "
+            f"{', '.join(map(str, known)) or 'none'}",
+            "`chainmark ingest --filter` analyses the logs by those",
+        )

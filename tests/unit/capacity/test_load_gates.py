@@ -1,0 +1,121 @@
+"""Whether a load test's run may be compared: each gate by what decides, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chainmark.capacity.gates import load_gates
+from chainmark.capacity.loadtest import Found, Server, ServerResult
+from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
+from chainmark.capacity.search import Answer, Finding, StoppedBy
+from chainmark.capacity.sla import Sla, judge
+from chainmark.core.manifest import Gate, GateStatus
+
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+
+OTHER = replace(ENDPOINT, id="other")
+PASS, FAIL, UNKNOWN = GateStatus.PASS, GateStatus.FAIL, GateStatus.UNKNOWN
+
+
+def step(clients: int = 8, share: float | None = 0.0, **changes: Any) -> Step:
+    """A step in which others had this share of the time; None: the kernel does not tell."""
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, float(clients)), 1.0, 10.0)
+    result = StepResult.of(order, finished([0.1] * 3000, **changes))
+    return judge(result, Sla(), Phase.FIXED, read_histogram=Latencies, waits=Waits(share, None, None))
+
+
+def answer(stopped_by: StoppedBy, capacity: float | None, *steps: Step) -> Answer:
+    return Answer(None, None, stopped_by, None, Finding.UNSETTLED, capacity, 0.0, None, steps, (), confirmed=False)
+
+
+def gates(*found: Found, broken_off: str = "") -> dict[str, Gate]:
+    result = ServerResult(Server(TARGET, (ENDPOINT,)), list(found))
+    made = load_gates(result, broken_off=broken_off) if broken_off else load_gates(result)
+    assert [gate.id for gate in made] == ["complete", "waited", "generator"]
+    return {gate.id: gate for gate in made}
+
+
+def of(fixed: Sequence[Step] = (), *answers: Answer, endpoint: Any = ENDPOINT) -> Found:
+    return Found(endpoint, Sla(), dict(zip(LevelKind, answers, strict=False)), list(fixed))
+
+
+def test_a_whole_test_on_a_calm_machine_passes() -> None:
+    searched = answer(StoppedBy.P99, 8.0, step(), step(share=0.031))
+    found = gates(of([step(lag_s=[0.002] * 50), step(lag_s=[0.001] * 50)], searched), of([step()], endpoint=OTHER))
+    assert {gate.status for gate in found.values()} == {PASS}
+    assert [gate.label for gate in found.values()] == [
+        "the whole test was run",
+        "the generator and the server did not wait for a processor",
+        "the generator kept its schedule",
+    ]
+    assert [gate.measured for gate in found.values()] == [
+        "5 steps",
+        "0 of 5 steps waited, the worst for 3.1 % of its time",
+        "0 of 3 steps at fixed levels were limited by the generator; lag p99 at most 2 ms",
+    ]
+    assert [gate.limit for gate in found.values()] == ["not interrupted", "≤ 10 % in the steps that decide", "none"]
+
+
+def test_a_test_that_was_broken_off_is_not_whole() -> None:
+    found = gates(of([step()]), broken_off="the server went away")
+    assert (found["complete"].status, found["complete"].measured) == (FAIL, "1 step, then the server went away")
+    assert found["waited"].status is found["generator"].status is PASS
+
+
+@pytest.mark.parametrize(
+    ("fixed", "status", "waited"),
+    [
+        ([step(8, 0.5)], FAIL, "1 of 1 step waited, the worst for 50.0 % of its time"),
+        ([step(8, 0.5), step(8, 0.02)], PASS, "1 of 2 steps waited, the worst for 50.0 % of its time"),
+        ([step(8, 0.5), step(16, 0.02)], FAIL, "1 of 2 steps waited, the worst for 50.0 % of its time"),
+        ([step(8, 0.1)], PASS, "0 of 1 step waited, the worst for 10.0 % of its time"),
+        ([step(8, None)], UNKNOWN, "this kernel does not tell"),
+        ([step(8, None), step(8, 0.01)], PASS, "0 of 2 steps waited, the worst for 1.0 % of its time"),
+        ([], PASS, "0 of 0 steps waited"),
+    ],
+    ids=["alone", "made again", "another level", "at the limit", "unknown", "partly known", "nothing measured"],
+)
+def test_a_fixed_level_that_only_waited_is_not_measured(fixed: list[Step], status: GateStatus, waited: str) -> None:
+    found = gates(of(fixed))
+    assert (found["waited"].status, found["waited"].measured) == (status, waited)
+    assert found["generator"].status is PASS, "what waited is not the generator's own lateness"
+
+
+def test_a_level_is_measured_at_its_own_endpoint() -> None:
+    """That another endpoint was measured cleanly with as many clients says nothing of this one."""
+    found = gates(of([step(8, 0.5)]), of([step(8, 0.0)], endpoint=OTHER))
+    assert found["waited"].status is FAIL
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "capacity", "status"),
+    [
+        (StoppedBy.WAITED, None, FAIL),
+        (StoppedBy.WAITED, 8.0, PASS),
+        (StoppedBy.BUDGET, None, PASS),
+    ],
+)
+def test_a_search_that_only_waited_has_no_answer(
+    stopped_by: StoppedBy, capacity: float | None, status: GateStatus
+) -> None:
+    """What it found before it had to wait is an answer; a fixed level that waited does not make up for another."""
+    waited = answer(stopped_by, capacity, step(8, 0.5))
+    assert gates(of([step(16, 0.5)], waited))["waited"].status is FAIL
+    assert gates(of([], answer(stopped_by, capacity, step(8, 0.5))))["waited"].status is status
+
+
+def test_a_generator_that_was_late_by_itself_at_a_fixed_level_fails() -> None:
+    """Whoever compares such levels would compare the generator. Searches end at its limit, and say so."""
+    late = replace(step(lag_s=[0.5] * 50), outcome=Outcome.GENERATOR_LIMITED)
+    found = gates(of([late, step(lag_s=[0.25] * 50), step(16)]))
+    assert found["generator"].status is FAIL
+    assert found["generator"].measured == (
+        "1 of 3 steps at fixed levels were limited by the generator; lag p99 at most 500 ms"
+    )
+    assert gates(of([], answer(StoppedBy.GENERATOR, 8.0, late)))["generator"].status is PASS
+    nothing = gates(of([]))["generator"]
+    assert (nothing.status, nothing.measured) == (PASS, "0 of 0 steps at fixed levels were limited by the generator")

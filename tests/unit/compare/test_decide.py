@@ -1,0 +1,322 @@
+"""The verdict of two sides from their runs' summaries: what is judged by which definition, beside what, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from chainmark.compare.decide import Decided, decide, merged_catalogue, of_measured
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Judgement, Outcome
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.manifest import ExperimentLength, ExperimentPlace, Gate, GateStatus, Status
+from chainmark.core.metric import Condition, Metric, Population, Table
+from chainmark.core.verdict import Verdict
+from chainmark.stats.sequential import Looks
+
+from tests.unit.compare.metric_cases import metric, spread, stub_run
+from tests.unit.compare.synthetic_runs import SyntheticRun
+
+QUIET, NOISY = 0.002, 0.08
+EARLY = ExperimentLength(most=6, stops_early=True)
+
+
+def gating(name: str, **settings: Any) -> Metric:
+    return metric(id=name, label=f"gating {name[0]}", gating=True, **settings)
+
+
+LATENCY, INTERVAL = gating("latency_s", order=2), gating("interval_s", order=1)
+MEMORY = metric(id="memory_bytes", label="memory", unit="B", order=3)
+
+
+def catalogue(*metrics: Metric, **settings: Any) -> Catalogue:
+    defaults = {
+        "system": "x",
+        "title": "X",
+        "populations": [Population(id="block", label="blocks", keys=["height"])],
+        "tables": [Table(id="all", title="All")],
+        "metrics": list(metrics),
+    }
+    return Catalogue.model_validate(defaults | settings)
+
+
+WHOLE = catalogue(LATENCY, INTERVAL, MEMORY)
+
+
+def run(version: str, number: int, means: Mapping[str, float | None], described: Catalogue = WHOLE) -> SyntheticRun:
+    """A run of these means, with the catalogue that it was made with."""
+    one = stub_run(version, 1.0, number)
+    one.catalogue = described
+    one._summaries = {
+        name: MetricSummary(
+            metric_id=name, distribution=None, estimates={"mean": Estimate(value=mean, standard_error=None, method="")}
+        )
+        for name, mean in means.items()
+    }
+    return one
+
+
+def side(version: str, deviation: float = QUIET, described: Catalogue = WHOLE, **centres: float) -> list[SyntheticRun]:
+    """Three runs; every metric has the mean 1 unless another is named."""
+    columns = {item.id: spread(centres.get(item.id, 1.0), deviation) for item in described.metrics}
+    return [run(version, number, {name: column[number] for name, column in columns.items()}, described)
+            for number in range(3)]  # fmt: skip
+
+
+def judged(found: Decided, metric_id: str) -> Judgement:
+    return next(item for item in found.judgements if item.metric_id == metric_id)
+
+
+def fail(one: SyntheticRun, label: str = "load met") -> None:
+    one.manifest.gates.append(Gate(id="load_met", label=label, status=GateStatus.FAIL, measured="1", limit="2"))
+
+
+def looked_at(deviation: float, length: ExperimentLength = EARLY, runs: tuple[int, int] = (3, 3)) -> Decided:
+    """An experiment of so many of three runs a side, that was to be so long."""
+    first, second = (of_experiment(side(name, deviation), length)[:n] for name, n in zip("ab", runs, strict=True))
+    return decide(first, second)
+
+
+def of_experiment(runs: Sequence[SyntheticRun], length: ExperimentLength) -> Sequence[SyntheticRun]:
+    for number, one in enumerate(runs):
+        place = ExperimentPlace(id="e", side="s", repetition=number, position=number, length=length)
+        one.manifest.experiment = place
+    return runs
+
+
+# --- by which definition --------------------------------------------------------------------------------------------
+
+
+def test_what_vanished_is_added_to_the_candidates_definitions() -> None:
+    """A metric that the candidate's release no longer has would vanish from the report, and with it a regression."""
+    block, host = (Population(id=name, label=f"{name}s", keys=[name]) for name in ("block", "host"))
+    old = catalogue(
+        LATENCY,
+        metric(id="gone_s", population="host", table="old"),
+        populations=[block.model_copy(update={"label": "old blocks"}), host],
+        tables=[Table(id="old", title="Old"), Table(id="all", title="Old title")],
+        title="Old",
+        trails=[{"key": "old"}],
+        published={"style": "old"},
+        conditions=[Condition(id="old", label="old", explanation="")],
+    )
+    new = catalogue(
+        LATENCY.model_copy(update={"margin": 0.2}),
+        populations=[block],
+        title="New",
+        trails=[{"key": "new"}],
+        published={"style": "new"},
+        conditions=[Condition(id="new", label="new", explanation="", makes_incomparable=["latency_s"])],
+    )
+    found = merged_catalogue(old, new)
+    assert (found.system, found.title, found.trails, found.published) == (new.system, "New", new.trails, new.published)
+    assert found.conditions == new.conditions
+    assert [(item.id, item.margin) for item in found.metrics] == [("latency_s", 0.2), ("gone_s", 0.1)]
+    assert found.populations == [block, host]
+    assert [(item.id, item.title) for item in found.tables] == [("all", "All"), ("old", "Old")]
+    # What only the candidate has is there anyway.
+    assert merged_catalogue(new, old).metric("gone_s").table == "old"
+
+
+def test_the_definitions_are_those_of_the_runs_that_are_judged() -> None:
+    """A first run that a gate set aside may have been made with an older catalogue."""
+    older = catalogue(LATENCY, metric(id="older_s"))
+    for spoilt in (0, 1):
+        pair = side("a"), side("b")
+        pair[spoilt][0].catalogue = older
+        fail(pair[spoilt][0])
+        found = decide(*pair)
+        assert [item.id for item in found.catalogue.metrics] == ["latency_s", "interval_s", "memory_bytes"]
+        assert {item.outcome for item in found.judgements if item.gating} == {Outcome.EQUAL}
+
+
+def test_a_metric_that_the_candidate_lost_has_no_data_and_does_not_pass() -> None:
+    found = decide(side("a"), side("b", described=catalogue(LATENCY, MEMORY)))
+    assert judged(found, "interval_s").outcome is Outcome.NO_DATA
+    assert judged(found, "interval_s").note == "candidate: not in the catalogue"
+    assert found.finding.verdict is Verdict.INCONCLUSIVE
+    assert found.undecided == ["gating i"]
+
+
+def test_margins_that_were_set_decide_instead_of_the_catalogues() -> None:
+    pair = side("a"), side("b", latency_s=1.15)
+    for margin, outcome in ((None, Outcome.WORSE), (0.3, Outcome.EQUAL)):
+        found = decide(*pair, margins={} if margin is None else {"latency_s": margin})
+        assert judged(found, "latency_s").outcome is outcome
+        assert found.catalogue.metric("latency_s").margin == (margin or 0.1)
+        assert judged(found, "interval_s").margin_high == pytest.approx(0.1)
+    assert of_measured({"latency_s": 0.3, "other_s": 0.2, "memory_bytes": 0.1}, pair[1]) == {
+        "latency_s": 0.3,
+        "memory_bytes": 0.1,
+    }
+
+
+# --- what is judged -------------------------------------------------------------------------------------------------
+
+
+def test_which_side_is_which() -> None:
+    """Turned round, every improvement would be a regression."""
+    found = decide(side("a"), side("b", latency_s=1.5, interval_s=0.5))
+    assert [item.metric_id for item in found.judgements] == ["interval_s", "latency_s", "memory_bytes"]
+    assert [item.outcome for item in found.judgements[:2]] == [Outcome.BETTER, Outcome.WORSE]
+    assert judged(found, "latency_s").change == pytest.approx(0.5)
+    assert judged(found, "latency_s").baseline.value == pytest.approx(1.0)
+    assert judged(found, "latency_s").candidate.value == pytest.approx(1.5)
+    assert (found.labels, found.finding.verdict) == (("a", "b"), Verdict.FAIL)
+    assert found.finding.sentence.startswith("b is worse than a: gating l +50.0 %")
+    assert (found.baseline.version, found.candidate.version) == ("a", "b")
+    assert [item.p_worse_adjusted is None for item in found.judgements] == [False, False, True]
+    assert [item.q_different is None for item in found.judgements] == [True, True, False]
+
+
+def test_what_keeps_the_verdict_open_is_named_and_nothing_else() -> None:
+    """A release engineer is told what to measure again: not what is settled, and no diagnostic."""
+    found = decide(side("a"), side("b", latency_s=0.5, memory_bytes=2.0))
+    assert (found.undecided, found.finding.verdict) == ([], Verdict.PASS)
+    assert decide(side("a"), side("b", latency_s=1.5)).undecided == ["gating l"]
+    noisy = decide(side("a", NOISY), side("b", NOISY))
+    assert {item.outcome for item in noisy.judgements} == {Outcome.INCONCLUSIVE}
+    assert noisy.undecided == ["gating i", "gating l"]
+
+
+def test_a_metric_judged_by_two_statistics_is_judged_twice() -> None:
+    both = catalogue(gating("latency_s", statistics=["mean", "p99"], judged_by=["p99", "mean"]))
+    pair = side("a", described=both), side("b", described=both)
+    for one in [*pair[0], *pair[1]]:
+        summary = one._summaries["latency_s"]
+        summary.estimates["p99"] = Estimate(value=9.0, standard_error=None, method="")
+    found = decide(*pair)
+    assert [(item.statistic, item.baseline.value) for item in found.judgements] == [
+        ("p99", 9.0),
+        ("mean", pytest.approx(1.0)),
+    ]
+    assert len(found.family.adjusted) == 2
+
+
+def test_only_what_gates_is_in_the_family() -> None:
+    """A diagnostic that counted as a chance for a failure would make every other failure harder."""
+    assert len(decide(side("a"), side("b")).family.adjusted) == 2
+    alone = catalogue(LATENCY, *(metric(id=f"d{number}_s") for number in range(9)))
+    assert len(decide(side("a", described=alone), side("b", described=alone)).family.adjusted) == 1
+
+
+# --- what is not judged ---------------------------------------------------------------------------------------------
+
+
+def test_sides_of_different_workloads_are_shown_and_not_judged() -> None:
+    baseline, candidate = side("a"), side("b", latency_s=1.5)
+    for one in candidate:
+        one.manifest.workload = {**one.manifest.workload, "load.rate": 1, "window.start_s": 7}
+    found = decide(baseline, candidate)
+    assert found.finding.verdict is Verdict.INVALID
+    failed = {gate.id for gate in found.gates if gate.status is GateStatus.FAIL}
+    assert failed == {"workload_equal", "window_equal"}
+    assert found.workload_differences == {"load.rate": [None, 1], "window.start_s": [30, 7]}
+    for item in found.judgements:
+        assert item.outcome is Outcome.INCONCLUSIVE
+        assert item.note == "not judged: the workloads differ, the analysis windows differ"
+        assert (item.change, item.p_worse, item.p_different, item.gating) == (
+            None,
+            None,
+            None,
+            item.metric_id != "memory_bytes",
+        )
+    assert judged(found, "latency_s").candidate.value == pytest.approx(1.5)
+    assert found.family.adjusted == (None, None)
+
+
+def test_the_figures_of_sides_that_passed_no_run_are_shown_and_not_judged() -> None:
+    """Either, or both: whose it was is told."""
+    for failed, told in (
+        ((0,), "the baseline"),
+        ((1,), "the candidate"),
+        ((0, 1), "the baseline passed no run, the candidate"),
+    ):
+        pair = side("a"), side("b", latency_s=1.5)
+        for place in failed:
+            for one in pair[place]:
+                one.manifest.status = Status.FAILED
+        found = decide(*pair)
+        assert {item.note for item in found.judgements} == {f"not judged: {told} passed no run"}
+        assert found.failures.sentence in found.finding.sentence
+        assert found.failures.sentence.count("failed 3 of 3 runs") == len(failed)
+        assert {item.outcome for item in found.judgements} == {Outcome.INCONCLUSIVE}
+        assert judged(found, "latency_s").baseline.value == pytest.approx(1.0)
+        assert judged(found, "latency_s").candidate.per_run == pytest.approx(spread(1.5, QUIET))
+
+
+def test_only_what_a_condition_makes_incomparable_is_not_judged() -> None:
+    clock = Condition(id="clock", label="clock", explanation="", makes_incomparable=["latency_s"])
+    described = catalogue(LATENCY, INTERVAL, MEMORY, conditions=[clock])
+    baseline = side("a", described=described)
+    candidate = side("b", described=described, latency_s=1.5)
+    for name, runs in (("old", baseline), ("new", candidate)):
+        for one in runs:
+            one.manifest.conditions = {"clock": name}
+    found = decide(baseline, candidate)
+    latency = judged(found, "latency_s")
+    assert latency.outcome is Outcome.NOT_COMPARABLE
+    assert latency.note == "not comparable: clock differs (old against new)"
+    assert (latency.gating, latency.change) == (True, None)
+    assert latency.candidate.value == pytest.approx(1.5)
+    assert judged(found, "interval_s").outcome is Outcome.EQUAL
+    assert [(item.id, item.baseline, item.candidate) for item in found.condition_differences] == [
+        ("clock", "old", "new")
+    ]
+    assert found.undecided == ["gating l"]
+
+
+# --- beside what ----------------------------------------------------------------------------------------------------
+
+
+def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compared() -> None:
+    """One run a side: whether 15 % is worse depends on the noise that the archive shows."""
+    only = catalogue(LATENCY)
+
+    def one(version: str, number: int, mean: float) -> SyntheticRun:
+        return run(version, number, {"latency_s": mean}, only)
+
+    baseline, candidate = [one("a", 0, 1.0)], [one("b", 0, 1.2)]
+    quiet = [one("h", number, value) for number, value in enumerate([1.0, 1.004, 0.996, 1.002, 0.998] * 2)]
+    assert judged(decide(baseline, candidate), "latency_s").noise.startswith("assumed")
+    with_archive = decide(baseline, candidate, quiet)
+    assert with_archive.finding.verdict is Verdict.FAIL
+    assert "assumed" not in judged(with_archive, "latency_s").noise
+    assert with_archive.family.table is not None, "the family is tested by the archive's noise, too"
+    assert len(with_archive.family.table.archive) == len(quiet) - 1
+    # A store gives back the very runs that are compared, too.
+    again = decide(baseline, candidate, [*quiet, *baseline, *candidate])
+    assert judged(again, "latency_s") == judged(with_archive, "latency_s")
+    for own in (baseline, candidate):
+        alike = [*own, *(one(own[0].manifest.subject.version, number, 9.0) for number in (1,))]
+        assert judged(decide(baseline, candidate, alike), "latency_s").noise.startswith("assumed")
+    elsewhere = [one("h", number, value) for number, value in enumerate([1.0, 1.004, 0.996])]
+    for other in elsewhere:
+        other.manifest.host = other.manifest.host.model_copy(update={"cores": 64})
+    assert judged(decide(baseline, candidate, elsewhere), "latency_s").noise.startswith("assumed")
+
+
+def test_every_look_at_an_experiment_is_accounted_for() -> None:
+    """Without it, an experiment that is looked at until it fails fails in the end."""
+    found = looked_at(NOISY)
+    assert found.family.table is not None
+    assert found.family.table.looks == Looks(((2, 2), (3, 3)), 6)
+    loose = looked_at(NOISY, ExperimentLength(most=3, stops_early=False))
+    assert found.family.level < loose.family.level
+
+
+def test_the_chances_of_a_decision_are_told_for_the_looks_that_are_still_to_come() -> None:
+    """Who waits for an experiment wants to know whether its next runs will end it."""
+    chances = looked_at(0.04).chances()
+    assert list(chances) == [4, 5, 6]
+    assert list(chances.values()) == sorted(chances.values())
+    assert 0.0 < chances[4] < chances[6] <= 1.0
+    assert looked_at(0.04, EARLY.model_copy(update={"most": 3})).chances() == {}
+    assert list(looked_at(0.04, runs=(3, 2)).chances()) == [4, 5, 6]
+
+
+def test_without_known_noise_there_are_no_chances() -> None:
+    found = looked_at(QUIET, runs=(1, 1))
+    assert (found.family.table, found.chances()) == (None, {})

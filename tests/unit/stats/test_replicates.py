@@ -1,0 +1,209 @@
+"""What a run's resamples are drawn from, and where they are known: bundles, blocks and knots by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from chainmark.core.metric import Population
+from chainmark.stats import replicates
+from chainmark.stats.bootstrap import multiplicities, optimal_block_length
+from chainmark.stats.centiles import FloatArray, IntArray
+from chainmark.stats.knots import Knots, knots_of
+from chainmark.stats.replicates import (
+    BAND_RESAMPLES,
+    Bundles,
+    Replicates,
+    bundles_of,
+    instants_of,
+    replicates_of,
+    resampled_counts,
+    resampled_ranks,
+)
+from chainmark.stats.samples import FrameSamples, OrderedSamples
+
+NAN = math.nan
+NO_FRACTIONS = np.empty(0)
+
+
+def ordered(population: Population, **columns: Any) -> OrderedSamples:
+    return OrderedSamples(FrameSamples({population.id: pl.DataFrame(columns)}), population, [])
+
+
+def of_hosts(**settings: Any) -> Population:
+    return Population(id="p", label="p", keys=["host", "time_s"], time_key="time_s", average_over=["host"], **settings)
+
+
+# --- bundles --------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_one_instant_are_one() -> None:
+    found = instants_of(np.array([0.0, 0.0, 2.5, 7.0, 7.0, 7.0]))
+    assert found is not None
+    assert (found.starts.tolist(), found.times.tolist(), found.rows) == ([0, 2, 3], [0.0, 2.5, 7.0], 6)
+    for without in (NAN, math.inf):
+        assert instants_of(np.array([0.0, without, 1.0])) is None
+    nothing = instants_of(np.empty(0))
+    assert nothing is not None
+    assert (nothing.starts.tolist(), nothing.rows) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("most", "starts", "coarse"),
+    [(3, [0, 5, 9, 10], True), (4, [0, 3, 7, 9, 10], True), (7, [0, 2, 3, 5, 7, 8, 9, 10], False)],
+)
+def test_neighbouring_instants_are_bundled(
+    most: int, starts: list[int], *, coarse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven instants of two, one, two, two, one, one and one rows: whole instants, equally many in each bundle."""
+    monkeypatch.setattr(replicates, "MOST_BUNDLES", most)
+    times = [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0]
+    population = of_hosts()
+    samples = ordered(population, host=[f"h{place % 2}" for place in range(10)], time_s=times)
+    found = bundles_of(samples, population, instants_of(np.array(times)))
+    assert (found.order, found.ordered, found.coarse) == (None, True, coarse)
+    assert found.starts.tolist() == starts
+
+
+@pytest.mark.parametrize(("most", "starts", "coarse"), [(2, [0, 3, 5], True), (5, [0, 1, 2, 3, 4, 5], False)])
+def test_rows_that_stand_for_themselves_are_bundled_as_they_lie(
+    most: int, starts: list[int], *, coarse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicates, "MOST_BUNDLES", most)
+    for time_key in ("time_s", None):
+        population = Population(id="p", label="p", keys=["time_s"], time_key=time_key)
+        samples = ordered(population, time_s=[0.0, 0.0, 1.0, 2.0, 3.0])
+        found = bundles_of(samples, population, instants_of(np.array([0.0, 0.0, 1.0, 2.0, 3.0])))
+        assert (found.order, found.ordered, found.coarse) == (None, time_key is not None, coarse)
+        assert found.starts.tolist() == starts
+
+
+def test_groups_that_lie_apart_are_brought_together() -> None:
+    """Blocks that several hosts saw, in the order of the hosts: a block is what is drawn again, with all its rows."""
+    population = Population(id="p", label="p", keys=["host", "block"], average_over=["host"])
+    samples = ordered(population, host=["a", "a", "a", "b", "b", "b"], block=[1, 2, 3, 1, 2, 3])
+    found = bundles_of(samples, population, None)
+    assert found.order is not None
+    assert found.order.tolist() == [0, 3, 1, 4, 2, 5]
+    assert (found.starts.tolist(), found.ordered, found.coarse) == ([0, 2, 4, 6], False, False)
+
+
+# --- resamples ------------------------------------------------------------------------------------------------------
+
+
+def wave(rows: int) -> FloatArray:
+    """Values that neighbours share."""
+    return np.asarray(np.round(np.sin(np.arange(rows) / 9.0), 2), dtype=np.float64)
+
+
+def drawn_by_hand(values: FloatArray, sizes: IntArray, length: float, knots: FloatArray) -> list[list[int]]:
+    rng = np.random.default_rng(5)
+    weights = np.concatenate(list(multiplicities(rng, len(sizes), length, BAND_RESAMPLES)))
+    of_row = np.repeat(weights, sizes, axis=1)
+    return [[int(row[values <= knot].sum()) for knot in knots] for row in of_row]
+
+
+@pytest.mark.parametrize("absent", [0, 1, 3, 5])
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_blocks_are_as_long_as_neighbours_resemble_each_other(*, absent: int, is_ordered: bool) -> None:
+    """By the means of the bundles that have a value. Blocks that are too short make a band too narrow."""
+    values, sizes = wave(120), np.array([2, 1, 3] * 20)
+    values[:absent] = NAN
+    starts = np.append(0, np.cumsum(sizes))
+    knots = knots_of(np.sort(values[np.isfinite(values)]), NO_FRACTIONS)
+    bundles = Bundles(None, starts, ordered=is_ordered, coarse=True)
+    found = replicates_of(values, knots, bundles, np.random.default_rng(5))
+    parts = [part[np.isfinite(part)] for part in np.split(values, starts[1:-1])]
+    means = np.array([part.mean() for part in parts if len(part)])
+    length = optimal_block_length(means) if is_ordered else 1.0
+    assert not is_ordered or length > 2.0
+    assert found.counts.tolist() == drawn_by_hand(values, sizes, length, knots.values)
+    assert (found.places.tolist(), found.coarse) == (list(range(len(knots.values))), True)
+
+
+def test_rows_that_lie_apart_are_drawn_with_their_bundle() -> None:
+    values = np.array([1.0, 2.0, 3.0, 10.0, 20.0, 30.0])
+    bundles = Bundles(np.array([0, 3, 1, 4, 2, 5]), np.array([0, 2, 4, 6]), ordered=False, coarse=False)
+    found = replicates_of(values, knots_of(values, NO_FRACTIONS), bundles, np.random.default_rng(5))
+    assert (found.counts[:, -1] == 6).all()
+    own = np.diff(found.counts, axis=1, prepend=0)
+    assert (own[:, :3] == own[:, 3:]).all(), "1 and 10, 2 and 20, 3 and 30 are drawn as often as each other"
+    assert not found.coarse
+
+
+def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> None:
+    """At the eight lowest and highest values, then ever farther apart, but never by more than a sixty-fourth."""
+    n = 3000
+    values = np.random.default_rng(9).permutation(n).astype(float)
+    knots = knots_of(np.sort(values), NO_FRACTIONS)
+    bundles = Bundles(None, np.arange(n + 1), ordered=False, coarse=False)
+    places = replicates_of(values, knots, bundles, np.random.default_rng(5)).places
+    assert places[:9].tolist() == list(range(9))
+    assert places[-9:].tolist() == list(range(n - 9, n))
+    assert np.diff(places).max() <= math.ceil(n / 64)
+    for tail in (places, n - 1 - places[::-1]):
+        beyond = tail[(tail >= 8) & (tail <= n / 64)]
+        assert (np.diff(beyond) <= 1.0 + 0.07 * beyond[:-1]).all()
+    assert len(places) < 140, "each is a number that every run keeps 200 times"
+    outermost = places[places < n // 64], (n - 1 - places[::-1])[: np.count_nonzero(places < n // 64)]
+    assert outermost[0].tolist() == outermost[1].tolist(), "both tails alike"
+    assert np.isin(np.minimum(n - 1, n * np.arange(65) // 64), places).all()
+    few = knots_of(np.arange(400.0), NO_FRACTIONS)
+    bundles = Bundles(None, np.arange(401), ordered=False, coarse=False)
+    assert len(replicates_of(few.values, few, bundles, np.random.default_rng(5)).places) == 400
+
+
+def test_between_its_knots_a_resample_holds_the_runs_values_in_their_proportions() -> None:
+    """Ten values a ten; known at 20, 40 and 100. The resample has 4, 10 and 20 of 20 there."""
+    knots = Knots(np.arange(1.0, 11.0) * 10.0, np.arange(0, 100, 10), np.arange(10, 101, 10))
+    known = Replicates(np.array([1, 3, 9]), np.array([[4, 10, 20], [0, 0, 20]]), coarse=False)
+    at = np.array([5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0, 999.0])
+    found = known.at(knots, at)
+    # At 30, half way from 20 to 40: 4 + 6 / 2. At 50, 10 of the 60 that are between 40 and 100: 10 + 10 / 6.
+    assert found.tolist() == [[0, 2, 4, 7, 10, 11, 15, 20, 20], [0, 0, 0, 0, 0, 3, 10, 20, 20]]
+    assert found.dtype == np.int64
+
+
+def test_quantiles_between_known_values_stand_in_proportion() -> None:
+    """Of a sample of 100 known at its 20th, 40th and last value; the resamples have 4, 10, 20 and 0, 0, 8 there."""
+    counts = np.array([[4, 10, 20], [0, 0, 0], [0, 0, 8]])
+    found = resampled_ranks(np.array([20, 40, 100]), counts, np.array([0.0, 0.1, 0.2, 0.5, 0.55, 1.0]))
+    # Of 20 values the places 0, 2, 4, 10, 11 and 19: 2 · 20 / 4; 20; 40; 40 + 60 / 10; 40 + 9 · 60 / 10.
+    # Of 8, all beyond the 40th, the places 0, 0, 1, 4, 4 and 7: 40 + 60 / 8 and so on, rounded down.
+    assert found.tolist() == [[0, 10, 20, 40, 46, 94], [-1] * 6, [40, 40, 47, 70, 70, 92]]
+    assert resampled_ranks(np.array([20]), np.zeros((2, 1), dtype=int), np.array([0.5])).tolist() == [[-1], [-1]]
+
+
+@pytest.mark.parametrize("limit", [1, 2**24])
+def test_counts_are_whole_whatever_they_are_added_in(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond what half the digits hold exactly, all of them are used: the last sample would be lost."""
+    monkeypatch.setattr(replicates, "_EXACT_IN_FLOAT32", limit)
+    weights = np.array([[2, 0], [1, 1]], dtype=np.int32)
+    values = np.array([*range(50), *range(25), *[NAN] * 25], dtype=float)
+    starts = np.array([0, 50, 100])
+    found = resampled_counts(weights, values, starts, np.array([-1.0, 9.5, 24.0, 49.0]))
+    assert found.tolist() == [[0, 20, 50, 100], [0, 20, 50, 75]]
+    assert found.dtype == np.int64
+
+
+def test_a_count_beyond_half_precision_is_exact() -> None:
+    """2²⁴ + 1 is no number of 32 bits."""
+    rows = 64
+    weights = np.array([[2**18, 1], [1, 0]], dtype=np.int32)
+    values = np.zeros(rows + 1)
+    found = resampled_counts(
+        weights, np.append(values, [1.0] * 60), np.array([0, rows, rows + 61]), np.array([0.0, 1.0])
+    )
+    assert found.tolist() == [[2**24 + 1, 2**24 + 61], [64, 64]]
+
+
+def test_counts_of_few_rows_are_whole() -> None:
+    """Ranks are made of them: a fraction would stand between two values."""
+    weights = np.array([[2, 0, 1], [0, 3, 0]], dtype=np.int32)
+    found = resampled_counts(weights, np.array([5.0, NAN, 3.0]), np.arange(4), np.array([1.0, 3.0, 5.0]))
+    assert found.tolist() == [[0, 1, 3], [0, 0, 0]]
+    assert found.dtype == np.int64

@@ -1,0 +1,235 @@
+"""Files of the published analysis: what is read of them, what is refused and how, and what counts as rounding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.published.figures import (
+    FACTS,
+    FACTS_SCHEMA,
+    FIGURES,
+    FIGURES_SCHEMA,
+    Cdf,
+    Figure,
+    OverHosts,
+    PublishedFigures,
+    cdf_of,
+    figures_of,
+)
+from chainmark.systems.cardano.verified.document import verification_document
+from chainmark.systems.cardano.verified.files import read_theirs
+from chainmark.systems.cardano.verified.results import Verification
+from chainmark.systems.cardano.verified.statistics import AVERAGE, MEDIAN, Statistic
+from chainmark.systems.cardano.verified.verifying import CLOCK_S, verify
+
+from tests.unit.compare.published_runs import run as synthetic
+
+HOSTS = {"node-0": cdf_of([1.0, 2.0, 3.0]), "node-1": cdf_of([4.0, 6.0]), "node-2": cdf_of([])}
+STARTED = [0.001, 0.002, 0.004_09]
+Json = dict[str, Any]
+
+
+def _cdf(values: list[float]) -> Json:
+    found = cdf_of(values)
+    return {
+        "cdfSize": found.n,
+        "cdfAverage": found.mean,
+        "cdfMedian": found.median,
+        "cdfStddev": found.sd,
+        "cdfRange": {"low": found.low, "high": found.high},
+        "cdfSamples": [[0.5, found.median], [1.0, found.high]],
+    }
+
+
+def _kept(store: Path, kept: PublishedFigures) -> SealedRun:
+    """A run that keeps these figures."""
+    made = Store(store).create("cardano", "cardano/value", "1.0", {})
+    source = synthetic("1.0")
+    for population, frame in source.frames.items():
+        made.write_samples(population, frame)
+    made.write_figures(FIGURES, kept.frame(), FIGURES_SCHEMA)
+    made.write_figures(FACTS, kept.facts_frame(), FACTS_SCHEMA)
+    manifest = source.manifest.model_copy(update={"run_id": made.run_id})
+    return made.seal(manifest, source.catalogue, list(source.summaries().values()))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> SealedRun:
+    """A run that keeps two figures."""
+    figures: dict[str, Figure] = {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
+    return _kept(tmp_path / "store", PublishedFigures(figures, [("Machines", "3")]))
+
+
+def _verified(run: SealedRun, folder: Path, content: Any, name: str = "blockprop.json") -> Verification:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return verify(run, path, SYSTEM.catalogue(), "test")
+
+
+def test_figures_are_read_as_they_were_kept(run: SealedRun) -> None:
+    kept = figures_of(run)
+    assert kept is not None
+    assert kept.figures == {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
+    assert (kept.facts, run.verify()) == ([("Machines", "3")], [])
+
+
+def test_over_hosts_by_hand() -> None:
+    """A host without samples is all 0, the deviation the largest, of an even number of hosts the upper median."""
+    figure = OverHosts(HOSTS)
+    assert (figure.n, figure.means, figure.low, figure.high) == (5, [0.0, 2.0, 5.0], 0.0, 6.0)
+    assert (figure.median, figure.sd) == (2.0, HOSTS["node-1"].sd)
+    assert figure.places([1.0, 2.0, 3.0]) == [1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0]
+    many = OverHosts({f"node-{number:02}": cdf_of([float(number)]) for number in range(31)})
+    assert (many.mean, many.mean_of_means) == (14.0, 15.0)
+    assert cdf_of([]) == Cdf(0, 0.0, 0.0, (0.0,) * 29)
+
+
+def test_what_agrees_and_by_what_rounding(run: SealedRun, tmp_path: Path) -> None:
+    content = {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED)}
+    content["cdfForgerStart"]["cdfMedian"] += 0.9 * CLOCK_S
+    assert _verified(run, tmp_path, content).differing == 0
+    content["cdfForgerStart"]["cdfMedian"] += 0.3 * CLOCK_S
+    result = _verified(run, tmp_path, content)
+    assert [(one.figure, one.statistic) for one in result.figures if one.agrees is False] == [
+        ("cdfForgerStart", "median")
+    ]
+    document = verification_document(result)
+    assert (document.word, document.verdict.exit_code, document.suites[0].cases[0].verdict) == ("DIFFERS", 1, "fail")
+
+
+def test_a_size_is_exact(run: SealedRun, tmp_path: Path) -> None:
+    content = {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED) | {"cdfSize": 4}}
+    assert _verified(run, tmp_path, content).differing == 1
+
+
+def test_the_deviation_of_equal_values_is_nought_here_and_rounding_there(run: SealedRun, tmp_path: Path) -> None:
+    """Their mean of equal values may be off by its last bit; no one part in 10⁹ of 0 would cover that."""
+    equal = cdf_of([0.05] * 31)
+    assert (equal.sd, cdf_of([0.1] * 1000).sd) == (0.0, 0.0)
+    starts = OverHosts({f"node-{number}": cdf_of([0.1 * 3, 0.1 * 3]) for number in range(3)})
+    kept = PublishedFigures({"cdfStarts": starts})
+    told = {
+        "cdfSize": 3,
+        "cdfAverage": 0.3,
+        "cdfMedian": 0.3,
+        "cdfStddev": 5.6e-17,
+        "cdfRange": {"low": 0.3, "high": 0.3},
+    }
+    again = _kept(tmp_path / "second", kept)
+    content = told | {"cdfSize": 6, "cdfAverage": told | {"cdfSamples": [[0.5, 0.3]] * 3}, "cdfSamples": []}
+    result = _verified(again, tmp_path, content, "cdfStarts.json")
+    assert (result.differing, result.compared) == (0, 16)
+    off = _verified(again, tmp_path, content | {"cdfStddev": 1e-11}, "cdfStarts.json")
+    assert [(one.group, one.statistic) for one in off.figures if one.agrees is False] == [("", "standard deviation")]
+
+
+def test_a_file_of_an_older_version_lacks_no_median(run: SealedRun, tmp_path: Path) -> None:
+    older = _cdf(STARTED)
+    del older["cdfMedian"]
+    result = _verified(run, tmp_path, older, "cdfForgerStart.json")
+    assert (result.differing, result.compared) == (0, 7)
+    assert not any(one.statistic == MEDIAN for one in result.figures)
+
+
+@pytest.mark.parametrize(
+    ("shown", "differing"),
+    [("0.50 .00199", 1), ("0.50 .002", 0), ("0.50 .00200", 0), ("1.00 .0040", 0), ("1.00 .0038", 1)],
+)
+def test_printed_figures_are_known_to_their_last_digit(
+    run: SealedRun, tmp_path: Path, shown: str, differing: int
+) -> None:
+    """They are cut, and not rounded: one unit of the last digit is missing at most."""
+    assert _verified(run, tmp_path, f"# runs: r\n{shown}\n", "cdfForgerStart.cdf").differing == differing
+
+
+def _without(name: str) -> Callable[[Json], object]:
+    return lambda content: content["cdfForgerStart"].pop(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_without("cdfSize"), r"malformed at `cdfForgerStart\.cdfSize`: field required"),
+        (lambda c: c["cdfForgerStart"].update(cdfMode=1), r"malformed at `cdfForgerStart\.cdfMode`: extra inputs"),
+        (lambda c: c["cdfForgerStart"].update(cdfStddev="1"), r"malformed at `cdfForgerStart\.cdfStddev`"),
+        (lambda c: c.update(cdfForgerStart=3), "malformed at `cdfForgerStart`"),
+        (lambda c: c.update(bpNovelty=3), "the field `bpNovelty`, which no known version"),
+        (lambda c: c.update(mpVersion={}), "fields of blockprop and clusterperf at once"),
+        (lambda c: c.update(bpPropagation=[]), "malformed at `bpPropagation`"),
+        (lambda c: c.update(bpDomainSlots={"low": 1}), "malformed at `bpDomainSlots`"),
+        (lambda c: c.update(bpDomainSlots={"ddRawCount": "soon"}), "`soon` is no time"),
+        (lambda c: c.update(bpDomainSlots={"ddRawCount": True}), "`True` is no number"),
+    ],
+)
+def test_a_malformed_file_is_refused_by_its_place(
+    run: SealedRun, tmp_path: Path, change: Callable[[Json], object], message: str
+) -> None:
+    content: Json = {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED)}
+    change(content)
+    with pytest.raises(UsageError, match=message) as error:
+        _verified(run, tmp_path, content)
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("{", "blockprop.json", "is not JSON"),
+        ('{"cdfSize": NaN}', "blockprop.json", "NaN is no number"),
+        ("[1]", "blockprop.json", "is no file of the published analysis"),
+        ("{}", "blockprop.json", "is no file of the published analysis"),
+        ("# runs\n", "cdfForgerStart.cdf", "holds no centile"),
+        ("# runs\n0.5 1 2\n", "cdfForgerStart.cdf", "a line is a centile with one value, or with five"),
+        ("# runs\n0.5 nan\n", "cdfForgerStart.cdf", "it is no number"),
+    ],
+)
+def test_what_is_none_of_their_files(run: SealedRun, tmp_path: Path, text: str, name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        _verified(run, tmp_path, text, name)
+
+
+def test_bytes_that_are_no_text_are_refused(run: SealedRun, tmp_path: Path) -> None:
+    path = tmp_path / "blockprop.json"
+    path.write_bytes(b"\xff\xfe{")
+    with pytest.raises(UsageError, match="it is not UTF-8"):
+        verify(run, path, SYSTEM.catalogue(), "test")
+
+
+def test_of_several_runs_is_refused(run: SealedRun, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="of several runs"):
+        _verified(run, tmp_path, {"sumHosts": _cdf([3.0])}, "summary.json")
+
+
+def test_a_file_without_any_figure_of_the_run_is_refused(run: SealedRun, tmp_path: Path) -> None:
+    """Nothing compared would else be "all agree"."""
+    with pytest.raises(UsageError, match="tells no figure that the run"):
+        _verified(run, tmp_path, _cdf(STARTED), "cdfUnheardOf.json")
+
+
+def test_a_run_of_before_keeps_no_figures(tmp_path: Path) -> None:
+    source = synthetic("1.0")
+    made = Store(tmp_path / "store").create("cardano", "cardano/value", "1.0", {})
+    manifest = source.manifest.model_copy(update={"run_id": made.run_id})
+    old = made.seal(manifest, source.catalogue, [])
+    with pytest.raises(UsageError, match="keeps no figures by the published rules") as error:
+        _verified(old, tmp_path, {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED)})
+    assert "ingest" in str(error.value.hint)
+
+
+def test_a_figure_over_hosts_as_reports_average_it(tmp_path: Path) -> None:
+    """Of 31 hosts only as many of the lowest means as there are centiles in the file."""
+    means = [float(number) for number in range(31)]
+    average = _cdf(means) | {"cdfSamples": [[0.5, value] for value in means]}
+    content = _cdf(means) | {"cdfAverage": average, "cdfSamples": [[at / 29, _cdf(means)] for at in range(29)]}
+    path = tmp_path / "cdfStarts.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert read_theirs(path).figures["cdfStarts"][Statistic("", AVERAGE)] == pytest.approx(14.0)
+    assert read_theirs(path).hosts == 31
