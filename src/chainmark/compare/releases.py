@@ -88,9 +88,14 @@ class Releases:
         )
 
     @cached_property
+    def _build(self) -> Mapping[str, str]:
+        """Of every run, by its id."""
+        return {run.run_id: build_of(run) for run in self.runs}
+
+    @property
     def builds(self) -> int:
         """How many builds there are."""
-        return len({build_of(run) for run in self.runs})
+        return len(set(self._build.values()))
 
     @property
     def tell(self) -> bool:
@@ -122,14 +127,14 @@ class Releases:
         steps = [
             later - sooner
             for (one, sooner), (other, later) in pairwise(told)
-            if build_of(one) != build_of(other) and not self._is_divided(metric_id, one, other)
+            if self._build[one.run_id] != self._build[other.run_id] and not self._is_divided(metric_id, one, other)
         ]
         if len(steps) < MANY_BUILDS - 1:
             return None
         bound = step_variance(steps)
         groups: dict[str, list[tuple[LoadedRun, float]]] = {}
         for run, value in told:
-            groups.setdefault(build_of(run), []).append((run, value))
+            groups.setdefault(self._build[run.run_id], []).append((run, value))
         squares, freedom, changes = 0.0, 0, []
         for group in groups.values():
             parts, found = self._parts(metric_id, group, bound, working)
@@ -197,8 +202,12 @@ class Releases:
     @cached_property
     def setup_changes(self) -> list[SetupChange]:
         """Changes of the set-up that nobody noted; they count neither as noise nor as changes of a release."""
+        relative = {(metric, statistic) for metric, statistic, working in self._seen if working is Working.LOG}
         return [
-            change for (*_, working), one in self._seen.items() for change in one.changes if change.working is working
+            change
+            for (metric, statistic, working), one in self._seen.items()
+            if working is Working.LOG or (metric, statistic) not in relative
+            for change in one.changes
         ]
 
     def noted_between(self, metric_id: str, *runs: LoadedRun) -> Epoch | None:
