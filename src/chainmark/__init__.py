@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, experiment
     from chainmark.api.following import block
+    from chainmark.api.history import note, notes, pin, unnote
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
     from chainmark.api.measure import ingest, run
     from chainmark.api.modelling import explain, fault_kinds, predict, synth
@@ -59,7 +60,10 @@ __all__ = [
     "install",
     "installed",
     "load",
+    "note",
+    "notes",
     "open_run",
+    "pin",
     "predict",
     "profiles",
     "qualify",
@@ -68,6 +72,7 @@ __all__ = [
     "runs",
     "saturation",
     "synth",
+    "unnote",
     "verify_against",
 ]
 
@@ -75,6 +80,7 @@ _HOMES = {
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
     "chainmark.api.following": ["block"],
+    "chainmark.api.history": ["note", "notes", "pin", "unnote"],
     "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],
     "chainmark.api.experimenting": ["aa", "experiment"],
     "chainmark.api.measure": ["ingest", "run"],

@@ -3,32 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from chainmark.api.context import as_margins, store_at
-from chainmark.api.publishing import Side, is_document, published
-from chainmark.api.runs import select
+from chainmark.api.publishing import Side, is_document, printed_sides, published
+from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
 from chainmark.compare.assemble import Follow
+from chainmark.compare.decide import Past
+from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.compare.workloads import joined, matched
 from chainmark.core.catalogue import NO_MARGINS, Margins
+from chainmark.core.comparison import Comparison
+from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
+from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import followable
 
 
-def compared(sides: Sequence[Sequence[SealedRun]], store: Store, margins: Margins = NO_MARGINS) -> Document:
+def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None = None) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
-    history, follow, tool = store.alike(run for side in sides for run in side), _follow(sides), tool_version()
+    history = store.alike(run for side in sides for run in side)
+    past = _past(store, how or How())
+    follow, margins, tool = _follow(sides), (how or How()).margins, tool_version()
     if len(sides) > 2:
-        beside = compare_side_by_side(sides, history=history, follow=follow, margins=margins, tool_version=tool)
-        return document_of(beside)
-    pair = compare_runs(*sides, history=history, follow=follow, margins=margins, tool_version=tool)
-    return document_of(pair)
+        return document_of(
+            compare_side_by_side(sides, history=history, past=past, follow=follow, margins=margins, tool_version=tool)
+        )
+    return document_of(_pair(sides[0], sides[1], store, how or How()))
+
+
+def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> Comparison:
+    return compare_runs(
+        baseline,
+        candidate,
+        history=store.alike([*baseline, *candidate]),
+        past=_past(store, how),
+        anchor=_anchor(baseline, candidate, store, how),
+        follow=_follow([baseline, candidate]),
+        margins=how.margins,
+        tool_version=tool_version(),
+    )
+
+
+@dataclass(frozen=True)
+class How:
+    """How sides are compared.
+
+    Attributes:
+        against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
+        anchor: a release that the candidate is also held against; None: the one that is pinned.
+        margins: those to judge by instead of the catalogue's.
+    """
+
+    against: BaselineKind = BaselineKind.HISTORY
+    anchor: str | None = None
+    margins: Margins = NO_MARGINS
+
+
+def _past(store: Store, how: How) -> Past:
+    return Past(read_notes(store.root).epochs, how.against)
+
+
+def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:
+    """The runs of the anchor that were made as the candidate's; none without an anchor, or where it is a side."""
+    pinned = how.anchor or read_notes(store.root).anchors.get(candidate[0].manifest.subject.system)
+    if pinned is None:
+        return []
+    found = matched(store.groups(pinned), [candidate]).pairs
+    compared = {run.run_id for run in [*baseline, *candidate]}
+    runs = _sealed(found[0].baseline) if found else []
+    return [] if compared & {run.run_id for run in runs} else runs
 
 
 def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
@@ -45,16 +97,23 @@ def compare(
     margins: Margins | Sequence[str] | None = None,
     style: str = "own",
     era: str | None = None,
+    against: str = BaselineKind.HISTORY,
+    anchor: str | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
 
     Args:
-        baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``).
+        baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``), or a published
+            report as a file, each version of which is a side. Two versions are compared under every workload and on
+            every machine that both were run under.
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
         margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
         era: which of the styles that the system's published reports have had; None: that of today.
+        against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
+            there are enough releases; "run" for the baseline's own run.
+        anchor: a release that the candidate is also held against; None: the one that is pinned.
         store: where the runs are.
 
     Raises:
@@ -73,10 +132,49 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    document = next((one for one in references if isinstance(one, str) and is_document(one)), None)
-    if document is not None:
-        raise UsageError(
-            f"`{document}` is a file: its printed values cannot be judged",
-            "add `--style published`; to compare two versions with a verdict, name runs (`chainmark runs list`)",
-        )
-    return compared(select(references, kept), kept, as_margins(margins))
+    how = How(_kind(against), anchor, as_margins(margins))
+    if any(isinstance(one, str) and is_document(one) for one in references):
+        return compared(_with_reports(references, kept), kept, how)
+    if len(references) == 2 and all(isinstance(one, str) for one in references):
+        return _by_workload(str(references[0]), str(references[1]), kept, how)
+    return compared(select(references, kept), kept, how)
+
+
+def _kind(against: str) -> BaselineKind:
+    if against not in set(BaselineKind):
+        raise UsageError(f"`{against}` is no baseline", f"there are {' and '.join(BaselineKind)}")
+    return BaselineKind(against)
+
+
+def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Document:
+    """Two versions under all workloads and on all machines that both were run under.
+
+    Runs that share no workload are compared as they are: the gates say what differs.
+    """
+    groups = [store.groups(one) for one in (baseline, candidate)]
+    found = matched(*groups)
+    if max(map(len, groups)) == 1 or not found.pairs:
+        return compared([side[-1] for side in groups], store, how)
+    comparisons = [_pair(_sealed(pair.baseline), _sealed(pair.candidate), store, how) for pair in found.pairs]
+    return document_of(joined(found.pairs, comparisons, found.alone))
+
+
+def _sealed(runs: Sequence[RunData]) -> list[SealedRun]:
+    return [run for run in runs if isinstance(run, SealedRun)]
+
+
+def _with_reports(references: Sequence[Side], store: Store) -> list[list[SealedRun]]:
+    """The sides, where some are published reports: each of their versions is a side.
+
+    Raises:
+        UsageError: there is one version alone, or a reference is nothing that can be compared.
+    """
+    sides: list[list[SealedRun]] = []
+    for one in references:
+        if isinstance(one, str) and is_document(one):
+            sides += printed_sides(one, store)
+        else:
+            sides.append(runs_of(one, store))
+    if len(sides) < 2:
+        raise UsageError(f"`{references[0]}` is one version alone", "name what it is to be compared with, too")
+    return sides

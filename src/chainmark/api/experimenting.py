@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chainmark.api.comparing import compared
+from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
     Cancellation,
     Relay,
@@ -198,7 +198,7 @@ def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
                 listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
             raise
     _check_evidence(made)
-    return compared(made.sides(), store, made.record.margins)
+    return compared(made.sides(), store, How(margins=made.record.margins))
 
 
 def _check_evidence(made: Experiment) -> None:
@@ -224,7 +224,7 @@ def _is_over(made: Experiment, store: Store, listener: Relay) -> bool:
     if made.rounds < FIRST_LOOK or not made.record.length.stops_early or (is_added and made.rounds < made.most):
         return False
     baseline, candidate = made.sides()
-    found = decide(baseline, candidate, store.alike(made.runs), made.record.margins)
+    found = decide(baseline, candidate, store.alike(made.runs), margins=made.record.margins)
     return is_over(found, made.record.length.most, listener)
 
 

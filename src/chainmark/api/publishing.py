@@ -7,13 +7,16 @@ from pathlib import Path
 
 from chainmark.api.runs import RunReference, runs_of, select
 from chainmark.core.errors import UsageError
+from chainmark.core.progress import Silent
 from chainmark.core.tool import tool_version
+from chainmark.lab.importing import Importer
+from chainmark.lab.protocols import ImportOrder
 from chainmark.report.document import Document
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
-from chainmark.systems.capabilities import PublishedFile, PublishingSystem, publishing
+from chainmark.systems.capabilities import PublishedFile, PublishingSystem, importable, publishing
 
-SUFFIX = ".json"
+SUFFIXES = (".json", ".pdf", ".txt")
 VERSION_MARK = "@"
 Side = RunReference | Sequence[RunReference]
 
@@ -21,14 +24,14 @@ Side = RunReference | Sequence[RunReference]
 def is_document(reference: str) -> bool:
     """Whether a reference names a file instead of runs: it ends like one, or there is one."""
     path, _ = _split(reference)
-    return path.suffix == SUFFIX or path.is_file()
+    return path.suffix in SUFFIXES or path.is_file()
 
 
 def published(references: Sequence[Side], era: str | None, store: Store) -> Document:
     """Versions as the published reports of their system show them.
 
     Args:
-        references: runs, reports as JSON, and versions of such reports; the first one is the baseline.
+        references: runs, reports as files, and versions of such reports; the first one is the baseline.
         era: the style; None takes that of the reports given, or today's.
         store: where the runs are.
 
@@ -48,6 +51,24 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
             f"there are {', '.join(f'`{style}`' for style in publisher.styles)}, that of today first",
         )
     return publisher.published(parts, era, tool_version())
+
+
+def printed_sides(reference: str, store: Store) -> list[list[SealedRun]]:
+    """The runs that a report shows, a side a version, the baseline first; read into the store unless they are there.
+
+    Args:
+        reference: the report, or one of its versions: "report.pdf@10.6.2".
+        store: where the runs are, or are made.
+
+    Raises:
+        UsageError: it is no such report, or its runs cannot be told from each other.
+    """
+    file = _file(reference)
+    reader = _reader(file.path)
+    importer = Importer(store, importable(reader))
+    versions = reader.columns(file.path) if file.version is None else [file.version]
+    orders = [ImportOrder(source=file.path, version=version) for version in versions]
+    return [[made.run for made in importer.make_all(order, Silent())] for order in orders]
 
 
 def _publisher(parts: Sequence[list[SealedRun] | PublishedFile]) -> PublishingSystem:
@@ -75,7 +96,8 @@ def _file(reference: str) -> PublishedFile:
     path, version = _split(reference)
     if not path.is_file():
         raise UsageError(
-            f"there is no file `{path}`", "a published report is a JSON file; `chainmark runs list` shows runs"
+            f"there is no file `{path}`",
+            "a published report is a JSON file, a PDF or its text; `chainmark runs list` shows runs",
         )
     _reader(path)
     return PublishedFile(path, version)

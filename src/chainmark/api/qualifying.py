@@ -231,7 +231,7 @@ class _IsSettled:
 
     def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int) -> bool:
         runs = [*baseline, *candidate]
-        found = decide(baseline, candidate, self.store.alike(runs), of_measured(self.margins, runs))
+        found = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
         if is_over(found, most, self.listener):
             counted = units.plural(min(len(baseline), len(candidate)), "run")
             self.listener.tell(f"after {counted} a side: {found.finding.verdict}")

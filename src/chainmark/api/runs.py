@@ -68,7 +68,7 @@ class Run:
             {
                 "metric": metric.id,
                 "unit": metric.unit,
-                "n": summary.distribution.n if summary.distribution else 0,
+                "n": summary.n,
                 "statistic": statistic,
                 "value": estimate.value,
                 "standard_error": estimate.standard_error,

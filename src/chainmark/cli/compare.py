@@ -9,6 +9,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Margins, Output, shows_result
+from chainmark.core.epoch import BaselineKind
 
 
 class Style(StrEnum):
@@ -23,8 +24,8 @@ def compare(
     baseline: Annotated[
         str,
         typer.Argument(
-            help="A run, a version, an experiment or one of its sides (EXPERIMENT/baseline); with `--style published` "
-            "also a published report as JSON, or one of its versions (FILE@VERSION)."
+            help="A run, a version, an experiment or one of its sides (EXPERIMENT/baseline), a published report (JSON, "
+            "PDF or its text), or one of its versions (FILE@VERSION)."
         ),
     ],
     candidates: Annotated[
@@ -37,6 +38,18 @@ def compare(
     style: Annotated[
         Style, typer.Option("--style", help="chainmark's own report, or the one that is published for the system.")
     ] = Style.OWN,
+    held_against: Annotated[
+        BaselineKind,
+        typer.Option(
+            "--baseline",
+            help="Where single runs are compared: the level of the releases up to the baseline, where there are enough "
+            "of them, or its own run.",
+        ),
+    ] = BaselineKind.HISTORY,
+    anchor: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="A release to hold the candidate against, too.", show_default="the one pinned"),
+    ] = None,
     era: Annotated[
         str | None,
         typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
@@ -49,7 +62,22 @@ def compare(
 
     Example: `chainmark compare v0.38.17 v1.0.1 --html report.html --pdf report.pdf`
 
+    Example: `chainmark compare release-10.6.2.value-only.pdf`
+
+    Two versions are compared under every workload and on every machine that both were run under. The versions of a
+    published report are read into the store first, unless they are there.
+
     Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
     then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
     """
-    output.finish(cm.compare(baseline, *(candidates or []), margins=margin, style=style.value, era=era))
+    output.finish(
+        cm.compare(
+            baseline,
+            *(candidates or []),
+            margins=margin,
+            style=style.value,
+            era=era,
+            against=held_against,
+            anchor=anchor,
+        )
+    )

@@ -14,6 +14,7 @@ from chainmark.core.caveats import caveats_of
 from chainmark.report.wording import gate_word
 
 _NOTES_SHOWN = 12
+_FACTS_SHOWN = 3  # of each run in a list; `chainmark runs show` has the others
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "unknown": "bright_black"}
 
 
@@ -29,7 +30,7 @@ def _print_list(made: Sequence[cm.Run]) -> None:
     """What was imported where the source held several runs, for people."""
     table = Table("run", "version", "what", box=None, padding=(0, 2, 0, 0))
     for one in made:
-        facts = [fact.value for fact in one.manifest.facts]
+        facts = [fact.value for fact in one.manifest.facts[:_FACTS_SHOWN]]
         table.add_row(one.id, one.manifest.subject.version, "; ".join(facts))
     out.print(table)
     fresh = sum(one.is_new for one in made)

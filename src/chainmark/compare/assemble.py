@@ -11,7 +11,7 @@ import numpy as np
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.builds import build_caveats, title_of
 from chainmark.compare.charts import charts_of
-from chainmark.compare.decide import decide
+from chainmark.compare.decide import Past, decide
 from chainmark.compare.estimates import mean_of
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.gates import (
@@ -23,7 +23,15 @@ from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.caveats import Caveats, caveats_of
-from chainmark.core.comparison import Breakdown, ChartData, Comparison, DistributionRow, EffectSize, Followed
+from chainmark.core.comparison import (
+    AnchorView,
+    Breakdown,
+    ChartData,
+    Comparison,
+    DistributionRow,
+    EffectSize,
+    Followed,
+)
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.effects import TwoSamples
@@ -138,11 +146,22 @@ def _subtitle(baseline: SelectedRuns, candidate: SelectedRuns, date: str) -> str
     return f"{noun} {' and '.join(names)} · {runs}{order} · {date}"
 
 
+def _beside_anchor(
+    anchor: Sequence[RunData], candidate: Sequence[RunData], history: Sequence[RunData], past: Past | None
+) -> AnchorView:
+    """The gating metrics of the candidate against a release of long ago, by that release's own runs."""
+    decided = decide(anchor, candidate, history, Past(past.epochs if past else ()))
+    gating = [item for item in decided.judgements if item.gating]
+    return AnchorView(side=describe(decided.baseline, decided.labels[0]), judgements=gating)
+
+
 def compare(
     baseline: Sequence[RunData],
     candidate: Sequence[RunData],
     *,
     history: Sequence[RunData] = (),
+    past: Past | None = None,
+    anchor: Sequence[RunData] = (),
     follow: Follow | None = None,
     margins: Margins = NO_MARGINS,
     tool_version: str,
@@ -152,7 +171,10 @@ def compare(
     Args:
         baseline: one or more runs of one version.
         candidate: likewise, of the same system.
-        history: archived runs; where a side has one run, those of equal builds show the noise between runs.
+        history: archived runs; where a side has one run, those of equal builds and of many releases show the noise
+            between runs.
+        past: how the releases among them are used.
+        anchor: runs of a release that the candidate is also held against; the verdict does not rest on that.
         follow: of the runs' system, where it can follow samples to what happened.
         margins: those to judge by instead of the catalogue's.
         tool_version: recorded in the result.
@@ -166,7 +188,7 @@ def compare(
 
     Source: docs/concepts/verdict.md.
     """
-    decided = decide(baseline, candidate, history, margins)
+    decided = decide(baseline, candidate, history, past, margins)
     left, right, catalogue, names = decided.baseline, decided.candidate, decided.catalogue, decided.labels
     finding, judgements = decided.finding, decided.judgements
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
@@ -205,6 +227,7 @@ def compare(
         charts=described.charts,
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
+        anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
         catalogue=catalogue,
         caveats=Caveats.joined([caveats_of(run.manifest for run in [*left.runs, *right.runs]), builds]),
     )

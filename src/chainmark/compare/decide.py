@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.failures import RunFailures, judge_failures
 from chainmark.compare.family import Family, Gated, family_of
 from chainmark.compare.gates import condition_differences, incomparable, pair_gates, workload_differences
 from chainmark.compare.inputs import RunData
-from chainmark.compare.judge import Bench, judge, unjudged
+from chainmark.compare.judge import Bench, judge, unjudged, working_scale
 from chainmark.compare.looks import looks_of
 from chainmark.compare.noise import Archive
+from chainmark.compare.past import told_of
+from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
+from chainmark.core.epoch import BaselineKind, Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
 from chainmark.core.metric import Metric
 from chainmark.core.wording import name_of
+from chainmark.stats.intervals import Working
 
 
 def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
@@ -91,6 +96,7 @@ def decide(
     baseline: Sequence[RunData],
     candidate: Sequence[RunData],
     history: Sequence[RunData] = (),
+    past: Past | None = None,
     margins: Margins = NO_MARGINS,
 ) -> Decided:
     """Judge a candidate against a baseline; reads no samples.
@@ -98,7 +104,8 @@ def decide(
     Args:
         baseline: one or more runs of one version.
         candidate: likewise, of the same system.
-        history: archived runs; those of equal builds show the noise between runs.
+        history: archived runs; those of equal builds, and those of many releases, show the noise between runs.
+        past: how the releases among them are used.
         margins: those to judge by instead of the catalogue's.
 
     Raises:
@@ -115,15 +122,57 @@ def decide(
     conditions = condition_differences(catalogue, left, right)
     gates = pair_gates(left, right, workload)
     compared = {run.run_id for side in (left, right) for run in side.runs}
-    bench = Bench(Archive(compared, left.first, history), looks_of(left, right))
-    pair = _Pair(catalogue, left, right, gates, incomparable(catalogue, conditions), bench)
+    releases = _releases(left, right, history, past or Past())
+    bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)
+    because = {**incomparable(catalogue, conditions), **_divided(releases, catalogue, left, right)}
+    pair = _Pair(catalogue, left, right, gates, because, bench, (past or Past()).baseline)
     found, gated = pair.gated()
     family = family_of(gated, bench)
     judgements = adjust(found, family, catalogue)
     names = labels(left, right)
     failures = judge_failures((left, right), names)
     finding = with_failures(find((judgements, family), gates, (left, right), names, catalogue), failures)
+    if releases is not None:
+        finding = replace(finding, reasons=[*finding.reasons, *told_of(releases, judgements, catalogue)])
     return Decided(left, right, catalogue, names, workload, conditions, gates, judgements, family, failures, finding)
+
+
+@dataclass(frozen=True)
+class Past:
+    """How earlier releases are used.
+
+    Attributes:
+        epochs: changes of the set-up that were noted.
+        baseline: what a candidate is held against: the level of the releases up to the baseline, wherever there are
+            enough of them, or the baseline's own run alone.
+    """
+
+    epochs: Sequence[Epoch] = ()
+    baseline: BaselineKind = BaselineKind.RUN
+
+
+def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:
+    """The series of releases, where a side has a single run and there are enough of them."""
+    runs = [*(left.included or left.runs), *(right.included or right.runs)]
+    if min(len(left.included), len(right.included)) != 1:
+        return None
+    releases = Releases(runs, history, past.epochs)
+    return releases if releases.tell else None
+
+
+def _divided(
+    releases: Releases | None, catalogue: Catalogue, left: SelectedRuns, right: SelectedRuns
+) -> dict[str, str]:
+    """Metrics that a noted change of the set-up between the sides changed, each with the reason."""
+    if releases is None:
+        return {}
+    runs = [*left.included, *right.included]
+    found = {metric.id: releases.noted_between(metric.id, *runs) for metric in catalogue.metrics}
+    return {
+        metric_id: f"the set-up changed on {epoch.since[:10]} ({epoch.text})"
+        for metric_id, epoch in found.items()
+        if epoch is not None and epoch.metrics
+    }
 
 
 @dataclass(frozen=True)
@@ -136,6 +185,7 @@ class _Pair:
     gates: Sequence[Gate]
     incomparable_because: Mapping[str, str]
     bench: Bench
+    held_against: BaselineKind
 
     def gated(self) -> tuple[list[Judgement], list[Gated]]:
         """All judgements in the report's order, and those that gate with the values that they rest on."""
@@ -145,10 +195,23 @@ class _Pair:
             for statistic in metric.judged_by:
                 left = collect(self.baseline.included or self.baseline.runs, metric, statistic)
                 right = collect(self.candidate.included or self.candidate.runs, metric, statistic)
+                left = self._levelled(metric, statistic, left, right)
                 judgements.append(self._judged(metric, statistic, left, right, failed))
                 if metric.gating:
                     gating.append(Gated(metric, statistic, left, right, judgements[-1]))
         return judgements, gating
+
+    def _levelled(self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates) -> SideEstimates:
+        """The baseline with the level of the releases up to it instead of its run, where that is wanted and told."""
+        releases = self.bench.releases
+        if releases is None or self.held_against is BaselineKind.RUN or left.runs != 1 or not right.values:
+            return left
+        working = working_scale(metric, left, right)
+        level = releases.level((metric.id, statistic, working), self.baseline.included[0])
+        if level is None or level.runs == 1:
+            return left
+        value = math.exp(level.value) if working is Working.LOG else level.value
+        return replace(left, values=[value], level=level)
 
     def _judged(
         self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates, failed: list[str]

@@ -10,6 +10,7 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.core.comparison import SideValue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.metric import Kind, Metric, Weighting
+from chainmark.stats.level import Level
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class SideEstimates:
         total: events or successes of all runs.
         exposure: samples of all runs.
         absence: why there is no value; empty when there is one.
+        level: what stands for the one run's value, where the releases before it have a part in the baseline.
     """
 
     per_run: list[float | None]
@@ -33,6 +35,7 @@ class SideEstimates:
     total: float
     exposure: int
     absence: str
+    level: Level | None = None
 
     @property
     def runs(self) -> int:
@@ -53,8 +56,8 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
         per_run.append(value)
         if estimate and value is not None:
             errors.append((estimate.standard_error or 0.0, estimate.log_standard_error or 0.0))
-        if summary and summary.distribution:
-            exposure += summary.distribution.n
+        if summary and summary.n:
+            exposure += summary.n
             total += _total(run, metric, summary)
     values = [value for value in per_run if value is not None]
     absence = ""

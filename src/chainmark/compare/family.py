@@ -94,7 +94,9 @@ def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
     before, level = [0.0, *spent(bench.looks, worse=True)][-2:]
     alone = [1.0 if item.judgement.p_worse is None else item.judgement.p_worse for item in gated]
     places = [place for place, item in enumerate(gated) if item.has_every_value]
-    table = Table.of([gated[place] for place in places], bench) if places else None
+    # Of a series of releases only the variances are known, and not how the metrics of one run deviate together.
+    is_told = bench.releases is not None and bench.releases.tell
+    table = Table.of([gated[place] for place in places], bench) if places and not is_told else None
     if table is None:
         adjusted = holm(alone)
         return Family(_known(adjusted, gated), level - before, any(p <= level - before for p in adjusted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainmark.compare.sides import SelectedRuns, joined_conditions
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ConditionDifference, ConfigurationDifference
-from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar
+from chainmark.core.manifest import Configuration, Gate, GateStatus, Manifest, Scalar
 from chainmark.core.metric import Population, Weighting
 
 NOT_STATED = "not stated"  # by those who ran what was imported
@@ -22,17 +22,28 @@ def workload_differences(baseline: SelectedRuns, candidate: SelectedRuns) -> dic
 
     Args:
         baseline: its judged runs.
-        candidate: likewise. A key that a run lacks has the value None.
+        candidate: likewise. A key that a run lacks has the value None; what a published report does not state of a
+            workload is no difference.
     """
-    left = [run.manifest.workload for run in baseline.included or baseline.runs]
-    right = [run.manifest.workload for run in candidate.included or candidate.runs]
+    left = [run.manifest for run in baseline.included or baseline.runs]
+    right = [run.manifest for run in candidate.included or candidate.runs]
+    all_states = not any(manifest.printed for manifest in [*left, *right])
     found: dict[str, list[Setting]] = {}
-    for key in sorted({key for workload in [*left, *right] for key in workload}):
-        first = left[0].get(key)
-        others = [workload.get(key) for workload in [*right, *left] if workload.get(key) != first]
-        if others:
-            found[key] = [first, others[0]]
+    for key in sorted({key for manifest in [*left, *right] for key in manifest.workload}):
+        sides = [[one.workload.get(key) for one in side if all_states or key in one.workload] for side in (left, right)]
+        told = [value for side in sides for value in side]
+        if any(value != told[0] for value in told):
+            first = sides[0][0] if sides[0] else None
+            found[key] = [first, next(value for value in [*sides[1], *sides[0]] if value != first)]
     return found
+
+
+def same_workload(left: Manifest, right: Manifest) -> bool:
+    """Whether two runs' workloads are equal; with a printed run among them, whether nothing that both state differs."""
+    if not (left.printed or right.printed):
+        return left.workload == right.workload
+    shared = left.workload.keys() & right.workload.keys()
+    return all(left.workload[key] == right.workload[key] for key in shared)
 
 
 def _equality(gate_id: str, label: str, differences: dict[str, list[Setting]]) -> Gate:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from chainmark.compare.estimates import SideEstimates, combined, side_value
 from chainmark.compare.noise import Archive, ArchiveSpread, differs_more, scaled
+from chainmark.compare.releases import Releases
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Kind, Metric
@@ -28,13 +29,20 @@ class Bench:
     """What is known besides the two sides: earlier runs of equal builds, and when the experiment was looked at.
 
     Without any of it, a judgement rests on the two sides alone, looked at once.
+
+    Attributes:
+        releases: the series of releases that tells the noise of single runs; None where a side has several.
     """
 
     archive: Archive | None = None
     looks: Looks = field(default_factory=lambda: Looks(((1, 1),), 1))
+    releases: Releases | None = None
 
     def spread(self, metric: Metric, statistic: str, working: Working) -> ArchiveSpread | None:
-        """What the archive says of a statistic's noise between runs, if it says anything."""
+        """What the series of releases or the archive says of a statistic's noise between runs, if it says anything."""
+        told = self.releases.spread(metric.id, statistic, working) if self.releases else None
+        if told is not None:
+            return told
         return self.archive.spread(metric.id, statistic, working) if self.archive else None
 
     def level(self, archive: int) -> float:
@@ -83,7 +91,7 @@ def _between_runs(
         noise += ", which differ more than the archive's"
         known = None
     elif known is not None:
-        noise += f" and {known.runs} of the archive"
+        noise += f" and {_named(known)}"
     level = bench.level(round(known.degrees_of_freedom) if known else 0)
     return Noted(intervals.pooled(values[0], values[1], working, known, level), noise, level)
 
@@ -107,14 +115,18 @@ def _within_squared(side: SideEstimates, *, logarithmic: bool) -> float:
 def _shown(own: Spread, known: ArchiveSpread | None, runs: str) -> tuple[Spread | None, str]:
     """The noise that the side with several runs and the archive show, and its name; None where nothing shows any."""
     if own.degrees_of_freedom == 0.0:
-        return known, f"archive of {known.runs} runs" if known else ""
+        return known, known.source if known else ""
     noise = f"noise between {runs} runs"
     if known is None:
         return own, noise
     if differs_more(own, known):
         return own, f"{noise}, which differ more than the archive's"
     both = Spread(own.squares + known.squares, own.degrees_of_freedom + known.degrees_of_freedom)
-    return both, f"{noise} and {known.runs} of the archive"
+    return both, f"{noise} and {_named(known)}"
+
+
+def _named(known: ArchiveSpread) -> str:
+    return known.told or f"{known.runs} of the archive"
 
 
 def _assumed_unit(metric: Metric, value: float) -> float:
@@ -138,6 +150,9 @@ def _single_run(
     within_a = _within_squared(baseline, logarithmic=logarithmic)
     within_b = _within_squared(candidate, logarithmic=logarithmic)
     between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs
+    if baseline.level is not None:
+        between_a, within_a = baseline.level.variance, 0.0
+        noise += f"; the baseline is the level of {units.plural(baseline.level.runs, 'release')}"
     if working is Working.RATIO:
         ratio = other / base
         within_a, between_a = within_a * ratio * ratio, between_a * ratio * ratio

@@ -28,12 +28,13 @@ def differs_more(own: Spread, archive: Spread) -> bool:
     return is_wider(own, archive, EARLY_CONTRADICTION if own.degrees_of_freedom < FEW else CONTRADICTION)
 
 
-def _build(run: LoadedRun) -> str:
+def build_of(run: LoadedRun) -> str:
     """Runs with the same text are repetitions of one build under one configuration, averaged by the same rules."""
     subject = run.manifest.subject
     effective = run.manifest.configuration.effective
     configuration = sorted((file, sorted(keys.items())) for file, keys in effective.items())
-    return repr((subject.version, subject.binary_sha256, configuration, sorted(rules(run.catalogue).items())))
+    version = subject.release or subject.version
+    return repr((version, subject.build, subject.binary_sha256, configuration, sorted(rules(run.catalogue).items())))
 
 
 def _place(manifest: Manifest) -> str:
@@ -47,9 +48,15 @@ Column = tuple[str, str, Working]
 
 @dataclass(frozen=True)
 class ArchiveSpread(Spread):
-    """The spread of one statistic between runs of equal builds, and how many runs show it."""
+    """The spread of one statistic between runs of equal builds, how many runs show it, and what they are."""
 
     runs: int
+    told: str = ""
+
+    @property
+    def source(self) -> str:
+        """What shows it, in words."""
+        return self.told or f"archive of {self.runs} runs"
 
 
 class Archive:
@@ -71,7 +78,7 @@ class Archive:
         groups: dict[str, dict[str, LoadedRun]] = {}
         for run in sorted(runs, key=lambda item: item.run_id):
             if exclusion(run.manifest) is None and _place(run.manifest) == _place(self._like):
-                groups.setdefault(_build(run), {})[run.run_id] = run
+                groups.setdefault(build_of(run), {})[run.run_id] = run
         return [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
 
     def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
@@ -84,7 +91,7 @@ class Archive:
         """
         squares, runs, freedom = 0.0, 0, 0
         for group in self._groups:
-            values = [value for run in group if (value := _value(run, metric_id, statistic)) is not None]
+            values = [value for run in group if (value := value_of(run, metric_id, statistic)) is not None]
             if len(values) < 2 or (working is Working.LOG and min(values) <= 0.0):
                 continue
             squares += mean_and_variance(scaled(values, working))[1] * (len(values) - 1)
@@ -103,7 +110,7 @@ class Archive:
         """
         groups = []
         for group in self._groups:
-            rows = [[_value(run, metric_id, statistic) for metric_id, statistic, _ in columns] for run in group]
+            rows = [[value_of(run, metric_id, statistic) for metric_id, statistic, _ in columns] for run in group]
             kept = [
                 row
                 for row in rows
@@ -123,7 +130,8 @@ def _has(value: float | None, working: Working) -> bool:
     return value is not None and (working is not Working.LOG or value > 0.0)
 
 
-def _value(run: LoadedRun, metric_id: str, statistic: str) -> float | None:
+def value_of(run: LoadedRun, metric_id: str, statistic: str) -> float | None:
+    """One statistic of one metric in a run; None where it has none."""
     summary = run.summary(metric_id)
     estimate = summary.estimates.get(statistic) if summary else None
     return estimate.value if estimate else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.assemble import Follow, compare
+from chainmark.compare.decide import Past
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
@@ -28,6 +29,7 @@ def compare_side_by_side(
     sides: Sequence[Sequence[RunData]],
     *,
     history: Sequence[RunData] = (),
+    past: Past | None = None,
     follow: Follow | None = None,
     margins: Margins = NO_MARGINS,
     tool_version: str,
@@ -38,7 +40,7 @@ def compare_side_by_side(
 
     Args:
         sides: the runs of each version, the baseline's first.
-        history: archived runs, as for two sides.
+        history, past: archived runs and their use, as for two sides.
         follow: of the runs' system, as for two sides.
         margins: as for two sides.
         tool_version: recorded in the result.
@@ -62,7 +64,7 @@ def compare_side_by_side(
                 )
             seen[run.run_id] = number
     comparisons = [
-        compare(sides[0], side, history=history, follow=follow, margins=margins, tool_version=tool_version)
+        compare(sides[0], side, history=history, past=past, follow=follow, margins=margins, tool_version=tool_version)
         for side in sides[1:]
     ]
     labels = _labels([side.version for side in selected])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core import units
 from chainmark.core.manifest import Manifest
-from chainmark.core.verdict import SYNTHETIC
+from chainmark.core.verdict import PRINTED, SYNTHETIC
 
 A_A = "A/A"
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -48,13 +48,21 @@ def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
         manifests: of all of them.
     """
     runs = list(manifests)
-    synthetic = [run.run_id for run in runs if run.synthetic]
-    sentences = dict.fromkeys(text for run in runs for text in run.contradictions)
-    if not synthetic:
-        return Caveats(sentences=tuple(sentences))
-    which = "" if len(synthetic) == len(runs) else f"{len(synthetic)} of {units.plural(len(runs), 'run')}: "
-    told = f"synthetic data, {which}the logs were written by a simulation, no node ran"
-    return Caveats(badges=(SYNTHETIC,), sentences=(told, *sentences))
+    told = {
+        SYNTHETIC: _told(runs, "synthetic", "synthetic data, {}the logs were written by a simulation, no node ran"),
+        PRINTED: _told(runs, "printed", "printed figures, {}read from a published report, which has no samples"),
+    }
+    badges = tuple(badge for badge, sentence in told.items() if sentence)
+    contradictions = dict.fromkeys(text for run in runs for text in run.contradictions)
+    return Caveats(badges=badges, sentences=(*filter(None, told.values()), *contradictions))
+
+
+def _told(runs: Sequence[Manifest], property_: str, sentence: str) -> str:
+    """The sentence with how many of the runs have a property; "" where none has it."""
+    having = sum(bool(getattr(run, property_)) for run in runs)
+    if not having:
+        return ""
+    return sentence.format("" if having == len(runs) else f"{having} of {units.plural(len(runs), 'run')}: ")
 
 
 def contradicts(label: str, told: str) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from operator import not_
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
@@ -290,6 +291,13 @@ class Followed(Attachment):
         return ()
 
 
+class AnchorView(BaseModel):
+    """The candidate beside the release that is pinned: its gating judgements, which the verdict does not rest on."""
+
+    side: Side
+    judgements: list[Judgement]
+
+
 class Comparison(BaseModel):
     """``comparison.json``.
 
@@ -328,6 +336,7 @@ class Comparison(BaseModel):
     charts: list[ChartData]
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
+    anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     catalogue: Catalogue
     caveats: CaveatsField = Caveats()
     confidence: float = 0.90

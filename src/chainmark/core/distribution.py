@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 # The 29 fractions that performance reports of this field have published for years; p99.99 and the extremes matter
 # because tails are what releases break.
@@ -54,6 +54,7 @@ class MetricSummary(BaseModel):
     """Everything ``metrics.json`` holds of one metric. ``distribution`` is None when there was no sample.
 
     For counts and proportions ``total`` is the sum of the samples and ``distribution.n`` the exposure or the trials.
+    ``samples`` says how many there were where only a printed figure is known, and no distribution.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,3 +63,9 @@ class MetricSummary(BaseModel):
     distribution: Distribution | None
     estimates: dict[str, Estimate]
     total: float | None = None
+    samples: int | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @property
+    def n(self) -> int:
+        """How many samples its figures rest on; 0 where that is not known."""
+        return self.distribution.n if self.distribution else self.samples or 0

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from operator import not_
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
 Scalar = str | int | float | bool | None
+# Of fields that few runs have: a manifest without them is as it was before they were known.
+Rare = Field(exclude_if=not_)
 
 
 class Status(StrEnum):
@@ -76,7 +80,12 @@ def status_of(gates: Iterable[Gate]) -> Status:
 
 
 class Subject(BaseModel):
-    """What is judged: a system at one version and configuration."""
+    """What is judged: a system at one version and configuration.
+
+    Attributes:
+        release: the version that it calls itself, where a document gives it another label ("8.9.1-rerun").
+        aliases: what other documents call the same version.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -86,6 +95,8 @@ class Subject(BaseModel):
     revision: str | None = None
     build: str | None = None
     binary_sha256: str | None = None
+    release: Annotated[str | None, Rare] = None
+    aliases: Annotated[list[str], Rare] = []
 
 
 class HostFacts(BaseModel):
@@ -205,6 +216,9 @@ class Manifest(BaseModel):
         contradictions: of the warnings, those that say that the subject is not what it is called.
         groups: by key of the samples, which of its values are held against each other.
         synthetic: no node ran: a simulation wrote what the run was made from.
+        printed: the figures were read from a published report: there are no samples, and what the report does not
+            state of the workload is not known.
+        identity: what tells the run from all others wherever it was read: two manifests with the same are of one run.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -230,6 +244,8 @@ class Manifest(BaseModel):
     warnings: list[str] = []
     contradictions: list[str] = []
     synthetic: bool = False
+    printed: Annotated[bool, Rare] = False
+    identity: Annotated[str, Rare] = ""
     groups: dict[str, Grouping] = {}
     sources: list[Source] = []
     status: Status

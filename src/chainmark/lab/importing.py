@@ -49,7 +49,18 @@ class Importer:
         """
         with StagedSession.stage(self.store, self._decisive(order), source=str(order.source)) as session:
             imported = self.system.ingest(order, session.run, progress)
+            known = self._known(imported)
+            if known is not None:
+                session.run.drop()
+                return ImportedRun(known, is_new=False)
             return ImportedRun(session.seal(_content(imported), progress), session.is_new)
+
+    def _known(self, imported: Imported) -> SealedRun | None:
+        """The run itself, if another report showed it before under all the names that this one gives it."""
+        names = {imported.subject.version, *imported.subject.aliases}
+        runs = self.store.identified(imported.identity) if imported.identity else []
+        subjects = [(run, run.manifest.subject) for run in runs]
+        return next((run for run, one in subjects if names <= {one.version, *one.aliases}), None)
 
     def _decisive(self, order: ImportOrder) -> dict[str, object]:
         """What equal orders share; the number of threads changes nothing that is made."""
@@ -69,4 +80,5 @@ def _content(imported: Imported) -> Content:
         catalogue=imported.catalogue,
         origin=Origin(started_at, ended_at, imported.host, imported.sources),
         options=imported.options,
+        summaries=imported.summaries,
     )

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from chainmark.capacity.model import Endpoint, Target
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, Grouping, HostFacts, Incident, Scalar, Source, Subject
 from chainmark.core.progress import Progress
@@ -37,6 +38,8 @@ class Findings:
         contradictions: of the warnings, those that say that the subject is not what it is called.
         groups: by key of the samples, which of its values are held against each other.
         synthetic: a simulation wrote what the run is made from.
+        printed: the figures were read from a published report.
+        identity: what tells a printed run from all others wherever it was read.
     """
 
     subject: Subject
@@ -49,6 +52,8 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
     contradictions: list[str] = field(default_factory=list)
     synthetic: bool = False
+    printed: bool = False
+    identity: str = ""
     groups: dict[str, Grouping] = field(default_factory=dict)
 
 
@@ -126,6 +131,7 @@ class Imported(Findings):
         first_ns, last_ns: times of the first and of the last log line, ns since 1970-01-01 UTC.
         options: what else the result depends on, besides the sources and the profile.
         catalogue: the metrics under the rules of this import.
+        summaries: the figures themselves, where the source has no samples to make them of.
     """
 
     profile_name: str
@@ -137,6 +143,7 @@ class Imported(Findings):
     last_ns: int
     options: dict[str, object]
     catalogue: Catalogue
+    summaries: Sequence[MetricSummary] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from types import TracebackType
@@ -18,6 +18,7 @@ import psutil
 from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Scalar, Source, status_of
 from chainmark.core.progress import Progress, Silent
@@ -51,6 +52,7 @@ class Content:
         samples: by population; None: they were written into the run already.
         origin: None: measured on this machine, from the session's beginning until now, out of the run's raw material.
         options: what else decides an import's result and so its name, besides its sources and its profile.
+        summaries: the figures, where there are no samples to make them of.
     """
 
     profile_name: str
@@ -63,6 +65,7 @@ class Content:
     place: ExperimentPlace | None = None
     origin: Origin | None = None
     options: Mapping[str, object] = field(default_factory=dict)
+    summaries: Sequence[MetricSummary] | None = None
 
 
 class Session:
@@ -115,7 +118,7 @@ class Session:
             self.run.write_samples(population, frame)
         listener.stage("summarising")
         source = ParquetSamples(self.run.path / "samples") if samples is None else samples
-        summaries = summarise(content.catalogue, source, content.seed)
+        summaries = list(content.summaries or summarise(content.catalogue, source, content.seed))
         self.run.write_description(to_frame(describe(content.catalogue, source, content.seed)), LAYOUT)
         listener.stage("sealing")
         sealed = self._settled(self.run.seal(manifest, content.catalogue, summaries), manifest.run_id)
@@ -178,9 +181,11 @@ class StagedSession(Session):
     def _run_id(self, content: Content, origin: Origin) -> str:
         """``<system>-<profile>-<version>-<UTC time of the first line>-<8 digits of what decides the result>``."""
         subject, system = content.findings.subject, content.catalogue.system
+        # A printed run is the same one in whatever report it is read.
+        sources: object = content.findings.identity or [(one.path, one.blake3) for one in origin.sources]
         digest = _digest(
             {
-                "sources": [(source.path, source.blake3) for source in origin.sources],
+                "sources": sources,
                 "subject": subject.model_dump(mode="json"),
                 "profile": content.profile,
                 "options": content.options,

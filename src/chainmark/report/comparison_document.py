@@ -24,6 +24,8 @@ from chainmark.report.blocks import (
     Remarks,
     Section,
     Table,
+    TableCell,
+    TableRow,
 )
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
 from chainmark.report.chart import Chart
@@ -103,7 +105,22 @@ def _verdict(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
         # On a terminal the reasons of a pass are the table itself.
         media = ON_PAGES if comparison.verdict is Verdict.PASS else EVERYWHERE
         blocks.append(Remarks("why", "Why", [prose(text) for text in comparison.reasons], abreast=True, media=media))
-    return [*blocks, *_next(comparison, IN_FULL), *_moved_list(comparison, rows)]
+    return [*blocks, *beside_anchor(comparison), *_next(comparison, IN_FULL), *_moved_list(comparison, rows)]
+
+
+def beside_anchor(comparison: Comparison) -> list[Block]:
+    """The gating metrics against the pinned release, where one is pinned."""
+    anchor = comparison.anchor
+    if anchor is None:
+        return []
+    pair = comparison.model_copy(update={"baseline": anchor.side, "judgements": anchor.judgements, "charts": []})
+    rows = [replace(row, anchor=f"anchor-{row.anchor}") for row in RowMaker(pair).rows()]
+    found = gating_table(pair, rows)
+    told = "The verdict does not rest on this table: it shows what many small changes add up to."
+    plain = [
+        TableRow([TableCell(row.label_with_unit), *line.cells[1:]]) for row, line in zip(rows, found.rows, strict=True)
+    ]
+    return [replace(found, id="anchor", title=f"Against the anchor {anchor.side.label}", rows=plain, notes=[told])]
 
 
 def _next(comparison: Comparison, media: frozenset[Medium]) -> list[Block]:

@@ -9,11 +9,13 @@ from pydantic import BaseModel
 
 from chainmark.core.aa_report import AAReport
 from chainmark.core.attachment import Attachment
+from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.report.aa_document import aa_document
+from chainmark.report.by_workload_document import by_workload_document
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
 from chainmark.report.load_document import load_document
@@ -24,6 +26,7 @@ from chainmark.report.side_by_side_document import side_by_side_document
 LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     Comparison: comparison_document,
     SideBySide: side_by_side_document,
+    ByWorkload: by_workload_document,
     LoadReport: load_document,
     QaReport: qa_document,
     RunRecord: run_document,

@@ -214,7 +214,8 @@ def _column(column: Column, cells: Sequence[TableCell], longest_key: int) -> dic
         "shapes": _shapes(text for text, _ in texts),
         "tail-shapes": _shapes(tail for _, tail in texts),
         "cells": [
-            _cell(column.kind, text, tail, cell, longest_key) for (text, tail), cell in zip(texts, cells, strict=True)
+            _cell(column.kind, text, tail if has_tails else None, cell, longest_key)
+            for (text, tail), cell in zip(texts, cells, strict=True)
         ],
     }
 
@@ -225,15 +226,18 @@ def _shapes(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text.replace(PUNCTUATION_SPACE, ".") for text in as_digits))
 
 
-def _cell(kind: str, text: str, tail: str, cell: TableCell, longest_key: int) -> Any:
-    """What the template sets in a cell: the text where there is no more to it, as in most, so that they are cheap."""
+def _cell(kind: str, text: str, tail: str | None, cell: TableCell, longest_key: int) -> Any:
+    """What the template sets in a cell: the text where there is no more to it, as in most, so that they are cheap.
+
+    The tail is None where no cell of the column has one: a tail is set in a column of its own, and takes it if empty.
+    """
     looks = {"emphasis": cell.emphasis}
     if kind == "bar":
         return {"text": "", **looks, "bar": None if cell.bar is None else dataclasses.asdict(cell.bar)}
     if kind == "figures":
         figure = _figure_in_parts(text)
-        is_bare = cell.emphasis == "plain" and not tail
-        return figure if is_bare else {"text": figure, **looks, "tail": tail.replace(" ", "\u00a0")}
+        is_bare = cell.emphasis == "plain" and tail is None
+        return figure if is_bare else {"text": figure, **looks, "tail": (tail or "").replace(" ", "\u00a0")}
     if kind in {"badge", "intervals"}:
         return {"text": _words(text) if kind == "intervals" else text, **looks}
     shown = _breakable(text, longest_key) if kind == "code" else _words(text)

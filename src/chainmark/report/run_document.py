@@ -158,8 +158,8 @@ def _metrics(record: RunRecord) -> list[Table]:
 def _rows(metric: Metric, summary: MetricSummary | None) -> list[TableRow]:
     if summary is None:
         return []
-    n = units.count(summary.distribution.n if summary.distribution else 0)
-    absent = units.NOT_ESTIMABLE if summary.distribution else units.NO_DATA
+    n = units.count(summary.n)
+    absent = units.NOT_ESTIMABLE if summary.n else units.NO_DATA
     return [
         row_of(metric.id, metric.unit, n, name, *_figures(estimate, absent))
         for name in metric.statistics

@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.core.verdict import SYNTHETIC
+from chainmark.core.verdict import PRINTED, SYNTHETIC
 
 SEAL = "SEALED"
 # Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = 2  # of the index; one of another layout is made again
+_LAYOUT = 3  # of the index; one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
+MOST_BUILDS = 64  # that a series of releases is made of
+MANY_BUILDS = 8  # of which the steps from one to the next tell something of the noise
 
 Stamp = tuple[int, int, int]
 Seal = tuple[str, Stamp]  # of a run's name
@@ -42,6 +44,7 @@ class Entry:
         workload, sources, build, machine: digests; equal where the runs' workload, raw material, subject with its
             configuration, and processor are.
         badges: what else a list says of the run: that it is synthetic, that its label is contradicted.
+        aliases: what else the version is called, a line each.
     """
 
     run_id: str
@@ -61,6 +64,12 @@ class Entry:
     build: str = ""
     machine: str = ""
     badges: str = ""
+    aliases: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """All that the version is called."""
+        return [self.version, *filter(None, self.aliases.split("\n"))]
 
 
 _NAMES = tuple(field.name for field in fields(Entry))
@@ -92,10 +101,18 @@ def _entry(path: Path) -> Entry:
             repetition=place.get("repetition", 0),
             position=place.get("position", 0),
             workload=_digest(manifest["workload"]),
-            sources=_digest(sources) if sources else path.name,
-            build=_digest([subject["version"], subject.get("binary_sha256"), effective]),
+            sources=_digest(manifest.get("identity") or sources) if sources else path.name,
+            build=_digest(
+                [
+                    subject.get("release") or subject["version"],
+                    subject.get("build"),
+                    subject.get("binary_sha256"),
+                    effective,
+                ]
+            ),
             machine=_digest(manifest["host"]["cpu_model"]),
             badges=_badges(manifest),
+            aliases="\n".join(subject.get("aliases", [])),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Entry(path.name)
@@ -104,7 +121,11 @@ def _entry(path: Path) -> Entry:
 
 def _badges(manifest: Mapping[str, Any]) -> str:
     """What a list of runs says beside the status, which a reader must not take the run without."""
-    found = {SYNTHETIC: manifest.get("synthetic"), "contradicted label": manifest.get("contradictions")}
+    found = {
+        SYNTHETIC: manifest.get("synthetic"),
+        PRINTED: manifest.get("printed"),
+        "contradicted label": manifest.get("contradictions"),
+    }
     return ", ".join(badge for badge, is_so in found.items() if is_so)
 
 
@@ -258,7 +279,7 @@ class Selection:
         if members:
             return sorted(self._whole(members), key=lambda entry: entry.position)
         version = reference.removeprefix("version:")
-        of_version = [entry for entry in self.sealed if entry.status != DAMAGED and entry.version == version]
+        of_version = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
         if of_version:
             return _newest_group(self._whole(of_version))
         if reference.startswith("version:"):
@@ -272,6 +293,25 @@ class Selection:
             )
         return found
 
+    def groups(self, reference: str) -> list[list[Entry]]:
+        """The sealed runs of a version by profile, workload and machine, each as `select` takes the newest of them.
+
+        Anything else that can be named is one group. The group with the newest run comes last.
+        """
+        chosen = self.select(reference)
+        version = reference.removeprefix("version:")
+        if not chosen or version not in chosen[0].names or reference in {entry.run_id for entry in chosen}:
+            return [chosen]
+        found: dict[tuple[str, ...], list[Entry]] = {}
+        for entry in self.sealed:
+            if version in entry.names:
+                found.setdefault((entry.profile, *_place(entry)), []).append(entry)
+        return sorted(map(_newest_group, found.values()), key=lambda group: group[-1].started_at)
+
+    def identified(self, identity: str) -> list[Entry]:
+        """The runs that were read of one printed run; see `Manifest.identity`."""
+        return [entry for entry in self.sealed if entry.sources == _digest(identity)]
+
     def members(self, experiments: Iterable[str]) -> list[Entry]:
         """The sealed runs of experiments, oldest first."""
         wanted = set(experiments) - {""}
@@ -280,13 +320,19 @@ class Selection:
     def alike(self, run_ids: Iterable[str]) -> list[Entry]:
         """Runs that may show the noise between runs like those named: same system and workload, repeated builds.
 
-        A build that was run once shows none. Which of the found runs count is decided by who has read them.
+        A build that was run once shows none, unless there are many builds: then the steps between them do. Of printed
+        runs not everything is stated, so all of a system's are found. Which of the found runs count is decided by who
+        has read them.
         """
-        own = set(run_ids)
-        places = {_place(entry) for entry in self.sealed if entry.run_id in own}
+        wanted = set(run_ids)
+        own = [entry for entry in self.sealed if entry.run_id in wanted]
+        places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
         near = [entry for entry in self._whole(self.sealed) if _place(entry) in places]
         times = Counter((_place(entry), entry.build) for entry in near)
-        return [entry for entry in near if times[_place(entry), entry.build] > 1]
+        repeated = {entry.run_id for entry in near if times[_place(entry), entry.build] > 1}
+        releases = {entry.run_id for place in places for entry in _latest_builds(near, place)}
+        printed = {entry.run_id for entry in self.sealed if entry.system in systems and PRINTED in entry.badges}
+        return [entry for entry in self.sealed if entry.run_id in repeated | releases | printed]
 
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether some build was run twice or more under this workload on this kind of processor."""
@@ -311,6 +357,12 @@ class Selection:
 
 def _place(entry: Entry) -> tuple[str, str, str]:
     return entry.system, entry.workload, entry.machine
+
+
+def _latest_builds(entries: Sequence[Entry], place: tuple[str, str, str]) -> list[Entry]:
+    """The newest run of each of the latest builds at a place; none where there are few builds."""
+    newest = {entry.build: entry for entry in entries if _place(entry) == place}
+    return list(newest.values())[-MOST_BUILDS:] if len(newest) >= MANY_BUILDS else []
 
 
 def _newest_group(entries: list[Entry]) -> list[Entry]:

@@ -451,6 +451,14 @@ class Store:
         """
         return self._opened(self.selection().select(reference))
 
+    def groups(self, reference: str) -> list[list[SealedRun]]:
+        """The same by profile, workload and machine: a version may have been run under several."""
+        return [self._opened(group) for group in self.selection().groups(reference)]
+
+    def identified(self, identity: str) -> list[SealedRun]:
+        """The runs that were read of one printed run; see `Manifest.identity`."""
+        return self._opened(self.selection().identified(identity))
+
     def members(self, experiments: Iterable[str]) -> list[SealedRun]:
         """The sealed runs of experiments, oldest first."""
         return self._opened(self.selection().members(experiments))

@@ -124,6 +124,13 @@ class PublishingSystem(System, Protocol):
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of this system; false also for what cannot be read."""
 
+    def columns(self, path: Path) -> list[str]:
+        """The versions that a published report compares, the baseline first.
+
+        Raises:
+            UsageError: the file is not such a report.
+        """
+
     def published(
         self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str
     ) -> Document:

@@ -12,6 +12,7 @@ import pytest
 
 import chainmark as cm
 from chainmark.api import experimenting
+from chainmark.api.comparing import How
 from chainmark.api.context import relay
 from chainmark.api.experimenting import HOPELESS, LEAST_BEFORE_GIVING_UP, is_over
 from chainmark.compare.decide import decide
@@ -103,12 +104,12 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after
         looks.append(found)
         return found >= decided_after
 
-    def decided(baseline: int, candidate: int, history: object, margins: object) -> int:
+    def decided(baseline: int, candidate: int, history: object, *, margins: object) -> int:
         assert margins == MARGINS
         return baseline
 
-    def compared(runs: object, store: object, margins: object) -> object:
-        assert margins == MARGINS
+    def compared(runs: object, store: object, how: How) -> object:
+        assert how.margins == MARGINS
         return runs
 
     store: Any = SimpleNamespace(alike=lambda _: [])

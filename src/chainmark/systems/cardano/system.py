@@ -23,9 +23,11 @@ from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
 from chainmark.systems.cardano.predict import predict
+from chainmark.systems.cardano.printed.runs import ingest_printed, parts_of
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.entries import checked
+from chainmark.systems.cardano.published.files import read_content
 from chainmark.systems.cardano.published.reader import is_report
 from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
@@ -54,13 +56,23 @@ class Cardano:
         """Check a profile's content, down to its topology file."""
         return check_profile(Profile, content)
 
+    def parts(self, order: ImportOrder) -> list[str]:
+        """The runs that published reports show; none: the source is a cluster's logs."""
+        return parts_of(order, self.catalogue())
+
     def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
-        """Read a cluster's logs into a run."""
+        """Read a cluster's logs, or one column of published reports, into a run."""
+        if order.part is not None:
+            return ingest_printed(order, self.catalogue(), progress)
         return ingest(order, run, progress, self.catalogue())
 
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of the benchmarks."""
         return is_report(path, self.catalogue())
+
+    def columns(self, path: Path) -> list[str]:
+        """The versions of a published report, the baseline first."""
+        return read_content(path, self.catalogue()).versions
 
     def published(
         self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str

@@ -56,6 +56,8 @@ _METRICS: Mapping[str, tuple[str, str, Better, str]] = {
         "negative latencies", "tx", Better.NEITHER, "Transactions that seem to stand in a block before they were made.",
     ),
 }  # fmt: skip
+# What a release is judged by where there is only a table: how much it takes, and how soon.
+_GATING = ("published_per_s", "published_latency_mean_s")
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def published_metrics() -> list[Metric]:
             judged_by=["mean"],
             table=TABLE.id,
             order=place,
+            gating=id_ in _GATING,
             population=EXPERIMENTS,
             description=description,
             source=["the published report"],
@@ -182,6 +185,7 @@ def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> I
         first_ns=load.first_ns,
         last_ns=load.last_ns,
         options={"part": experiment.part},
+        printed=isinstance(experiment, PublishedExperiment),
         catalogue=catalogue,
         warnings=list(load.warnings),
     )

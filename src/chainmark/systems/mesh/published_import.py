@@ -70,12 +70,17 @@ def _tables(order: ImportOrder) -> Iterator[tuple[PublishedRelease, PublishedSce
 
 def scenario_words(scenario: PublishedScenario) -> list[str]:
     """What makes a scenario another one, in words."""
+    return list(_stated(scenario).values())
+
+
+def _stated(scenario: PublishedScenario) -> dict[str, str]:
+    """What the page states of a scenario, by key of the workload; of older releases it states less."""
     pruning = None
     if scenario.pruning is not None:
         kept = f", {scenario.retained_days} days" if scenario.retained_days else ""
         pruning = f"pruning {scenario.pruning}{kept}"
-    words = [scenario.profile, pruning, scenario.variant]
-    return [word for word in words if word]
+    words = {"scenario.profile": scenario.profile, "scenario.pruning": pruning, "scenario.variant": scenario.variant}
+    return {key: word for key, word in words.items() if word}
 
 
 def endpoint_id(label: str) -> str:
@@ -146,8 +151,8 @@ def _imported(order: ImportOrder, release: PublishedRelease, scenario: Published
     words = ", ".join(scenario_words(scenario)) or "standard"
     workload: dict[str, Scalar | list[Scalar]] = {
         "sla.p99_s": scenario.sla_s,
-        "scenario": words,
-        "deployment": scenario.deployment or NOT_STATED,
+        **_stated(scenario),
+        **({"deployment": scenario.deployment} if scenario.deployment else {}),
         "method": "published: ab, a new connection for every request",
     }
     facts = [
@@ -184,6 +189,7 @@ def _imported(order: ImportOrder, release: PublishedRelease, scenario: Published
         first_ns=day_ns,
         last_ns=day_ns,
         options={"part": name},
+        printed=True,
         catalogue=_catalogue(scenario),
         warnings=list(scenario.notes),
     )

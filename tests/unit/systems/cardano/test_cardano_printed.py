@@ -120,7 +120,7 @@ def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["REPORT"], "its printed values cannot be judged"),
+        (["REPORT"], "does not say when the cluster of 10.5.4 started"),
         (["REPORT@9.9", "REPORT", "--style", "published"], "has no version `9.9`"),
         (["REPORT@10.6.2", "--style", "published"], "one version alone is no comparison"),
         (["nothing.json", "--style", "published"], "there is no file `nothing.json`"),

@@ -9,16 +9,17 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.core.side_by_side import FactRow
-from chainmark.systems.cardano.published.entries import published_of
-from chainmark.systems.cardano.published.reader import (
-    NUMBER,
+from chainmark.systems.cardano.published.content import (
+    SAMPLE_COUNT,
     ReportContent,
     RowContent,
     TableContent,
     metrics_by_label,
-    read_content,
     row_name,
 )
+from chainmark.systems.cardano.published.entries import published_of
+from chainmark.systems.cardano.published.files import read_content
+from chainmark.systems.cardano.published.reader import NUMBER
 from chainmark.systems.cardano.published.results import (
     PublishedChange,
     PublishedColumn,
@@ -30,7 +31,6 @@ from chainmark.systems.cardano.published.results import (
     data_dictionary,
 )
 
-SAMPLE_COUNT = "Sample count"  # a row that only reports of the org style have
 ERA = "Era"
 
 
@@ -38,14 +38,14 @@ def printed_report(path: Path, catalogue: Catalogue, tool_version: str) -> Publi
     """Read a published report.
 
     Args:
-        path: the report as JSON.
+        path: the report: JSON, a PDF, or text of one.
         catalogue: the metrics, found in the report by their labels.
         tool_version: recorded in the result.
 
     Raises:
         UsageError: the file cannot be read, is not such a report, or a row has not one number for each version.
     """
-    content = read_content(path)
+    content = read_content(path, catalogue)
     rows = [row for table in content.tables.values() for row in table.rows]
     style = ReportStyle.ORG if any(row_name(row) == SAMPLE_COUNT for row in rows) else ReportStyle.TYPST
     known = metrics_by_label(catalogue)

@@ -2,96 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel, ValidationError
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
-from chainmark.core.metric import Metric
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, USED, Figures
-from chainmark.systems.cardano.published.entries import published_of
+from chainmark.systems.cardano.published.content import RowContent, metrics_by_label, row_name
+from chainmark.systems.cardano.published.files import read_content
 
 SYSTEM_NAME = "cardano"
-# Rows that some reports call otherwise than the catalogue.
-LABEL_VARIANTS = {
-    "RTS live GC dataset": "RTS live GC dateset",
-    "RTS live GC dateset": "RTS live GC dataset",
-    "Fetches to announced": "Fetched to announced",
-    "Fetches to sending": "Fetched to sending",
-    "Fetches to adopted": "Fetched to adopted",
-    "Fetch to adopted": "Fetched to adopted",
-}
-DOCUMENT_HINT = "a published report has `versions`, a `workload` and `tables` whose rows have a `label` and `values`"
 # A published figure is cut after its last digit with no preference for any place in between.
 UNIFORM = math.sqrt(12.0)
-
-
 # A printed number: its digits, its decimals, and its power of ten.
 NUMBER = re.compile(r"([+-]?\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?", re.IGNORECASE)
-
-
-class RowContent(BaseModel):
-    """A row as the JSON has it: values one a version, changes one a further version."""
-
-    label: str
-    metric: str | None = None
-    unit: str = ""
-    values: list[Any] = []
-    delta: list[Any] = []
-    delta_pct: list[Any] = []
-
-
-class TableContent(BaseModel):
-    """A table as the JSON has it."""
-
-    rows: list[RowContent]
-
-
-class ReportContent(BaseModel):
-    """A report as the JSON has it."""
-
-    versions: list[str]
-    title: str = ""
-    workload: str = ""
-    author: str = ""
-    date: str = ""
-    statement: str = ""
-    manifest: dict[str, list[Any]] = {}
-    tables: dict[str, TableContent]
-
-
-def row_name(row: RowContent) -> str:
-    """A row's name without its unit."""
-    return row.metric or row.label.rpartition(",")[0] or row.label
-
-
-def metrics_by_label(catalogue: Catalogue) -> dict[str, Metric]:
-    """The metrics by every label that a report may give them; those that stand in the reports' tables come first."""
-    found: dict[str, Metric] = {}
-    for metric in sorted(catalogue.metrics, key=lambda one: published_of(one).width is None):
-        told = published_of(metric)
-        for label in (metric.label, told.label, told.org_label):
-            if label is not None:
-                found.setdefault(label, metric)
-    for variant, label in LABEL_VARIANTS.items():
-        if label in found:
-            found.setdefault(variant, found[label])
-    return found
 
 
 class ReportFigures:
     """A published comparison of releases: one column per version, one row per metric.
 
     Args:
-        path: the report as JSON.
+        path: the report: JSON, a PDF, or text of one.
         catalogue: the metrics, found in the report by their labels.
 
     Raises:
@@ -100,7 +35,7 @@ class ReportFigures:
 
     def __init__(self, path: Path, catalogue: Catalogue) -> None:
         self._path = path
-        self._report = read_content(path)
+        self._report = read_content(path, catalogue)
         self._metrics = {label: metric.id for label, metric in metrics_by_label(catalogue).items()}
         self._labels = {metric.id: metric.label for metric in catalogue.metrics}
         self.workload = self._report.workload
@@ -169,28 +104,6 @@ class ReportFigures:
                 "figures are decimal numbers in seconds or bytes, such as 0.01234",
             )
         return value, 10.0 ** (int(found[3] or 0) - len(found[2] or "")) / UNIFORM
-
-
-def read_content(path: Path) -> ReportContent:
-    """A report's JSON.
-
-    Raises:
-        UsageError: the file cannot be read, or is not such a report.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"the report {path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not a published report: it is not JSON ({error})", DOCUMENT_HINT) from error
-    try:
-        report = ReportContent.model_validate(content)
-    except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"]) or "its content"
-        raise UsageError(f"{path} is not a published report: `{place}` is not as it must be", DOCUMENT_HINT) from error
-    if not report.versions:
-        raise UsageError(f"{path} is not a published report: it names no versions", DOCUMENT_HINT)
-    return report
 
 
 def _whole(text: str) -> int | None:

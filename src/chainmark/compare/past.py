@@ -1,0 +1,59 @@
+"""What is said of the earlier releases that a verdict rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from chainmark.compare.releases import Releases, SetupChange
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Judgement
+from chainmark.core.wording import enumerated
+from chainmark.stats.intervals import Working
+
+_LISTED = 4
+
+
+def told_of(releases: Releases, judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+    """Which noise the verdict used, and which changes of the set-up nobody noted.
+
+    Args:
+        releases: the series.
+        judgements: of all metrics.
+        catalogue: names the metrics.
+    """
+    spreads = {}
+    for item in judgements:
+        found = releases.spread(item.metric_id, item.statistic, Working.LOG) if item.gating else None
+        if found is not None:
+            spreads[item.metric_id] = found
+    told = []
+    if spreads:
+        least, most = (choose(spreads, key=lambda one: spreads[one].variance) for choose in (min, max))
+        shares = [f"{_share(spreads[one].variance)} ({catalogue.metric(one).label})" for one in (least, most)]
+        first, last = (releases.runs[place].manifest.started_at[:10] for place in (0, -1))
+        told.append(
+            f"noise between runs: {spreads[most].source}, {first} to {last}; one run deviates by {' to '.join(shares)}"
+        )
+    gating = {item.metric_id for item in judgements if item.gating}
+    return [*told, *_setups([change for change in releases.setup_changes if change.metric_id in gating], catalogue)]
+
+
+def _share(variance: float) -> str:
+    return units.plain_percent(math.sqrt(variance))
+
+
+def _setups(changes: Sequence[SetupChange], catalogue: Catalogue) -> list[str]:
+    """One sentence a pair of runs."""
+    pairs: dict[tuple[str, str, str], list[str]] = {}
+    for change in changes:
+        if change.working is Working.LOG:
+            size = units.percent(math.expm1(change.change))
+            label = catalogue.metric(change.metric_id).label
+            pairs.setdefault((change.before, change.after, change.started[:10]), []).append(f"{label} {size}")
+    return [
+        f"taken for a change of the set-up by {day}, and not for noise, because {before} and {after} are one build: "
+        f"{enumerated(texts[:_LISTED])}; `chainmark history note` declares it"
+        for (before, after, day), texts in pairs.items()
+    ]

@@ -1,0 +1,230 @@
+"""What a series of releases shows of noise and level: one run a release is enough where there are many releases.
+
+Three things tell how much a run deviates: re-runs of one build, which are few; steps between neighbouring releases,
+which are many and also hold true changes, so that robustly taken they bound the noise from above; and the error within
+a run, which bounds it from below. How far the steps are believed is fitted over all metrics
+(`chainmark.stats.moderated`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from chainmark.compare.gates import rules, same_workload
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.noise import ArchiveSpread, Column, build_of, scaled, value_of
+from chainmark.compare.sides import exclusion
+from chainmark.core import units
+from chainmark.core.epoch import Epoch
+from chainmark.core.metric import Kind, Metric
+from chainmark.stats.intervals import Working, mean_and_variance
+from chainmark.stats.level import Level, level_of
+from chainmark.stats.moderated import STEP_FREEDOM, Prior, Repeated, moderated, prior_of, step_variance
+from chainmark.store.index import MANY_BUILDS
+
+# Two runs of one build that differ by this many standard deviations of a difference were not made with one set-up.
+NEW_SETUP = 6.0
+# And by this much on the scale of logarithms: what is smaller is what re-running months later does.
+LEAST_SETUP = 0.15
+
+
+@dataclass(frozen=True)
+class SetupChange:
+    """A change of the set-up that nobody noted: two runs of one build, too far apart for noise."""
+
+    metric_id: str
+    before: str
+    after: str
+    started: str
+    change: float
+    working: Working
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One statistic in the series: what its re-runs and steps show."""
+
+    repeated: Repeated
+    reruns: int
+    steps: int
+    changes: tuple[SetupChange, ...]
+
+
+class Releases:
+    """Valid runs of one workload on one kind of machine, in the order in which they were made, without those compared.
+
+    Args:
+        compared: the runs that are compared.
+        history: any runs, those compared among them or not.
+        epochs: changes of the set-up that were noted.
+    """
+
+    def __init__(self, compared: Sequence[LoadedRun], history: Sequence[RunData], epochs: Sequence[Epoch] = ()) -> None:
+        self._like = compared[0]
+        system = self._like.manifest.subject.system
+        self._epochs = [epoch for epoch in epochs if epoch.system == system]
+        self._compared = {_name(run) for run in compared}
+        self._history = history
+
+    @cached_property
+    def runs(self) -> list[LoadedRun]:
+        """The series."""
+        found = {_name(run): run for run in map(LoadedRun, self._history) if self._is_alike(run)}
+        kept = [run for name, run in found.items() if name not in self._compared]
+        return sorted(kept, key=_moment)
+
+    def _is_alike(self, run: LoadedRun) -> bool:
+        like = self._like
+        return (
+            run.manifest.subject.system == like.manifest.subject.system
+            and exclusion(run.manifest) is None
+            and run.manifest.host.hardware_class == like.manifest.host.hardware_class
+            and same_workload(run.manifest, like.manifest)
+            and _same_rules(run, like)
+        )
+
+    @cached_property
+    def _build(self) -> Mapping[str, str]:
+        """Of every run, by its id."""
+        return {run.run_id: build_of(run) for run in self.runs}
+
+    @property
+    def builds(self) -> int:
+        """How many builds there are."""
+        return len(set(self._build.values()))
+
+    @property
+    def tell(self) -> bool:
+        """Whether there are enough builds to say anything."""
+        return self.builds >= MANY_BUILDS
+
+    @cached_property
+    def _seen(self) -> Mapping[Column, _Seen]:
+        """What is seen of every statistic that is judged; of counts nothing, which have an error of their own."""
+        found: dict[Column, _Seen] = {}
+        for metric in self._like.catalogue.ordered():
+            if metric.kind in {Kind.POSITIVE, Kind.DIFFERENCE}:
+                for statistic in metric.judged_by:
+                    found.update(self._look(metric, statistic))
+        return found
+
+    def _look(self, metric: Metric, statistic: str) -> Iterator[tuple[Column, _Seen]]:
+        told = [(run, value) for run in self.runs if (value := value_of(run, metric.id, statistic)) is not None]
+        is_positive = metric.kind is Kind.POSITIVE and all(value > 0.0 for _, value in told)
+        for working in (Working.LOG, Working.DIFFERENCE) if is_positive else (Working.DIFFERENCE,):
+            runs = [run for run, _ in told]
+            values = scaled([value for _, value in told], working)
+            seen = self._seen_of(metric.id, runs, values, working)
+            if seen is not None:
+                yield (metric.id, statistic, working), seen
+
+    def _seen_of(self, metric_id: str, runs: list[LoadedRun], values: list[float], working: Working) -> _Seen | None:
+        told = list(zip(runs, values, strict=True))
+        steps = [
+            later - sooner
+            for (one, sooner), (other, later) in pairwise(told)
+            if self._build[one.run_id] != self._build[other.run_id] and not self._is_divided(metric_id, one, other)
+        ]
+        if len(steps) < MANY_BUILDS - 1:
+            return None
+        bound = step_variance(steps)
+        groups: dict[str, list[tuple[LoadedRun, float]]] = {}
+        for run, value in told:
+            groups.setdefault(self._build[run.run_id], []).append((run, value))
+        squares, freedom, changes = 0.0, 0, []
+        for group in groups.values():
+            parts, found = self._parts(metric_id, group, bound, working)
+            changes += found
+            for part in parts:
+                squares += mean_and_variance(part)[1] * (len(part) - 1) if len(part) > 1 else 0.0
+                freedom += len(part) - 1
+        repeated = Repeated(squares, float(freedom), bound, STEP_FREEDOM * len(steps))
+        return _Seen(repeated, freedom, len(steps), tuple(changes))
+
+    def _is_divided(self, metric_id: str, *runs: LoadedRun) -> bool:
+        started = [run.manifest.started_at for run in runs]
+        return any(epoch.divides(metric_id, *started) for epoch in self._epochs)
+
+    def _parts(
+        self, metric_id: str, group: list[tuple[LoadedRun, float]], bound: float, working: Working
+    ) -> tuple[list[list[float]], list[SetupChange]]:
+        """The runs of one build, cut where the set-up changed; and the cuts that nobody noted."""
+        parts, changes = [[group[0][1]]], []
+        for (one, sooner), (other, later) in pairwise(group):
+            noted = self._is_divided(metric_id, one, other)
+            proposed = bound > 0.0 and abs(later - sooner) > NEW_SETUP * math.sqrt(2.0 * bound)
+            proposed = proposed and (working is not Working.LOG or abs(later - sooner) > LEAST_SETUP)
+            if proposed and not noted:
+                names = (one.manifest.subject.version, other.manifest.subject.version)
+                changes.append(SetupChange(metric_id, *names, other.manifest.started_at, later - sooner, working))
+            if noted or proposed:
+                parts.append([])
+            parts[-1].append(later)
+        return parts, changes
+
+    @cached_property
+    def _prior(self) -> Prior:
+        """One figure a metric: the scales of one are no two witnesses."""
+        by_statistic = {(metric, statistic): one.repeated for (metric, statistic, _), one in self._seen.items()}
+        return prior_of(list(by_statistic.values()))
+
+    def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
+        """The spread of one statistic between runs of one build; None where the series does not tell it."""
+        seen = self._seen.get((metric_id, statistic, working)) if self.tell else None
+        if seen is None:
+            return None
+        variance, freedom = moderated(seen.repeated, self._prior)
+        told = f"history of {self.builds} builds: {units.plural(seen.reruns, 're-run')} and {seen.steps} steps"
+        return ArchiveSpread(variance * freedom, freedom, len(self.runs), told) if variance > 0.0 else None
+
+    def level(self, column: Column, baseline: LoadedRun) -> Level | None:
+        """Where the releases up to the baseline stand together; None where the series or the baseline does not tell.
+
+        Args:
+            column: a statistic and its scale.
+            baseline: the last of them.
+        """
+        metric_id, statistic, working = column
+        spread, own = self.spread(*column), value_of(baseline, metric_id, statistic)
+        if spread is None or own is None:
+            return None
+        before = [run for run in self.runs if _moment(run) < _moment(baseline)]
+        before = [run for run in before if not self._is_divided(metric_id, run, baseline)]
+        values = [value for run in before if (value := value_of(run, metric_id, statistic)) is not None]
+        if working is Working.LOG and min([*values, own]) <= 0.0:
+            return None
+        return level_of(scaled([*values, own], working), spread.variance, self._seen[column].repeated.bound)
+
+    @cached_property
+    def setup_changes(self) -> list[SetupChange]:
+        """Changes of the set-up that nobody noted; they count neither as noise nor as changes of a release."""
+        relative = {(metric, statistic) for metric, statistic, working in self._seen if working is Working.LOG}
+        return [
+            change
+            for (metric, statistic, working), one in self._seen.items()
+            if working is Working.LOG or (metric, statistic) not in relative
+            for change in one.changes
+        ]
+
+    def noted_between(self, metric_id: str, *runs: LoadedRun) -> Epoch | None:
+        """A noted change of the set-up that lies between runs and changed a metric."""
+        started = [run.manifest.started_at for run in runs]
+        return next((epoch for epoch in self._epochs if epoch.divides(metric_id, *started)), None)
+
+
+def _name(run: LoadedRun) -> str:
+    """A printed run is one run under whatever name it was read."""
+    return run.manifest.identity or run.run_id
+
+
+def _moment(run: LoadedRun) -> tuple[str, str]:
+    return run.manifest.started_at, run.run_id
+
+
+def _same_rules(one: LoadedRun, other: LoadedRun) -> bool:
+    left, right = rules(one.catalogue), rules(other.catalogue)
+    return all(left[key] == right[key] for key in left.keys() & right.keys())

@@ -1,0 +1,134 @@
+"""Runs of two versions under several workloads and on several machines: which belong together, and what all say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainmark.compare.gates import same_workload
+from chainmark.compare.inputs import RunData
+from chainmark.core import units
+from chainmark.core.by_workload import ByWorkload
+from chainmark.core.caveats import Caveats
+from chainmark.core.comparison import Comparison
+from chainmark.core.manifest import Manifest, Scalar
+from chainmark.core.verdict import Verdict, worst
+from chainmark.core.wording import enumerated
+
+_WORDS_MOST = 4  # of a workload's settings in its name
+_NAMED_MOST = 4  # workloads in a sentence
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The runs of two versions under one workload on one kind of machine."""
+
+    label: str
+    baseline: Sequence[RunData]
+    candidate: Sequence[RunData]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The pairs, and what has no partner, a sentence each."""
+
+    pairs: Sequence[Pair]
+    alone: Sequence[str]
+
+
+def matched(baseline: Sequence[Sequence[RunData]], candidate: Sequence[Sequence[RunData]]) -> Matched:
+    """Find the runs of two versions that were made alike.
+
+    Args:
+        baseline: the runs of one version by workload and machine, the newest group last.
+        candidate: likewise.
+    """
+    found: list[tuple[Sequence[RunData], Sequence[RunData]]] = []
+    alone: list[Sequence[RunData]] = []
+    for group in candidate:
+        # Of printed runs not everything is stated, so one group may have several partners.
+        partner = next((one for one in reversed(baseline) if _are_alike(one[-1].manifest, group[-1].manifest)), None)
+        if partner is None:
+            alone.append(group)
+        else:
+            found.append((partner, group))
+    matched_runs = {run.manifest.run_id for left, _ in found for run in left}
+    alone += [group for group in baseline if group[-1].manifest.run_id not in matched_runs]
+    names = _names([group[-1].manifest for group in [*(right for _, right in found), *alone]])
+    pairs = [Pair(name, *pair) for name, pair in zip(names, found, strict=False)]
+    rest = zip(names[len(found) :], alone, strict=True)
+    told = [f"only {group[-1].manifest.subject.version} was run under {name}" for name, group in rest]
+    return Matched(sorted(pairs, key=_by_numbers), told)
+
+
+def _by_numbers(pair: Pair) -> list[tuple[int, str]]:
+    """Names in the order in which people count: a rate of 400 before one of 1600."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", pair.label) if part]
+
+
+def _are_alike(left: Manifest, right: Manifest) -> bool:
+    return same_workload(left, right) and left.host.hardware_class == right.host.hardware_class
+
+
+def _names(manifests: Sequence[Manifest]) -> list[str]:
+    """What tells the workloads apart: their profiles, or else the first settings and the machine that differ."""
+    profiles = [manifest.profile_name for manifest in manifests]
+    if len(set(profiles)) == len(profiles):
+        return [profile.rpartition("/")[2] for profile in profiles]
+    keys = sorted({key for manifest in manifests for key in manifest.workload})
+    differing = [key for key in keys if len({repr(manifest.workload.get(key)) for manifest in manifests}) > 1]
+    names = [
+        " · ".join(
+            _word(key, one.workload[key]) for key in differing[:_WORDS_MOST] if one.workload.get(key) is not None
+        )
+        for one in manifests
+    ]
+    if len(set(names)) < len(names):
+        hosts = [manifest.host.hardware_class for manifest in manifests]
+        names = [" · ".join(filter(None, parts)) for parts in zip(names, hosts, strict=True)]
+    return [
+        name if name and names.count(name) == 1 else f"{name or manifest.profile_name} ({place})"
+        for place, (name, manifest) in enumerate(zip(names, manifests, strict=True), start=1)
+    ]
+
+
+def _word(key: str, value: Scalar | list[Scalar]) -> str:
+    """A setting in a name; a number says nothing without what it is of."""
+    text = units.scalar(value)
+    return text if isinstance(value, str) else f"{key.rpartition('.')[2]} {text}"
+
+
+def joined(pairs: Sequence[Pair], comparisons: Sequence[Comparison], alone: Sequence[str]) -> ByWorkload:
+    """What the comparisons say as one: the worst of their verdicts.
+
+    Args:
+        pairs: of the versions, one a workload.
+        comparisons: of the pairs, in their order.
+        alone: what only one version was run under.
+    """
+    labels = [pair.label for pair in pairs]
+    left, right = comparisons[0].labels
+    date = max(one.date for one in comparisons)
+    return ByWorkload(
+        tool_version=comparisons[0].tool_version,
+        title=f"{comparisons[0].candidate.subject.name} {right} against {left}",
+        subtitle=f"{units.plural(len(labels), 'workload')} · {date}",
+        date=date,
+        verdict=worst(one.verdict for one in comparisons),
+        sentence=_sentence(labels, comparisons),
+        labels=labels,
+        comparisons=[one.model_copy(update={"charts": []}) for one in comparisons],
+        unmatched=list(alone),
+        caveats=Caveats.joined([one.caveats for one in comparisons]),
+    )
+
+
+def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
+    parts = []
+    for verdict in Verdict:
+        found = [label for label, one in zip(labels, comparisons, strict=True) if one.verdict is verdict]
+        if found:
+            named = enumerated(found) if len(labels) <= _NAMED_MOST else f"{len(found)} of {len(labels)} workloads"
+            parts.append(f"{verdict.value} under {named}")
+    return f"{'; '.join(parts)}."

@@ -1,0 +1,78 @@
+"""Two versions under several workloads as a document: the verdicts first, then workload by workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chainmark.core import units
+from chainmark.core.by_workload import ByWorkload
+from chainmark.core.comparison import Comparison, Outcome
+from chainmark.core.verdict import Verdict
+from chainmark.report import validity
+from chainmark.report.blocks import ON_PAGES, Block, Column, Remarks, Section, Table, TableCell, row_of, words
+from chainmark.report.comparison_document import beside_anchor
+from chainmark.report.comparison_suite import comparison_suite
+from chainmark.report.document import Document
+from chainmark.report.judged_rows import Row, RowMaker, moved_text
+from chainmark.report.metric_tables import gating_table, metric_tables
+from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import VERDICT_WORDS, prose
+
+
+def by_workload_document(result: ByWorkload) -> Document:
+    """Lay out the comparisons of two versions."""
+    parts = list(zip(result.labels, result.comparisons, strict=True))
+    first: list[Block] = [_verdicts(result)]
+    if result.unmatched:
+        first.append(Remarks("unmatched", "Not compared", result.unmatched))
+    return Document(
+        kind="by-workload",
+        title=result.title,
+        subtitle=result.subtitle,
+        verdict=result.verdict,
+        word=result.verdict.value.upper(),
+        sentence=prose(result.sentence),
+        suites=[comparison_suite(one, label) for label, one in parts],
+        sections=[
+            Section("verdicts", "Verdicts", first),
+            *(
+                Section(f"workload-{place}", label, _workload(place, label, one))
+                for place, (label, one) in enumerate(parts)
+            ),
+        ],
+        notes=["Each workload is judged by itself; the verdict is the worst of theirs."],
+        result=result,
+        contents=True,
+    ).noted_once()
+
+
+def _verdicts(result: ByWorkload) -> Table:
+    outcomes = list(Outcome)
+    rows = []
+    for label, one in zip(result.labels, result.comparisons, strict=True):
+        judged = [item.outcome for item in one.judgements if item.gating]
+        emphasis: Emphasis = "caution"
+        if one.verdict in {Verdict.FAIL, Verdict.PASS}:
+            emphasis = "worse" if one.verdict is Verdict.FAIL else "better"
+        counts = [TableCell(units.count(judged.count(outcome))) for outcome in outcomes]
+        rows.append(row_of(label, TableCell(VERDICT_WORDS[one.verdict.value], emphasis=emphasis), *counts))
+    columns = [*words("workload", "verdict"), *(Column(outcome.value) for outcome in outcomes)]
+    return Table("verdicts", "Verdict by workload", columns, rows, ["Gating metrics by outcome."])
+
+
+def _workload(place: int, label: str, one: Comparison) -> list[Block]:
+    rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(one).rows()]
+    reasons = [prose(text) for text in (one.sentence, *one.reasons)] + [f"→ {prose(text)}" for text in one.advice]
+    gating = replace(gating_table(one, rows), title=f"{label}: gating metrics")
+    blocks: list[Block] = [gating, *beside_anchor(one), Remarks("why", f"{label}: why", reasons, abreast=True)]
+    if moved := [moved_text(row) for row in rows if row.moved and not row.gating]:
+        blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
+    if concerns := validity.concerns(one, warnings=True):
+        blocks.append(Remarks("concerns", "What to know before believing it", concerns))
+    blocks += _tables(one, rows)
+    return [replace(block, id=f"workload-{place}-{block.id}") for block in blocks]
+
+
+def _tables(one: Comparison, rows: Sequence[Row]) -> list[Table]:
+    return [replace(table, media=ON_PAGES) for table in metric_tables(one, rows).values()]

@@ -1,0 +1,117 @@
+"""Variances of many metrics that few repetitions show, each drawn towards what a second source says of it.
+
+The second source is biased (changes between releases are noise and change), so what the repetitions say of all metrics
+together decides how far it is believed, and for how many degrees of freedom it counts. Source: Smyth, "Linear models
+and empirical Bayes methods for assessing differential expression" (2004), with a prior variance for every metric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_MAD_TO_SD = 1.4826  # of a normal distribution
+# Of n steps a median absolute value tells as much as 0.37 n squares (Huber, "Robust Statistics", 1981), and since
+# neighbouring steps share a run, the variance of a mean of their squares is half as large again.
+STEP_FREEDOM = 0.37 / 1.5
+FEWEST_METRICS = 3  # of which a ratio and its dispersion can be said
+_LARGE = 8.0  # from here on the asymptotic series are exact to a float
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What is seen of one metric.
+
+    Attributes:
+        squares: of the repetitions' deviations from their means, with the degrees of freedom ``freedom``.
+        bound: the variance of one run that the second source gives.
+        bound_freedom: for how many degrees of freedom that could count at most.
+    """
+
+    squares: float
+    freedom: float
+    bound: float
+    bound_freedom: float
+
+
+@dataclass(frozen=True)
+class Prior:
+    """How the second source is used: its variance times ``ratio``, for ``freedom`` degrees of freedom."""
+
+    ratio: float
+    freedom: float
+
+
+def step_variance(steps: Sequence[float]) -> float:
+    """The variance of one run from the differences between neighbouring releases, robust against true changes.
+
+    Args:
+        steps: on the working scale; a few of them may be large.
+    """
+    return (_MAD_TO_SD * float(np.median(np.abs(steps)))) ** 2 / 2.0
+
+
+def prior_of(seen: Sequence[Repeated]) -> Prior:
+    """Fit the ratio of the repetitions' variances to the bounds, and its dispersion, over all metrics.
+
+    Args:
+        seen: those without repetitions or without a bound say nothing.
+
+    Returns:
+        A ratio of at most 1, because the bound holds; with too few metrics the bound itself.
+    """
+    told = [one for one in seen if one.freedom > 0.0 and one.squares > 0.0 and one.bound > 0.0]
+    if len(told) < FEWEST_METRICS:
+        return Prior(1.0, math.inf)
+    halves = [one.freedom / 2.0 for one in told]
+    logs = [
+        math.log(one.squares / one.freedom / one.bound) - digamma(half) + math.log(half)
+        for one, half in zip(told, halves, strict=True)
+    ]
+    spare = float(np.var(logs, ddof=1)) - math.fsum(map(trigamma, halves)) / len(halves)
+    freedom = 2.0 * inverse_trigamma(spare) if spare > 0.0 else math.inf
+    return Prior(min(1.0, math.exp(math.fsum(logs) / len(logs))), freedom)
+
+
+def moderated(one: Repeated, prior: Prior) -> tuple[float, float]:
+    """The variance of one run, and its degrees of freedom.
+
+    Args:
+        one: with a bound, repetitions, or both.
+        prior: from `prior_of`.
+    """
+    weight = min(prior.freedom, one.bound_freedom) if one.bound > 0.0 else 0.0
+    freedom = one.freedom + weight
+    return (one.squares + weight * prior.ratio * one.bound) / freedom, freedom
+
+
+def digamma(x: float) -> float:
+    """The logarithmic derivative of the gamma function, x > 0: by recurrence, then its asymptotic series."""
+    shift = 0.0
+    while x < _LARGE:
+        shift -= 1.0 / x
+        x += 1.0
+    y = 1.0 / (x * x)
+    return shift + math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))))
+
+
+def trigamma(x: float) -> float:
+    """The derivative of `digamma`, x > 0."""
+    shift = 0.0
+    while x < _LARGE:
+        shift += 1.0 / (x * x)
+        x += 1.0
+    y = 1.0 / (x * x)
+    return shift + 1.0 / x + y / 2.0 + y / x * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * 5 / 66))))
+
+
+def inverse_trigamma(value: float) -> float:
+    """Where `trigamma` has a value > 0; it falls from infinity to 0, so halving an interval of exponents finds it."""
+    low, high = -40.0, 40.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if trigamma(math.exp(middle)) > value else (low, middle)
+    return math.exp((low + high) / 2.0)

@@ -1,0 +1,51 @@
+"""What a team notes beside its runs: changes of the set-up, and the release that others are held against for years."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from chainmark.core.epoch import Epoch
+from chainmark.core.errors import InvalidRunError
+from chainmark.store.files import json_bytes, write_bytes
+
+NOTES = "history.json"
+
+
+class Notes(BaseModel):
+    """``history.json`` of a store; no run is touched by it.
+
+    Attributes:
+        epochs: in the order of time.
+        anchors: by system, a version or run that later releases are also compared with.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    epochs: list[Epoch] = []
+    anchors: dict[str, str] = {}
+
+
+def read_notes(root: Path) -> Notes:
+    """The notes of a store; none where nothing was noted.
+
+    Raises:
+        InvalidRunError: the file is damaged.
+    """
+    path = root / NOTES
+    try:
+        return Notes.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Notes()
+    except (OSError, ValueError, ValidationError) as error:
+        raise InvalidRunError(
+            f"{path} cannot be read ({error})", "put it right, or remove it and note all again"
+        ) from error
+
+
+def write_notes(root: Path, notes: Notes) -> None:
+    """Replace the notes of a store."""
+    ordered = notes.model_copy(update={"epochs": sorted(notes.epochs, key=lambda one: (one.system, one.since))})
+    write_bytes(root / NOTES, json_bytes(ordered))

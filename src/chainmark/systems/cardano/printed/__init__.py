@@ -1,0 +1,1 @@
+"""Published reports as sealed runs: their text, their columns, and what is known of each run behind one."""

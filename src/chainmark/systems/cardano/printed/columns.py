@@ -1,0 +1,133 @@
+"""The columns of published reports, each once: a column of one report is often the baseline of the next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.printed.rounding import unit_of
+from chainmark.systems.cardano.published.content import SAMPLE_COUNT, ReportContent, metrics_by_label, row_name
+from chainmark.systems.cardano.published.entries import published_of
+from chainmark.systems.cardano.published.files import JSON, SUFFIXES, read_content
+from chainmark.systems.cardano.published.reader import NUMBER
+from chainmark.systems.cardano.published.results import ReportStyle
+
+_LARGEST_JSON = 4 << 20  # a larger file of that name is a log
+_DAY, _TIME = re.compile(r"20\d\d-[01]\d-[0-3]\d"), re.compile(r"[0-2]\d:[0-5]\d:[0-5]\d")
+REVISION = "cardano-node git"
+START_HINT = "a run is known by the rows `Cluster system start date`, `Cluster system start time` and the node's commit"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A metric's figure as printed, and the width of the range of averages that are printed so."""
+
+    text: str
+    unit: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """One run as one or more reports print it.
+
+    Attributes:
+        names: what the reports call its version, that of the oldest report first.
+        facts: the rows of the table "Manifest", as far as any of the reports has them.
+        cells: by metric id; of several reports the one that prints more digits.
+        files: where it stands; unread: rows of these that could not be understood.
+    """
+
+    names: tuple[str, ...]
+    workload: str
+    facts: Mapping[str, str]
+    cells: Mapping[str, Cell]
+    files: tuple[Path, ...]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def started(self) -> str:
+        """When its cluster started, in UTC: "2026-02-12T10:38:55Z"."""
+        return f"{self.facts['Cluster system start date']}T{self.facts['Cluster system start time']}Z"
+
+    @property
+    def identity(self) -> str:
+        """What no other run shares: the start of its cluster, and the commit that the nodes were built from."""
+        return f"{self.started} {self.facts.get(REVISION, '')}"
+
+    def joined(self, other: Column) -> Column:
+        """The same run with what another report adds."""
+        better = {
+            metric: cell
+            for metric, cell in other.cells.items()
+            if metric not in self.cells or cell.unit < self.cells[metric].unit
+        }
+        return replace(
+            self,
+            names=tuple(dict.fromkeys([*self.names, *other.names])),
+            facts={**other.facts, **self.facts},
+            cells={**self.cells, **better},
+            files=(*self.files, *other.files),
+            unread=(*self.unread, *other.unread),
+        )
+
+
+def report_files(source: Path, catalogue: Catalogue) -> list[Path]:
+    """The published reports at a place: the file itself, or those of a folder; none where there are none."""
+    if source.is_file():
+        # Of a PDF it is said why it is no report; any other file may be a log.
+        return [source] if source.suffix.lower() == ".pdf" or _is_report(source, catalogue) else []
+    found = (path for path in source.rglob("*") if path.suffix.lower() in SUFFIXES)
+    return sorted(path for path in found if path.is_file() and _is_report(path, catalogue))
+
+
+def _is_report(path: Path, catalogue: Catalogue) -> bool:
+    if path.suffix.lower() not in SUFFIXES or (path.suffix == JSON and path.stat().st_size > _LARGEST_JSON):
+        return False
+    try:
+        read_content(path, catalogue)
+    except UsageError:
+        return False
+    return True
+
+
+def columns_of(files: Sequence[Path], catalogue: Catalogue) -> list[Column]:
+    """The runs of reports, the oldest first, each once.
+
+    Raises:
+        UsageError: a file is no such report, or does not say which runs its columns are.
+    """
+    contents = [(path, read_content(path, catalogue)) for path in files]
+    contents.sort(key=lambda item: (_newest_day(item[1]), item[0].name))
+    found: dict[str, Column] = {}
+    for path, content in contents:
+        for place in range(len(content.versions)):
+            column = _column(path, content, place, catalogue)
+            known = found.get(column.identity)
+            found[column.identity] = column if known is None else known.joined(column)
+    return sorted(found.values(), key=lambda column: column.identity)
+
+
+def _newest_day(content: ReportContent) -> str:
+    return max((str(day) for day in content.manifest.get("Cluster system start date", [])), default="")
+
+
+def _column(path: Path, content: ReportContent, place: int, catalogue: Catalogue) -> Column:
+    name = content.versions[place]
+    facts = {label: str(values[place]) for label, values in content.manifest.items() if place < len(values)}
+    day, time = (facts.get(f"Cluster system start {part}", "") for part in ("date", "time"))
+    if not (_DAY.fullmatch(day) and _TIME.fullmatch(time)):
+        raise UsageError(f"{path} does not say when the cluster of {name} started", START_HINT)
+    rows = [row for table in content.tables.values() for row in table.rows]
+    style = ReportStyle.ORG if any(row_name(row) == SAMPLE_COUNT for row in rows) else ReportStyle.TYPST
+    known = metrics_by_label(catalogue)
+    cells = {}
+    for row in rows:
+        metric = known.get(row_name(row))
+        text = str(row.values[place]).strip() if place < len(row.values) else ""
+        if metric is not None and text and NUMBER.fullmatch(text):
+            cells[metric.id] = Cell(text, unit_of(text, published_of(metric).width, style))
+    return Column((name,), content.workload, facts, cells, (path,), tuple(content.unread))

@@ -1,0 +1,247 @@
+"""A column of a published report as a sealed run: one estimate a metric, and what the report states of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
+from chainmark.core.metric import Kind, Metric
+from chainmark.core.progress import Progress
+from chainmark.core.times import NS, nanoseconds_of_time
+from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.store.files import hash_file
+from chainmark.systems.cardano.analyse import catalogue_for
+from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
+from chainmark.systems.cardano.printed.columns import REVISION, Column, columns_of, report_files
+from chainmark.systems.cardano.rules import Rules
+
+NOT_STATED = "not stated"
+PROFILE = "cardano/published"
+# What the reports call a workload, and what their runs' descriptions do.
+_WORKLOADS = {
+    "value-only": "value-only",
+    "Plutus countdown loop": "plutus",
+    "Plutus SECP loop": "plutus-secp",
+    "Plutus BLST loop": "plutus-blst",
+    "Plutus RIPEMD-160 loop": "plutus-ripemd",
+}
+# Keys of a workload, and the rows that state them.
+_STATED = {
+    "workload.tps": ("TPS",),
+    "workload.tx_inputs": ("Tx inputs",),
+    "workload.tx_outputs": ("Tx Outputs",),
+    "workload.tx_payload_bytes": ("Extra tx payload",),
+    "ledger.utxo_entries": ("Stuffed UTxO size", "Starting UTxO set size"),
+    "ledger.delegators": ("Delegation map size",),
+    "ledger.dreps": ("DRep count",),
+    "network.hosts": ("Machines",),
+    "analysis.conditions": ("Number of filters applied",),
+}
+_METHOD = "as printed: uniform over what the digits leave open"
+
+
+def parts_of(order: ImportOrder, catalogue: Catalogue) -> list[str]:
+    """The names of the runs in published reports, the oldest first; none where the source is no such report.
+
+    Raises:
+        UsageError: a report cannot be read, or has no column of the version that was asked for.
+    """
+    if not isinstance(order.source, Path) or not (files := report_files(order.source, catalogue)):
+        return []
+    _check_options(order)
+    columns = columns_of(files, catalogue)
+    found = [column.identity for column in columns if order.version is None or order.version in column.names]
+    if not found:
+        versions = ", ".join(dict.fromkeys(name for column in columns for name in column.names))
+        raise UsageError(f"`{order.source}` has no column `{order.version}`", f"it has {versions}")
+    return found
+
+
+def _check_options(order: ImportOrder) -> None:
+    """Refuse what says something of logs.
+
+    Raises:
+        UsageError: such an option was given.
+    """
+    given = {
+        "--filter": order.filters is not None,
+        "--set": order.settings,
+        "--exclude": order.exclude,
+        "--genesis": order.genesis,
+        "--meta": order.meta,
+        "--topology": order.topology,
+        "--keep-events": order.keep_events,
+    }
+    wrong = next((option for option, value in given.items() if value), None)
+    if wrong is not None:
+        raise UsageError(
+            f"`{wrong}` is for logs, and {order.source} is a published report",
+            "leave it out: a report is read as it is",
+        )
+
+
+def ingest_printed(order: ImportOrder, catalogue: Catalogue, progress: Progress) -> Imported:
+    """One run of published reports.
+
+    Raises:
+        UsageError: the reports have no such run.
+    """
+    columns = columns_of(report_files(order.path, catalogue), catalogue)
+    column = next((one for one in columns if one.identity == order.part), None)
+    if column is None:
+        raise UsageError(f"`{order.source}` has no run `{order.part}`")
+    progress.stage(f"reading {column.names[0]}")
+    hosts = _whole(column.facts.get("Machines"))
+    metrics = [_mean_only(metric) for metric in catalogue.metrics if metric.id in column.cells]
+    by_population: dict[str, list[str]] = {}
+    for metric in metrics:
+        by_population.setdefault(metric.population, []).append(metric.id)
+    own = catalogue_for(catalogue.sampled(by_population), Rules(published=True), hosts or 0)
+    return _imported(column, own.model_copy(update={"metrics": metrics, "trails": []}))
+
+
+def _mean_only(metric: Metric) -> Metric:
+    return metric.model_copy(update={"statistics": ["mean"], "judged_by": ["mean"], "charts": []})
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None
+
+
+def _number(text: str) -> Scalar:
+    whole = _whole(text)
+    try:
+        return whole if whole is not None else float(text)
+    except ValueError:
+        return text
+
+
+def _told(facts: Mapping[str, str], label: str) -> str | None:
+    """What a row says; None where it says that it is not known."""
+    value = facts.get(label)
+    return None if value in {None, "", UNKNOWN} else value
+
+
+def _samples(facts: Mapping[str, str]) -> dict[str, int]:
+    """How many samples there were of each population, as far as the reports say."""
+    blocks, hosts, slots = (_whole(facts.get(label)) for label in ("Blocks analysed", "Machines", "Slots analysed"))
+    found = {
+        "block": blocks,
+        "host": hosts,
+        "slot_host": hosts * slots if hosts and slots else None,
+    }
+    return {population: count for population, count in found.items() if count}
+
+
+def _summaries(column: Column, catalogue: Catalogue) -> list[MetricSummary]:
+    samples = _samples(column.facts)
+    summaries = []
+    for metric in catalogue.metrics:
+        cell = column.cells[metric.id]
+        value, error = float(cell.text), cell.unit / 12.0**0.5
+        logarithmic = error / value if metric.kind is Kind.POSITIVE and value > 0.0 else None
+        estimate = Estimate(value=value, standard_error=error, log_standard_error=logarithmic, method=_METHOD)
+        n = samples.get(metric.population)
+        summaries.append(
+            MetricSummary(
+                metric_id=metric.id,
+                distribution=None,
+                estimates={"mean": estimate},
+                total=value * n if n and metric.kind is Kind.COUNT else None,
+                samples=n,
+            )
+        )
+    return summaries
+
+
+def _workload(column: Column) -> dict[str, Scalar | list[Scalar]]:
+    facts = column.facts
+    stated = {
+        key: _number(value)
+        for key, labels in _STATED.items()
+        if (value := next((told for label in labels if (told := _told(facts, label))), None))
+    }
+    script = _told(facts, "Plutus script")
+    other = "plutus-other" if column.workload.startswith("Plutus") else column.workload
+    name = _WORKLOADS.get(column.workload, other)
+    return {
+        **({"workload.name": name} if name else {}),
+        **({"workload.plutus_script": script} if script and script[0].isalpha() else {}),
+        **stated,
+        "analysis.rules": "published",
+        "analysis.count_switches": False,
+    }
+
+
+def _packages(facts: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
+    """The packages with their commits; the node's own is the subject's: builds of one release may differ in it."""
+    found: dict[str, Scalar | list[Scalar]] = {}
+    for package in PACKAGES:
+        version, commit = _told(facts, f"{package} version"), _told(facts, f"{package} git")
+        if package == PACKAGES[0]:
+            commit = None
+        if version or commit:
+            found[package] = f"{version or UNKNOWN} ({commit})" if commit else str(version)
+    return found
+
+
+def _imported(column: Column, catalogue: Catalogue) -> Imported:
+    facts, workload = column.facts, _workload(column)
+    first_ns = nanoseconds_of_time(column.started)
+    lasted_s = _whole(facts.get("Run time, s")) or 0
+    release, compiler = _told(facts, "cardano-node version"), _told(facts, "GHC version")
+    era = _told(facts, "Era")
+    return Imported(
+        subject=Subject(
+            system=catalogue.system,
+            name=catalogue.title,
+            version=column.names[0],
+            revision=_told(facts, REVISION),
+            build=f"ghc {compiler}" if compiler else None,
+            release=release if release != column.names[0] else None,
+            aliases=list(column.names[1:]),
+        ),
+        profile_name=f"{PROFILE}-{workload['workload.name']}" if "workload.name" in workload else PROFILE,
+        profile={"system": catalogue.system, "name": PROFILE, **_sections(workload)},
+        workload=workload,
+        conditions={key: value for key, value in (("era", era), ("compiler", compiler)) if value},
+        configuration=Configuration(effective={"packages": packages} if (packages := _packages(facts)) else {}),
+        counts={"figures of the reports": {"read": len(column.cells), "not read": len(column.unread)}},
+        facts=[Fact(label=label, value=value) for label, value in facts.items()],
+        gates=[_complete(column)],
+        sources=[
+            Source(path=path.name, size_bytes=path.stat().st_size, blake3=hash_file(path)) for path in column.files
+        ],
+        host=HostFacts(cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED),
+        first_ns=first_ns,
+        last_ns=first_ns + lasted_s * NS,
+        options={},
+        catalogue=catalogue,
+        summaries=_summaries(column, catalogue),
+        printed=True,
+        identity=f"{catalogue.system} {column.identity}",
+        warnings=[f"a row could not be read: {line}" for line in column.unread],
+    )
+
+
+def _sections(workload: Mapping[str, Scalar | list[Scalar]]) -> dict[str, object]:
+    sections: dict[str, dict[str, object]] = {}
+    for key, value in workload.items():
+        section, _, name = key.partition(".")
+        sections.setdefault(section, {})[name] = value
+    return dict(sections)
+
+
+def _complete(column: Column) -> Gate:
+    return Gate(
+        id="complete",
+        label="every row of the reports was read",
+        status=GateStatus.WARN if column.unread else GateStatus.PASS,
+        measured=f"{units.count(len(column.unread))} not read",
+        limit="0 not read",
+    )

@@ -1,0 +1,75 @@
+"""A published report as its figures are printed, whatever file they are read from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.metric import Metric
+from chainmark.systems.cardano.published.entries import published_of
+
+# Rows that some reports call otherwise than the catalogue.
+LABEL_VARIANTS = {
+    "RTS live GC dataset": "RTS live GC dateset",
+    "RTS live GC dateset": "RTS live GC dataset",
+    "Fetches to announced": "Fetched to announced",
+    "Fetches to sending": "Fetched to sending",
+    "Fetches to adopted": "Fetched to adopted",
+    "Fetch to adopted": "Fetched to adopted",
+}
+
+
+# A row that only reports of the org style have.
+SAMPLE_COUNT = "Sample count"
+
+
+class RowContent(BaseModel):
+    """A row as the JSON has it: values one a version, changes one a further version."""
+
+    label: str
+    metric: str | None = None
+    unit: str = ""
+    values: list[Any] = []
+    delta: list[Any] = []
+    delta_pct: list[Any] = []
+
+
+class TableContent(BaseModel):
+    """A table as the JSON has it."""
+
+    rows: list[RowContent]
+
+
+class ReportContent(BaseModel):
+    """A report as the JSON has it; ``unread`` are rows of a text that could not be understood."""
+
+    versions: list[str]
+    title: str = ""
+    workload: str = ""
+    author: str = ""
+    date: str = ""
+    statement: str = ""
+    manifest: dict[str, list[Any]] = {}
+    tables: dict[str, TableContent]
+    unread: list[str] = []
+
+
+def row_name(row: RowContent) -> str:
+    """A row's name without its unit."""
+    return row.metric or row.label.rpartition(",")[0] or row.label
+
+
+def metrics_by_label(catalogue: Catalogue) -> dict[str, Metric]:
+    """The metrics by every label that a report may give them; those that stand in the reports' tables come first."""
+    found: dict[str, Metric] = {}
+    for metric in sorted(catalogue.metrics, key=lambda one: published_of(one).width is None):
+        told = published_of(metric)
+        for label in (metric.label, told.label, told.org_label):
+            if label is not None:
+                found.setdefault(label, metric)
+    for variant, label in LABEL_VARIANTS.items():
+        if label in found:
+            found.setdefault(variant, found[label])
+    return found

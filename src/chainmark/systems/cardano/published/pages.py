@@ -1,0 +1,85 @@
+"""The text of a PDF as it stands on its pages: line by line, with wide gaps between the columns of a table.
+
+PDFium says where every piece of text stands; a page description does not order pieces by lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chainmark.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pypdfium2
+
+_MOST_PAGES = 200
+_BREAK = "\u200b"  # where a line may be broken: it is not to be seen
+_SAME_LINE = 0.4  # of the height of a line's tallest piece, from the middle of one piece to that of another
+# Between two pieces, of the height of the line: more than between two words, and more than within a word.
+_GAP, _SPACE = 0.6, 0.12
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Text on one line, in points from the page's lower left corner."""
+
+    left: float
+    right: float
+    middle: float
+    height: float
+    text: str
+
+
+def text_of_pdf(path: Path) -> str:
+    """The text of all pages.
+
+    Raises:
+        UsageError: it is no PDF that can be read, or has more pages than a report.
+        OSError: the file cannot be read.
+    """
+    import pypdfium2  # noqa: PLC0415 - 8 MB, which nobody needs who reads no PDF
+
+    content = path.read_bytes()
+    try:
+        document = pypdfium2.PdfDocument(content)  # type: ignore[no-untyped-call]
+    except pypdfium2.PdfiumError as error:
+        hint = "is it whole, and without a password?"
+        raise UsageError(f"{path} cannot be read as a PDF: {error}", hint) from error
+    with document:
+        if len(document) > _MOST_PAGES:
+            raise UsageError(f"{path} has {len(document)} pages, which no published report has")
+        return "\n".join(line for page in document for line in _lines(_pieces(page)))
+
+
+def _pieces(page: pypdfium2.PdfPage) -> Iterator[_Piece]:
+    text = page.get_textpage()  # type: ignore[no-untyped-call]
+    for index in range(text.count_rects()):
+        left, bottom, right, top = text.get_rect(index)
+        found = text.get_text_bounded(left, bottom, right, top).replace(_BREAK, "").strip()
+        if found:
+            yield _Piece(left, right, (bottom + top) / 2.0, top - bottom, found)
+
+
+def _lines(pieces: Iterable[_Piece]) -> Iterator[str]:
+    """Pieces whose middles are about as high are a line, from the top down."""
+    line: list[_Piece] = []
+    for piece in sorted(pieces, key=lambda one: (-one.middle, one.left)):
+        if line and line[0].middle - piece.middle > _SAME_LINE * max(one.height for one in [*line, piece]):
+            yield _laid_out(line)
+            line = []
+        line.append(piece)
+    if line:
+        yield _laid_out(line)
+
+
+def _laid_out(line: Sequence[_Piece]) -> str:
+    text, end, height = "", 0.0, max(piece.height for piece in line)
+    for piece in sorted(line, key=lambda one: one.left):
+        if text:
+            gap = (piece.left - end) / height
+            text += "   " if gap > _GAP else " " if gap > _SPACE else ""
+        text, end = text + piece.text, piece.right
+    return text

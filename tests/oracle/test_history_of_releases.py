@@ -1,0 +1,116 @@
+"""The shared history of Cardano's releases: every run once, re-runs within the noise that the other runs show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+
+import chainmark as cm
+from chainmark.compare.decide import Past, decide
+from chainmark.compare.gates import same_workload
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.noise import build_of
+from chainmark.compare.releases import Releases
+from chainmark.core.comparison import Judgement, Outcome
+from chainmark.core.epoch import BaselineKind, Epoch
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.cardano import SYSTEM
+
+pytestmark = pytest.mark.shared_data
+# The hosts changed in summer 2025: what a node holds in memory fell by 30 % from one run of 10.5.0 to the next.
+MEMORY = ("rss_mib", "heap_mib", "live_mib")
+NEW_HOSTS = Epoch(system="cardano", since="2025-08-01T00:00:00Z", text="new hosts", metrics=MEMORY)
+WORKLOADS = ("value-only", "plutus")
+
+
+@pytest.fixture(scope="module")
+def runs(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[SealedRun]:
+    """All runs of all reports."""
+    store = tmp_path_factory.mktemp("store")
+    for folder in ("reports", "more-reports"):
+        cm.ingest("cardano", shared_data / "cardano" / folder, store=store)
+    return Store(store).sealed()
+
+
+def of_workload(runs: Sequence[SealedRun], name: str) -> list[SealedRun]:
+    """The runs that are comparable with the newest one of a workload."""
+    found = [run for run in runs if run.manifest.workload["workload.name"] == name]
+    return [run for run in found if same_workload(run.manifest, found[-1].manifest)]
+
+
+def re_runs(runs: Sequence[SealedRun]) -> Iterator[tuple[SealedRun, SealedRun]]:
+    for one, other in combinations(runs, 2):
+        if build_of(LoadedRun(one)) == build_of(LoadedRun(other)):
+            yield one, other
+
+
+def gating(one: SealedRun, other: SealedRun, runs: Sequence[SealedRun], past: Past) -> list[Judgement]:
+    return [item for item in decide([one], [other], runs, past).judgements if item.gating]
+
+
+def test_seventy_two_columns_are_fifty_three_runs(runs: list[SealedRun]) -> None:
+    """Known by the start of their cluster; three builds were run twice under each workload."""
+    identities = Counter(run.manifest.identity for run in runs)
+    assert len(identities) == 53
+    for workload in WORKLOADS:
+        versions = [
+            (one.manifest.subject.release or one.manifest.subject.version)
+            for one, _ in re_runs(of_workload(runs, workload))
+        ]
+        assert versions == ["8.9.1", "8.12.0", "10.5.0"]
+
+
+def test_every_row_of_every_report_is_understood(runs: list[SealedRun]) -> None:
+    """A label that is not known would be a metric that is silently not judged."""
+    for run in runs:
+        assert [gate.status.value for gate in run.manifest.gates] == ["pass"], run.run_id
+        lacking = {metric.id for metric in SYSTEM.catalogue().metrics if metric.gating} - run.summaries().keys()
+        assert lacking == set(), run.run_id
+
+
+def test_the_new_hosts_are_found_without_being_noted(runs: list[SealedRun]) -> None:
+    for workload in WORKLOADS:
+        found = of_workload(runs, workload)
+        changes = Releases([LoadedRun(found[-1])], found).setup_changes
+        told = {change.metric_id: change for change in changes if change.started.startswith("2025-08")}
+        assert told.keys() >= {"rss_mib", "heap_mib"}
+        assert -0.40 < told["rss_mib"].change < -0.25
+
+
+@pytest.mark.parametrize("baseline", list(BaselineKind))
+def test_re_runs_are_not_called_moved(runs: list[SealedRun], baseline: BaselineKind) -> None:
+    """Each pair is judged with the noise of the others: at most 5 % of all metrics move, and one is called worse."""
+    judged: list[Judgement] = []
+    worse: list[str] = []
+    moved: list[str] = []
+    for workload in WORKLOADS:
+        found = of_workload(runs, workload)
+        for one, other in re_runs(found):
+            items = decide([one], [other], found, Past([NEW_HOSTS], baseline)).judgements
+            kept = [item for item in items if item.outcome is not Outcome.NOT_COMPARABLE]
+            judged += kept
+            moved += [item.metric_id for item in kept if item.moved]
+            worse += [item.metric_id for item in kept if item.gating and item.outcome is Outcome.WORSE]
+    assert len(judged) > 250
+    assert len(moved) <= 0.05 * len(judged)
+    assert worse in ([], ["peer_fetch_s"])  # fetches took 8 % longer two months later, on the same build
+
+
+@pytest.mark.parametrize(("baseline", "least"), [(BaselineKind.RUN, 0.72), (BaselineKind.HISTORY, 0.78)])
+def test_most_gating_metrics_of_neighbouring_releases_are_decided(
+    runs: list[SealedRun], baseline: BaselineKind, least: float
+) -> None:
+    """By one run a side; with an assumed noise it was one in ten."""
+    outcomes: Counter[Outcome] = Counter()
+    for workload in WORKLOADS:
+        found = of_workload(runs, workload)
+        for one, other in pairwise(found):
+            outcomes.update(item.outcome for item in gating(one, other, found, Past([NEW_HOSTS], baseline)))
+    settled = outcomes[Outcome.EQUAL] + outcomes[Outcome.BETTER] + outcomes[Outcome.WORSE]
+    comparable = outcomes.total() - outcomes[Outcome.NOT_COMPARABLE]
+    assert comparable > 420
+    assert settled / comparable > least

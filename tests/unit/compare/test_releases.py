@@ -1,0 +1,169 @@
+"""What a series of releases tells of noise and level: re-runs, steps, changes of the set-up, and the runs compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+
+from chainmark.compare.decide import Past, decide
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.noise import ArchiveSpread
+from chainmark.compare.releases import Releases
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Outcome
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.epoch import BaselineKind, Epoch
+from chainmark.core.metric import Population, Table
+from chainmark.core.verdict import Verdict
+from chainmark.stats.intervals import Working
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+LOG = Working.LOG
+METRICS = [metric(id=f"m{number}_s", label=f"metric {number}", gating=number < 3) for number in range(6)]
+CATALOGUE = Catalogue(
+    system="cometbft",
+    title="CometBFT",
+    populations=[Population(id="block", label="blocks", keys=["height"])],
+    tables=[Table(id="all", title="All")],
+    metrics=METRICS,
+)
+
+
+def run(version: str, month: int, values: Iterable[float]) -> SyntheticRun:
+    """One run of a release, without samples."""
+    year, rest = divmod(month, 12)
+    described = manifest(version, 1, run_id=f"run-{month:03}")
+    described.experiment = None
+    described.started_at = f"{2020 + year}-{rest + 1:02}-01T00:00:00Z"
+    summaries = {
+        one.id: MetricSummary(
+            metric_id=one.id,
+            distribution=None,
+            estimates={"mean": Estimate(value=float(value), standard_error=None, method="stub")},
+        )
+        for one, value in zip(METRICS, values, strict=True)
+    }
+    return SyntheticRun(described, CATALOGUE, {}, summaries)
+
+
+def history(noise: float = 0.02, releases: int = 24, reruns: int = 3, seed: int = 1) -> list[SyntheticRun]:
+    """Releases that change nothing, some of them run twice."""
+    rng = np.random.default_rng(seed)
+    versions = [f"v1.{number}" for number in range(releases)]
+    for number in range(reruns):
+        versions.insert(4 * number + 2, versions[4 * number + 1])
+    return [run(version, month, np.exp(rng.normal(0.0, noise, 6))) for month, version in enumerate(versions)]
+
+
+def spread(runs: Sequence[SyntheticRun], id_: str = "m0_s", epochs: Sequence[Epoch] = ()) -> ArchiveSpread | None:
+    compared = LoadedRun(run("v1.99", 99, [1.0] * 6))
+    return Releases([compared], runs, epochs).spread(id_, "mean", LOG)
+
+
+def test_noise_is_that_of_re_runs_and_steps() -> None:
+    found = [spread(history(seed=seed), one.id) for seed in range(8) for one in METRICS]
+    deviations = [math.sqrt(one.variance) for one in found if one is not None]
+    assert len(deviations) == len(found)
+    assert np.mean(deviations) == pytest.approx(0.02, rel=0.1)
+    assert np.std(deviations) < 0.006
+    assert found[0] is not None
+    assert found[0].source == "history of 24 builds: 3 re-runs and 23 steps"
+    assert 3.0 < found[0].degrees_of_freedom < 10.0
+
+
+def test_few_releases_tell_nothing() -> None:
+    """The steps between a handful of releases are changes as likely as noise."""
+    assert spread(history(releases=7, reruns=0)) is None
+    assert spread(history(releases=8, reruns=0)) is not None
+
+
+def test_other_workloads_machines_and_failed_runs_do_not_count() -> None:
+    runs = history(releases=12, reruns=0)
+    for one in runs[:6]:
+        one.manifest.workload = {"load.rate_tx_per_s": 1}
+    assert spread(runs) is None
+
+
+def test_the_compared_runs_are_no_evidence_of_their_own_noise() -> None:
+    """A regression would otherwise widen the interval that it is judged by."""
+    runs = history(releases=12, reruns=0)
+    far = run("v1.99", 99, [9.0] * 6)
+    compared = [LoadedRun(runs[3]), LoadedRun(far)]
+    with_them, without = (
+        Releases(compared, found).spread("m0_s", "mean", LOG) for found in ([*runs, far], [*runs[:3], *runs[4:]])
+    )
+    assert with_them == without
+
+
+def stepped(noise: float = 0.01) -> list[SyntheticRun]:
+    """A history in which one build was run before and after new machines came, on which everything takes half."""
+    rng = np.random.default_rng(5)
+    versions = [*(f"v1.{number}" for number in range(10)), "v1.9", *(f"v1.{number}" for number in range(10, 18))]
+    return [
+        run(version, month, np.exp(rng.normal(0.0, noise, 6)) * (0.5 if month > 9 else 1.0))
+        for month, version in enumerate(versions)
+    ]
+
+
+def test_a_change_of_the_set_up_that_nobody_noted_is_proposed_and_is_no_noise() -> None:
+    """RSS that fell by a third on new hosts says nothing of how runs deviate."""
+    compared = LoadedRun(run("v1.99", 99, [0.5] * 6))
+    releases = Releases([compared], stepped())
+    found = releases.spread("m0_s", "mean", LOG)
+    assert found is not None
+    assert math.sqrt(found.variance) < 0.02
+    change = releases.setup_changes[0]
+    assert (change.before, change.after, change.started[:10]) == ("v1.9", "v1.9", "2020-11-01")
+    assert change.change == pytest.approx(math.log(0.5), abs=0.05)
+
+
+def test_a_noted_change_is_proposed_no_more_and_its_metrics_are_not_compared_across_it() -> None:
+    epoch = Epoch(system="cometbft", since="2020-11-01T00:00:00Z", text="new hosts", metrics=("m0_s",))
+    runs = stepped()
+    releases = Releases([LoadedRun(run("v1.99", 99, [0.5] * 6))], runs, [epoch])
+    assert "m0_s" not in {change.metric_id for change in releases.setup_changes}
+    decided = decide([runs[8]], [runs[12]], runs, Past([epoch]))
+    outcomes = {item.metric_id: item for item in decided.judgements}
+    assert outcomes["m0_s"].outcome is Outcome.NOT_COMPARABLE
+    assert "the set-up changed on 2020-11-01 (new hosts)" in outcomes["m0_s"].note
+    assert outcomes["m1_s"].outcome is Outcome.BETTER
+
+
+def test_an_equal_release_passes_and_a_slower_one_fails_by_one_run_a_side() -> None:
+    for kind in BaselineKind:
+        equal = decide([history()[-1]], [run("v1.99", 99, [1.0] * 6)], history(), Past(baseline=kind))
+        slower = decide([history()[-1]], [run("v1.99", 99, [1.25, *[1.0] * 5])], history(), Past(baseline=kind))
+        assert (equal.finding.verdict, slower.finding.verdict) == (Verdict.PASS, Verdict.FAIL)
+    assert any(text.startswith("noise between runs: history of") for text in equal.finding.reasons)
+
+
+def test_the_level_forgives_one_odd_run_of_the_baseline() -> None:
+    """The named run lies 4 % low: alone it makes an equal candidate look slower by as much."""
+    runs = [*history(), run("v1.98", 98, [0.96] * 6)]
+    changes = {}
+    for kind in BaselineKind:
+        decided = decide([runs[-1]], [run("v1.99", 99, [1.0] * 6)], runs, Past(baseline=kind))
+        item = decided.judgements[0]
+        assert item.change is not None
+        assert item.high is not None
+        changes[kind] = (item.change, item.high)
+    assert changes[BaselineKind.RUN][0] == pytest.approx(1.0 / 0.96 - 1.0)
+    assert changes[BaselineKind.HISTORY][0] < 0.03
+    assert changes[BaselineKind.HISTORY][1] < changes[BaselineKind.RUN][1]
+
+
+def test_false_alarms_stay_below_what_is_promised() -> None:
+    """Equal releases, each judged against the one before: hardly any metric is called worse, and most are decided."""
+    outcomes: list[Outcome] = []
+    for seed in range(12):
+        runs = history(noise=0.025, releases=20, seed=seed)
+        for sooner, later in zip(runs[-6:], runs[-5:], strict=False):
+            decided = decide([sooner], [later], runs, Past(baseline=BaselineKind.HISTORY))
+            outcomes += [item.outcome for item in decided.judgements]
+    assert outcomes.count(Outcome.WORSE) / len(outcomes) < 0.01
+    assert sum(one in {Outcome.EQUAL, Outcome.BETTER} for one in outcomes) / len(outcomes) > 0.85

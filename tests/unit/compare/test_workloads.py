@@ -1,0 +1,50 @@
+"""Which runs of two versions belong together, and what the workloads are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from chainmark.compare.workloads import matched
+from chainmark.core.manifest import Scalar
+
+from tests.unit.compare.metric_cases import stub_run
+from tests.unit.compare.synthetic_runs import SyntheticRun
+
+
+def group(version: str, workload: Mapping[str, Scalar], **changes: object) -> list[SyntheticRun]:
+    run = stub_run(version, 1.0, len(repr(workload)) + len(version), dict(workload))
+    run.manifest.run_id = f"{version}-{workload}"
+    for name, value in changes.items():
+        setattr(run.manifest, name, value)
+    return [run]
+
+
+def test_every_workload_finds_its_partner_and_the_rest_is_named() -> None:
+    """Twelve tables a release: one of them picked in silence would stand for all."""
+    old = [group("v1", {"load.rate": rate}) for rate in (1600, 400, 200)]
+    new = [group("v2", {"load.rate": rate}) for rate in (200, 400, 800)]
+    found = matched(old, new)
+    assert [pair.label for pair in found.pairs] == ["rate 200", "rate 400"]
+    for pair in found.pairs:
+        assert pair.baseline[0].manifest.workload == pair.candidate[0].manifest.workload
+    assert found.alone == ["only v2 was run under rate 800", "only v1 was run under rate 1600"]
+
+
+def test_workloads_of_several_profiles_are_called_by_them() -> None:
+    old, new = (
+        [group(version, {"load.rate": rate}, profile_name=f"x/{name}") for name, rate in (("slow", 1), ("quick", 9))]
+        for version in ("v1", "v2")
+    )
+    assert [pair.label for pair in matched(old, new).pairs] == ["quick", "slow"]
+
+
+@pytest.mark.parametrize(("printed", "pairs"), [(True, 2), (False, 0)])
+def test_what_a_printed_run_does_not_state_keeps_nothing_apart(printed: bool, pairs: int) -> None:
+    """Older pages state less; of a run of our own everything is stated, so a missing setting is another workload."""
+    old = [group("v1", {"scenario.profile": "mid"}, printed=printed)]
+    new = [
+        group("v2", {"scenario.profile": "mid", "scenario.pruning": told}, printed=printed) for told in ("on", "off")
+    ]
+    assert len(matched(old, new).pairs) == pairs

@@ -1,0 +1,115 @@
+"""Made-up published reports of releases, as the JSON, the extracted text and the PDF that people have of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from chainmark.systems.cardano import SYSTEM
+from chainmark.systems.cardano.published.files import read_content
+from chainmark.systems.cardano.published.values import typst_value
+
+# The gating metrics and one count: the table's title, the label, the unit, the width, and the mean of a usual run.
+ROWS = (
+    ("Resource Usage", "Process CPU usage", "%", 3, 5.5),
+    ("Resource Usage", "Kernel RSS", "MiB", 5, 8800.0),
+    ("Anomaly control", "Chained to forged blocks", "∶", 5, 0.97),
+    ("Anomaly control", "Height & slot battles", "blocks", 4, 0.005),
+    ("Forging", "Slot start to announced", "s", 4, 0.075),
+    ("Individual peer propagation", "Fetch duration", "s", 4, 0.36),
+    ("Individual peer propagation", "Fetched to adopted", "s", 4, 0.073),
+    ("End-to-end propagation", "0.50 adoption", "s", 4, 0.62),
+    ("End-to-end propagation", "0.80 adoption", "s", 4, 0.98),
+    ("End-to-end propagation", "0.90 adoption", "s", 4, 1.0),
+    ("End-to-end propagation", "0.96 adoption", "s", 4, 1.02),
+)
+LABELS = tuple(label for _, label, *_ in ROWS)
+
+
+def column(name: str, day: str, commit: str, factor: float = 1.0, **changed: str) -> dict[str, Any]:
+    """A run: its facts, and its values, each a factor of a usual run's, as the typst style prints them."""
+    facts = {
+        "Analysis date": day,
+        "Cluster system start date": day,
+        "Cluster system start time": "18:52:16",
+        "Identifier": name,
+        "GHC version": "9.6.5",
+        "cardano-node version": name.partition("-")[0],
+        "cardano-node git": commit,
+        "Era": "conway",
+        "Delegation map size": "1000000",
+        "Tx inputs": "2",
+        "TPS": "12.0",
+        "Machines": "52",
+        "Number of filters applied": "3",
+        "Run time, s": "63901",
+        "Slots analysed": "48022",
+        "Blocks analysed": "2327",
+    }
+    values = {label: typst_value(usual * factor, width) for _, label, _, width, usual in ROWS}
+    told = {label: text for label, text in changed.items() if label in values}
+    return {
+        "name": name,
+        "facts": {**facts, **{k: v for k, v in changed.items() if k not in values}},
+        "values": {**values, **told},
+    }
+
+
+def content(*columns: Mapping[str, Any], workload: str = "value-only") -> dict[str, Any]:
+    """A report of some runs, the baseline first."""
+    tables: dict[str, Any] = {}
+    for title, label, unit, *_ in ROWS:
+        values = [one["values"][label] for one in columns]
+        row = {"label": f"{label}, {unit}", "metric": label, "unit": unit, "values": values}
+        tables.setdefault(title, {"rows": []})["rows"].append(row)
+    names = [one["name"] for one in columns]
+    return {
+        "title": f"{names[-1]} against {names[0]}",
+        "workload": workload,
+        "versions": names,
+        "statement": f"We compare {names[-1]} (Conway) relative to {names[0]} (Conway), under {workload} workload.",
+        "manifest": {label: [one["facts"][label] for one in columns] for label in columns[0]["facts"]},
+        "tables": tables,
+    }
+
+
+def text(made: Mapping[str, Any], gap: str = "\t") -> str:
+    """The same as text, cells parted by tabs or by what a layout leaves."""
+    lines = [
+        f"{made['title']}",
+        f"{made['workload']} workload",
+        made["statement"],
+        "",
+        gap.join(["", *made["versions"]]),
+    ]
+    lines += [gap.join([label, *values]) for label, values in made["manifest"].items()]
+    for title, table in made["tables"].items():
+        lines += ["", title, ""]
+        for row in table["rows"]:
+            base, *others = row["values"]
+            cells = [cell for other in others for cell in (other, "0.001", "-0.5")]
+            lines.append(gap.join([row["label"], base, *cells]))
+    dictionary = "0.50 adoption (*cdf0.50*) – Time since slot start to block's adoption by 50% of the cluster."
+    return "\n".join([*lines, "", "Figure 1: Process CPU usage", dictionary])
+
+
+def written(path: Path, made: Mapping[str, Any]) -> Path:
+    """The report as a file: JSON, or text by its suffix."""
+    path.write_text(json.dumps(made) if path.suffix == ".json" else text(made), encoding="utf-8")
+    return path
+
+
+def series(deviations: Sequence[float], first: int = 1) -> list[dict[str, Any]]:
+    """Releases 9.1.0, 9.2.0 … a month apart, each off the usual by a share."""
+    return [
+        column(f"9.{number}.0", f"202{4 + number // 12}-{number % 12 + 1:02}-11", f"{number:07x}", 1.0 + deviation)
+        for number, deviation in enumerate(deviations, start=first)
+    ]
+
+
+def figures(path: Path) -> dict[str, list[str]]:
+    """Every metric's values as they are read from a file."""
+    tables = read_content(path, SYSTEM.catalogue()).tables.values()
+    return {row.metric or row.label: list(row.values) for table in tables for row in table.rows}
