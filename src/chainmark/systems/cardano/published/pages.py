@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chainmark.core.errors import UsageError
 
 if TYPE_CHECKING:
-    import pypdfium2
+    import pypdfium2  # type: ignore[import-untyped]
 
 _MOST_PAGES = 200
 _BREAK = "\u200b"  # where a line may be broken: it is not to be seen
@@ -44,7 +44,7 @@ def text_of_pdf(path: Path) -> str:
 
     content = path.read_bytes()
     try:
-        document = pypdfium2.PdfDocument(content)  # type: ignore[no-untyped-call]
+        document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
         hint = "is it whole, and without a password?"
         raise UsageError(f"{path} cannot be read as a PDF: {error}", hint) from error
@@ -55,7 +55,7 @@ def text_of_pdf(path: Path) -> str:
 
 
 def _pieces(page: pypdfium2.PdfPage) -> Iterator[_Piece]:
-    text = page.get_textpage()  # type: ignore[no-untyped-call]
+    text = page.get_textpage()
     for index in range(text.count_rects()):
         left, bottom, right, top = text.get_rect(index)
         found = text.get_text_bounded(left, bottom, right, top).replace(_BREAK, "").strip()
