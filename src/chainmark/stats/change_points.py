@@ -1,0 +1,221 @@
+"""Change points of a series: after which values its level is another one, with the size of each change.
+
+Source: Matteson and James (2014), "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data",
+sections 2 and 3 (E-divisive: hierarchical bisection by the energy distance, tested by permutations within segments).
+Departures: values far outside the series are pulled in before, so that one outlier is no change, and a segment has at
+least two values, so that one value is none either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from chainmark.stats.bootstrap import generator
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.special import t_quantile
+
+LEVEL, PERMUTATIONS, CONFIDENCE = 0.05, 999, 0.90
+LEAST_SEGMENT = 2
+_FAR_DEVIATIONS = 4.0  # from the median, beyond which a value counts as an outlier
+# Of normal values, the median distance from the median and between two values, in standard deviations.
+_NORMAL_MAD, _NORMAL_PAIR = 0.674490, 0.953873
+_HODGES_LEHMANN_EFFICIENCY = 3.0 / math.pi
+_CHUNK_ELEMENTS = 2_000_000  # of permuted distances at a time: bounds the memory to about 100 MB
+
+Segment = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """One change of level.
+
+    Attributes:
+        index: of the first value after it.
+        change: the level after it less the level before it, up to the neighbouring change points.
+        low, high: the interval of the change; both None where no value has a neighbour in its segment to differ from.
+        p_value: of the permutation test that found it.
+        is_gradual: whether a straight line through both segments fits better than a step.
+    """
+
+    index: int
+    change: float
+    low: float | None
+    high: float | None
+    p_value: float
+    is_gradual: bool
+
+
+def change_points(
+    values: Sequence[float],
+    *,
+    epochs: Sequence[int] = (),
+    level: float = LEVEL,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> list[ChangePoint]:
+    """Where the level of a series changes, in its order.
+
+    Args:
+        values: n finite values in their order, equally trusted.
+        epochs: indices of the first values under another set-up; what changes there is the set-up's, never a change.
+        level: how often a series without any change may have one.
+        permutations: of each test; the least p-value is 1 / (permutations + 1).
+        seed: of the permutations.
+
+    Returns:
+        No change where no epoch has four values or more.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    bounds = [0, *sorted({index for index in epochs if 0 < index < len(series)}), len(series)]
+    whole = [pair for pair in pairwise(bounds) if pair[0] < pair[1]]
+    tamed = _without_outliers(series, whole)
+    segments, found = list(whole), dict[int, float]()
+    while (best := _best_split(_distances(tamed), segments)) is not None:
+        p_value = _p_value(tamed, segments, best[0], permutations, generator(seed, "change points", str(len(found))))
+        if p_value > level:
+            break
+        found[best[1]] = p_value
+        segments = sorted([*(one for one in segments if not one[0] < best[1] < one[1]), *_split(segments, best[1])])
+    return [_described(series, segments, index, p_value) for index, p_value in sorted(found.items())]
+
+
+def _split(segments: Sequence[Segment], index: int) -> list[Segment]:
+    first, last = next(one for one in segments if one[0] < index < one[1])
+    return [(first, index), (index, last)]
+
+
+def _without_outliers(series: FloatArray, epochs: Sequence[Segment]) -> FloatArray:
+    """Each epoch about its own median, with what lies far from it pulled in; a permutation changes nothing of that."""
+    tamed = series.copy()
+    for first, last in epochs:
+        part = series[first:last] - np.median(series[first:last])
+        far = _FAR_DEVIATIONS * float(np.median(np.abs(part))) / _NORMAL_MAD
+        tamed[first:last] = np.clip(part, -far, far) if far > 0.0 else part
+    return tamed
+
+
+def _distances(series: FloatArray) -> FloatArray:
+    distances: FloatArray = np.abs(series[..., :, None] - series[..., None, :])
+    return distances
+
+
+def _best_split(distances: FloatArray, segments: Sequence[Segment]) -> tuple[float, int] | None:
+    """The largest statistic over all segments and the index at which it lies; None where none can be split."""
+    best = None
+    for first, last in segments:
+        if last - first < 2 * LEAST_SEGMENT:
+            continue
+        statistics = _statistics(distances[None, first:last, first:last])[0]
+        place = int(np.argmax(statistics))
+        found = float(statistics[place])
+        if found > 0.0 and (best is None or found > best[0]):
+            best = found, first + LEAST_SEGMENT + place
+    return best
+
+
+def _statistics(distances: FloatArray) -> FloatArray:
+    """The scaled energy distance of splits of one segment.
+
+    Args:
+        distances: (permutations, n, n), between all values of a segment.
+
+    Returns:
+        (permutations, n - 3): by the place of the split, from 2 to n - 2, the largest over where the right part ends.
+
+    Source: Matteson and James (2014), formulas 5 to 7, with an exponent of 1.
+    """
+    count = distances.shape[1]
+    sums = np.zeros((len(distances), count + 1, count + 1))
+    sums[:, 1:, 1:] = distances.cumsum(axis=1).cumsum(axis=2)
+    diagonal = np.diagonal(sums, axis1=1, axis2=2)
+    columns = []
+    for place in range(LEAST_SEGMENT, count - LEAST_SEGMENT + 1):
+        ends = np.arange(place + LEAST_SEGMENT, count + 1)
+        left, right = float(place), (ends - place).astype(np.float64)
+        within_left = diagonal[:, [place]]
+        between = sums[:, place, ends] - within_left
+        within_right = diagonal[:, ends] - 2.0 * sums[:, place, ends] + within_left
+        energy = (
+            2.0 * between / (left * right)
+            - within_left / (left * (left - 1.0))
+            - within_right / (right * (right - 1.0))
+        )
+        columns.append((energy * left * right / (left + right)).max(axis=1))
+    return np.stack(columns, axis=1)
+
+
+def _p_value(
+    series: FloatArray, segments: Sequence[Segment], found: float, permutations: int, random: np.random.Generator
+) -> float:
+    """How often values in another order within their segments have a split that is as good."""
+    larger = 0
+    for permuted in _permuted(series, segments, permutations, random):
+        best = np.full(len(permuted), -np.inf)
+        for first, last in segments:
+            if last - first >= 2 * LEAST_SEGMENT:
+                best = np.maximum(best, _statistics(_distances(permuted[:, first:last])).max(axis=1))
+        larger += int(np.count_nonzero(best >= found * (1.0 - 1e-9)))
+    return (1 + larger) / (1 + permutations)
+
+
+def _permuted(
+    series: FloatArray, segments: Sequence[Segment], permutations: int, random: np.random.Generator
+) -> Iterator[FloatArray]:
+    """Series with the values of each segment in another order, some at a time."""
+    at_once = max(1, _CHUNK_ELEMENTS // len(series) ** 2)
+    for begin in range(0, permutations, at_once):
+        rows = np.tile(series, (min(at_once, permutations - begin), 1))
+        for first, last in segments:
+            rows[:, first:last] = random.permuted(rows[:, first:last], axis=1)
+        yield rows
+
+
+def _described(series: FloatArray, segments: Sequence[Segment], index: int, p_value: float) -> ChangePoint:
+    """The Hodges-Lehmann shift between the segments beside a change point, with an interval by Student's t.
+
+    Source: Hodges and Lehmann (1963); its variance is that of the means by 3 / pi. The deviation within segments is
+    estimated from all of them by the median distance of two values.
+    """
+    before = next(series[first:last] for first, last in segments if last == index)
+    after = next(series[first:last] for first, last in segments if first == index)
+    shift = float(np.median(after[:, None] - before[None, :]))
+    deviation, freedom = _deviation(series, segments)
+    half = None
+    if freedom > 0:
+        error = deviation * math.sqrt((1.0 / len(before) + 1.0 / len(after)) / _HODGES_LEHMANN_EFFICIENCY)
+        half = t_quantile(0.5 + CONFIDENCE / 2.0, freedom) * error
+    return ChangePoint(
+        index=index,
+        change=shift,
+        low=None if half is None else shift - half,
+        high=None if half is None else shift + half,
+        p_value=p_value,
+        is_gradual=_is_gradual(before, after),
+    )
+
+
+def _deviation(series: FloatArray, segments: Sequence[Segment]) -> tuple[float, int]:
+    """The deviation of values about the levels of their segments, and its degrees of freedom."""
+    pairs = [
+        np.abs(series[first:last, None] - series[None, first:last])[np.triu_indices(last - first, 1)]
+        for first, last in segments
+    ]
+    distances = np.concatenate(pairs)
+    if not len(distances):
+        return 0.0, 0
+    return float(np.median(distances)) / _NORMAL_PAIR, len(series) - len(segments)
+
+
+def _is_gradual(before: FloatArray, after: FloatArray) -> bool:
+    both = np.concatenate([before, after])
+    places = np.arange(len(both), dtype=np.float64)
+    centred, deviations = places - places.mean(), both - both.mean()
+    slope = float((centred * deviations).sum() / (centred * centred).sum())
+    line = float(((deviations - slope * centred) ** 2).sum())
+    step = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
+    return line < step

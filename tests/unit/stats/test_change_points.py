@@ -1,0 +1,111 @@
+"""Change points: steps, drifts and their sizes are found, noise and outliers are not, set-ups are no changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.change_points import ChangePoint, change_points
+
+SERIES, PERMUTATIONS = 300, 99
+
+
+def _found(series: FloatArray, seed: int = 0) -> list[ChangePoint]:
+    return change_points(series.tolist(), permutations=PERMUTATIONS, seed=seed)
+
+
+def _alarms(made: list[FloatArray]) -> int:
+    return sum(bool(_found(series, seed)) for seed, series in enumerate(made))
+
+
+def _within(count: int, share: float) -> bool:
+    """Whether a series in ``SERIES`` has a change with at most this chance, but for one test in 10,000."""
+    return bool(scipy_stats.binom.sf(count - 1, SERIES, share) > 1e-4)
+
+
+@pytest.mark.parametrize("length", [4, 9, 30])
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "an outlier", "few values"])
+def test_where_nothing_changes_no_more_than_five_in_a_hundred_series_have_a_change(length: int, kind: str) -> None:
+    random = np.random.default_rng(length)
+    made = []
+    for _ in range(SERIES):
+        series = random.standard_t(2, length) if kind == "heavy tails" else random.normal(0.0, 1.0, length)
+        if kind == "an outlier":
+            series[random.integers(length)] += 20.0
+        made.append(np.round(series) if kind == "few values" else series)
+    assert _within(_alarms(made), 0.05)
+
+
+@pytest.mark.parametrize(("first", "second"), [(12, 8), (20, 4), (4, 20)])
+def test_a_step_is_found_with_its_size(first: int, second: int) -> None:
+    random = np.random.default_rng(first)
+    places, covered = [], []
+    for seed in range(SERIES):
+        series = np.concatenate([random.normal(10.0, 0.1, first), random.normal(10.4, 0.1, second)])
+        for point in _found(series, seed):
+            places.append(point.index)
+            if point.index == first:
+                assert point.low is not None
+                assert point.high is not None
+                covered.append(point.low <= 0.4 <= point.high)
+    assert places.count(first) >= 0.9 * SERIES
+    assert len(places) <= 1.12 * SERIES
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.06)
+
+
+def test_two_steps_are_told_apart() -> None:
+    """Up and back again: the level of the whole first half and second half is the same."""
+    series = np.tile([0.0, 0.1], 15) + np.repeat([1.0, 2.0, 1.0], 10)
+    assert [(point.index, round(point.change, 9)) for point in _found(series)] == [(10, 1.0), (20, -1.0)]
+
+
+def test_a_drift_is_found_that_no_two_neighbours_show() -> None:
+    """Twenty-four releases, each a fifth of the noise above the one before."""
+    random = np.random.default_rng(5)
+    made = [_found(0.2 * np.arange(24) + random.normal(0.0, 1.0, 24), seed) for seed in range(100)]
+    assert sum(bool(found) for found in made) >= 95
+    assert np.mean([found[0].is_gradual for found in made if found]) > 0.5
+    assert all(found[0].change > 0.0 for found in made if found)
+
+
+def test_an_outlier_beside_a_step_changes_neither_its_place_nor_much_of_its_size() -> None:
+    series = np.tile([0.0, 0.1], 12) + np.repeat([1.0, 2.0], 12)
+    series[5] += 30.0
+    (point,) = _found(series)
+    assert (point.index, round(point.change, 2)) == (12, 1.0)
+
+
+def test_another_set_up_is_no_change_and_hides_none() -> None:
+    """What the new machines took off is theirs; the step of release 18 is found beneath it."""
+    series = np.tile([0.0, 0.1], 15) + np.repeat([10.0, 5.0], 15)
+    assert [point.index for point in change_points(series, epochs=[15])] == []
+    assert [point.index for point in change_points(series)] == [15]
+    series[22:] += 0.5
+    assert [point.index for point in change_points(series, epochs=[15])] == [22]
+
+
+@given(
+    series=st.lists(st.integers(-1000, 1000).map(float), max_size=14),
+    scale=st.sampled_from([0.25, 1.0, 1024.0]),
+    shift=st.sampled_from([-4096.0, 0.0, 64.0]),
+)
+def test_units_do_not_matter_and_every_change_is_described(series: list[float], scale: float, shift: float) -> None:
+    found = change_points(series, permutations=19)
+    other = change_points([value * scale + shift for value in series], permutations=19)
+    assert [(one.index, one.p_value) for one in found] == [(one.index, one.p_value) for one in other]
+    for one, same in zip(found, other, strict=True):
+        assert 2 <= one.index <= len(series) - 2
+        assert 0.05 <= one.p_value <= 0.05
+        assert same.change == pytest.approx(one.change * scale)
+        assert one.low is not None
+        assert one.high is not None
+        assert one.low <= one.change <= one.high
+
+
+def test_the_same_seed_gives_the_same() -> None:
+    series = np.random.default_rng(3).normal(0.0, 1.0, 20).tolist()
+    assert change_points(series, level=1.0, permutations=19) == change_points(series, level=1.0, permutations=19)
