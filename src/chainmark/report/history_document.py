@@ -140,7 +140,7 @@ def _figures(report: HistoryReport) -> Table:
         Column("first"),
         Column("last"),
         # The font of the PDF has no such bars; it has the charts.
-        Column("over the releases", kind="code", media=EVERYWHERE - PDF),
+        Column("over the releases", media=EVERYWHERE - PDF),
         *words("changes of the level"),
     ]
     return Table("figures", "", columns, [_figure_row(one) for one in report.series], sortable=True)
@@ -194,7 +194,7 @@ def _chart(report: HistoryReport, one: HistorySeries) -> Chart:
     )
 
 
-def _levels(one: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[int, float, str]]:
+def _levels(one: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[float, float, str]]:
     """The median of every stretch between changes, at its ends."""
     cuts = sorted({*one.setups, *(change.release for change in one.changes)})
     made = []
@@ -202,7 +202,7 @@ def _levels(one: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tu
         stretch = sorted(value for place, value in present if begin <= place < end)
         if stretch:
             middle = (stretch[(len(stretch) - 1) // 2] + stretch[len(stretch) // 2]) / 2.0
-            made += [(begin + 1, middle, f"level {number + 1}"), (end, middle, f"level {number + 1}")]
+            made += [(begin - 0.3, middle, f"level {number + 1}"), (end - 0.7, middle, f"level {number + 1}")]
     return made
 
 
