@@ -195,17 +195,15 @@ def _is_between(moment: str, before: str, after: str) -> bool:
 
 
 def _change(point: ChangePoint, place: int, labels: Sequence[str], *, is_relative: bool) -> LevelChange:
-    change, low, high = (
-        math.expm1(value) if is_relative and value is not None else value
-        for value in (point.change, point.low, point.high)
-    )
-    assert change is not None
+    def shown(value: float) -> float:
+        return math.expm1(value) if is_relative else value
+
     return LevelChange(
         release=place,
         label=labels[place],
-        change=change,
-        low=low,
-        high=high,
+        change=shown(point.change),
+        low=None if point.low is None else shown(point.low),
+        high=None if point.high is None else shown(point.high),
         p_value=point.p_value,
         q_value=point.p_value,
         is_gradual=point.is_gradual,
