@@ -68,7 +68,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
     releases = _releases(runs, setups)
     if len(releases) < LEAST_RELEASES:
         raise UsageError(
-            f"there are {units.plural(len(releases), 'release')} of this workload, and a history needs {LEAST_RELEASES}",
+            f"this workload has {units.plural(len(releases), 'release')}, and a history needs {LEAST_RELEASES}",
             "`chainmark ingest` takes in logs and published reports of earlier releases, a folder at a time",
         )
     labels = _labels(releases)

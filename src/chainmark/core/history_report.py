@@ -34,7 +34,7 @@ class LevelChange(BaseModel):
         change: of the level, as a fraction where ``is_relative`` of its series, else in the unit; ``low`` and ``high``
             are its 90 % interval.
         p_value: of the permutation test; ``q_value`` adjusted for all series.
-        is_gradual: a straight line over the releases on both sides fits better than a step.
+        is_gradual: a straight line through all releases of the set-up describes them better than steps.
     """
 
     release: int

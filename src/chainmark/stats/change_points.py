@@ -41,7 +41,7 @@ class ChangePoint:
         change: the level after it less the level before it, up to the neighbouring change points.
         low, high: the interval of the change; both None where no value has a neighbour in its segment to differ from.
         p_value: of the permutation test that found it.
-        is_gradual: whether a straight line through both segments fits better than a step.
+        is_gradual: whether a straight line through the whole epoch fits better than its steps.
     """
 
     index: int
@@ -85,7 +85,8 @@ def change_points(
             break
         found[best[1]] = p_value
         segments = sorted([*(one for one in segments if not one[0] < best[1] < one[1]), *_split(segments, best[1])])
-    return [_described(series, segments, least_deviation, index, p_value) for index, p_value in sorted(found.items())]
+    described = _Described(series, whole, segments, least_deviation)
+    return [described.point(index, p_value) for index, p_value in sorted(found.items())]
 
 
 def _split(segments: Sequence[Segment], index: int) -> list[Segment]:
@@ -186,30 +187,46 @@ def _permuted(
         yield rows
 
 
-def _described(
-    series: FloatArray, segments: Sequence[Segment], least_deviation: float, index: int, p_value: float
-) -> ChangePoint:
-    """The Hodges-Lehmann shift between the segments beside a change point, with an interval by Student's t.
+@dataclass(frozen=True)
+class _Described:
+    """A series whose changes are known.
 
-    Source: Hodges and Lehmann (1963); its variance is that of the means by 3 / pi. The deviation within segments is
-    estimated from all of them by the median distance of two values.
+    Attributes:
+        epochs, segments: of the values; the segments divide the epochs.
+        least_deviation: that is believed.
     """
-    before = next(series[first:last] for first, last in segments if last == index)
-    after = next(series[first:last] for first, last in segments if first == index)
-    shift = float(np.median(after[:, None] - before[None, :]))
-    deviation, freedom = _deviation(series, segments)
-    half = None
-    if freedom > 0:
-        error = max(deviation, least_deviation) * math.sqrt((1.0 / len(before) + 1.0 / len(after)) / _HODGES_LEHMANN_EFFICIENCY)
-        half = t_quantile(0.5 + CONFIDENCE / 2.0, freedom) * error
-    return ChangePoint(
-        index=index,
-        change=shift,
-        low=None if half is None else shift - half,
-        high=None if half is None else shift + half,
-        p_value=p_value,
-        is_gradual=_is_gradual(before, after),
-    )
+
+    series: FloatArray
+    epochs: Sequence[Segment]
+    segments: Sequence[Segment]
+    least_deviation: float
+
+    def point(self, index: int, p_value: float) -> ChangePoint:
+        """The Hodges-Lehmann shift between the segments beside a change point, with an interval by Student's t.
+
+        Source: Hodges and Lehmann (1963); its variance is that of the means by 3 / pi. The deviation within segments
+        is estimated from all of them by the median distance of two values.
+        """
+        before = next(self.series[first:last] for first, last in self.segments if last == index)
+        after = next(self.series[first:last] for first, last in self.segments if first == index)
+        epoch = next(one for one in self.epochs if one[0] < index < one[1])
+        shift = float(np.median(after[:, None] - before[None, :]))
+        half = self._half_width(1.0 / len(before) + 1.0 / len(after))
+        return ChangePoint(
+            index=index,
+            change=shift,
+            low=None if half is None else shift - half,
+            high=None if half is None else shift + half,
+            p_value=p_value,
+            is_gradual=_is_gradual(self.series, [one for one in self.segments if epoch[0] <= one[0] < epoch[1]]),
+        )
+
+    def _half_width(self, variances: float) -> float | None:
+        deviation, freedom = _deviation(self.series, self.segments)
+        if freedom == 0:
+            return None
+        error = max(deviation, self.least_deviation) * math.sqrt(variances / _HODGES_LEHMANN_EFFICIENCY)
+        return t_quantile(0.5 + CONFIDENCE / 2.0, freedom) * error
 
 
 def _deviation(series: FloatArray, segments: Sequence[Segment]) -> tuple[float, int]:
@@ -224,11 +241,19 @@ def _deviation(series: FloatArray, segments: Sequence[Segment]) -> tuple[float, 
     return float(np.median(distances)) / _NORMAL_PAIR, len(series) - len(segments)
 
 
-def _is_gradual(before: FloatArray, after: FloatArray) -> bool:
-    both = np.concatenate([before, after])
-    places = np.arange(len(both), dtype=np.float64)
-    centred, deviations = places - places.mean(), both - both.mean()
+def _is_gradual(series: FloatArray, segments: Sequence[Segment]) -> bool:
+    """Whether a straight line describes an epoch better than the steps between its segments.
+
+    Source: the criterion of Schwarz (1978); a step has a place and a level.
+    """
+    part = series[segments[0][0] : segments[-1][1]]
+    places = np.arange(len(part), dtype=np.float64)
+    centred, deviations = places - places.mean(), part - part.mean()
     slope = float((centred * deviations).sum() / (centred * centred).sum())
     line = float(((deviations - slope * centred) ** 2).sum())
-    step = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
-    return line < step
+    steps = math.fsum(float(((series[a:b] - series[a:b].mean()) ** 2).sum()) for a, b in segments)
+    return _criterion(line, len(part), 2) < _criterion(steps, len(part), 2 * len(segments) - 1)
+
+
+def _criterion(squares: float, count: int, parameters: int) -> float:
+    return parameters * math.log(count) + (count * math.log(squares / count) if squares > 0.0 else -math.inf)

@@ -21,6 +21,7 @@ from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
 RELEASES, STEP_AT = 20, 12
+VERSIONS = [f"v0.{number}" for number in range(RELEASES)]
 METRICS = [metric(id=f"m{number}_s", label=f"figure {number}", gating=number < 2) for number in range(8)]
 Values = Callable[[int, Metric], float]
 
@@ -52,7 +53,7 @@ def _run(version: str, day: int, values: Values, metrics: Sequence[Metric], erro
 
 def _report(
     values: Values,
-    versions: Sequence[str] = tuple(f"v0.{number}" for number in range(RELEASES)),
+    versions: Sequence[str] = VERSIONS,
     *,
     metrics: Sequence[Metric] = METRICS,
     epochs: Sequence[Epoch] = (),
