@@ -19,12 +19,14 @@ from chainmark.stats.bootstrap import generator
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.special import t_quantile
 
-LEVEL, PERMUTATIONS, CONFIDENCE = 0.05, 999, 0.90
+LEVEL, PERMUTATIONS, CONFIDENCE = 0.05, 1999, 0.90
+ENOUGH = 40  # permuted series that are as good: a split is then surely none, and no more are tried
 LEAST_SEGMENT = 2
 _FAR_DEVIATIONS = 4.0  # from the median, beyond which a value counts as an outlier
 # Of normal values, the median distance from the median and between two values, in standard deviations.
 _NORMAL_MAD, _NORMAL_PAIR = 0.674490, 0.953873
 _HODGES_LEHMANN_EFFICIENCY = 3.0 / math.pi
+_AT_FIRST = 199  # permutations, before which nobody asks whether they are enough
 _CHUNK_ELEMENTS = 2_000_000  # of permuted distances at a time: bounds the memory to about 100 MB
 
 Segment = tuple[int, int]
@@ -39,7 +41,7 @@ class ChangePoint:
         change: the level after it less the level before it, up to the neighbouring change points.
         low, high: the interval of the change; both None where no value has a neighbour in its segment to differ from.
         p_value: of the permutation test that found it.
-        is_gradual: whether a straight line through both segments fits better than a step.
+        is_gradual: whether a straight line through the whole epoch fits better than its steps.
     """
 
     index: int
@@ -54,6 +56,7 @@ def change_points(
     values: Sequence[float],
     *,
     epochs: Sequence[int] = (),
+    least_deviation: float = 0.0,
     level: float = LEVEL,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
@@ -63,6 +66,7 @@ def change_points(
     Args:
         values: n finite values in their order, equally trusted.
         epochs: indices of the first values under another set-up; what changes there is the set-up's, never a change.
+        least_deviation: of the values, for instance by their rounding: intervals are never of less.
         level: how often a series without any change may have one.
         permutations: of each test; the least p-value is 1 / (permutations + 1).
         seed: of the permutations.
@@ -81,7 +85,8 @@ def change_points(
             break
         found[best[1]] = p_value
         segments = sorted([*(one for one in segments if not one[0] < best[1] < one[1]), *_split(segments, best[1])])
-    return [_described(series, segments, index, p_value) for index, p_value in sorted(found.items())]
+    described = _Described(series, whole, segments, least_deviation)
+    return [described.point(index, p_value) for index, p_value in sorted(found.items())]
 
 
 def _split(segments: Sequence[Segment], index: int) -> list[Segment]:
@@ -152,51 +157,76 @@ def _statistics(distances: FloatArray) -> FloatArray:
 def _p_value(
     series: FloatArray, segments: Sequence[Segment], found: float, permutations: int, random: np.random.Generator
 ) -> float:
-    """How often values in another order within their segments have a split that is as good."""
-    larger = 0
+    """How often values in another order within their segments have a split that is as good.
+
+    Source of the early end: Besag and Clifford (1991), "Sequential Monte Carlo p-values".
+    """
+    larger, tried = 0, 0
     for permuted in _permuted(series, segments, permutations, random):
         best = np.full(len(permuted), -np.inf)
         for first, last in segments:
             if last - first >= 2 * LEAST_SEGMENT:
                 best = np.maximum(best, _statistics(_distances(permuted[:, first:last])).max(axis=1))
-        larger += int(np.count_nonzero(best >= found * (1.0 - 1e-9)))
-    return (1 + larger) / (1 + permutations)
+        larger, tried = larger + int(np.count_nonzero(best >= found * (1.0 - 1e-9))), tried + len(permuted)
+        if larger >= ENOUGH:
+            break
+    return (1 + larger) / (1 + tried)
 
 
 def _permuted(
     series: FloatArray, segments: Sequence[Segment], permutations: int, random: np.random.Generator
 ) -> Iterator[FloatArray]:
     """Series with the values of each segment in another order, some at a time."""
-    at_once = max(1, _CHUNK_ELEMENTS // len(series) ** 2)
-    for begin in range(0, permutations, at_once):
-        rows = np.tile(series, (min(at_once, permutations - begin), 1))
+    at_once = max(1, min(_AT_FIRST, _CHUNK_ELEMENTS // len(series) ** 2))
+    made = 0
+    while made < permutations:
+        rows = np.tile(series, (min(at_once, permutations - made), 1))
+        made, at_once = made + len(rows), max(1, _CHUNK_ELEMENTS // len(series) ** 2)
         for first, last in segments:
             rows[:, first:last] = random.permuted(rows[:, first:last], axis=1)
         yield rows
 
 
-def _described(series: FloatArray, segments: Sequence[Segment], index: int, p_value: float) -> ChangePoint:
-    """The Hodges-Lehmann shift between the segments beside a change point, with an interval by Student's t.
+@dataclass(frozen=True)
+class _Described:
+    """A series whose changes are known.
 
-    Source: Hodges and Lehmann (1963); its variance is that of the means by 3 / pi. The deviation within segments is
-    estimated from all of them by the median distance of two values.
+    Attributes:
+        epochs, segments: of the values; the segments divide the epochs.
+        least_deviation: that is believed.
     """
-    before = next(series[first:last] for first, last in segments if last == index)
-    after = next(series[first:last] for first, last in segments if first == index)
-    shift = float(np.median(after[:, None] - before[None, :]))
-    deviation, freedom = _deviation(series, segments)
-    half = None
-    if freedom > 0:
-        error = deviation * math.sqrt((1.0 / len(before) + 1.0 / len(after)) / _HODGES_LEHMANN_EFFICIENCY)
-        half = t_quantile(0.5 + CONFIDENCE / 2.0, freedom) * error
-    return ChangePoint(
-        index=index,
-        change=shift,
-        low=None if half is None else shift - half,
-        high=None if half is None else shift + half,
-        p_value=p_value,
-        is_gradual=_is_gradual(before, after),
-    )
+
+    series: FloatArray
+    epochs: Sequence[Segment]
+    segments: Sequence[Segment]
+    least_deviation: float
+
+    def point(self, index: int, p_value: float) -> ChangePoint:
+        """The Hodges-Lehmann shift between the segments beside a change point, with an interval by Student's t.
+
+        Source: Hodges and Lehmann (1963); its variance is that of the means by 3 / pi. The deviation within segments
+        is estimated from all of them by the median distance of two values.
+        """
+        before = next(self.series[first:last] for first, last in self.segments if last == index)
+        after = next(self.series[first:last] for first, last in self.segments if first == index)
+        epoch = next(one for one in self.epochs if one[0] < index < one[1])
+        shift = float(np.median(after[:, None] - before[None, :]))
+        half = self._half_width(1.0 / len(before) + 1.0 / len(after))
+        return ChangePoint(
+            index=index,
+            change=shift,
+            low=None if half is None else shift - half,
+            high=None if half is None else shift + half,
+            p_value=p_value,
+            is_gradual=_is_gradual(self.series, [one for one in self.segments if epoch[0] <= one[0] < epoch[1]]),
+        )
+
+    def _half_width(self, variances: float) -> float | None:
+        deviation, freedom = _deviation(self.series, self.segments)
+        if freedom == 0:
+            return None
+        error = max(deviation, self.least_deviation) * math.sqrt(variances / _HODGES_LEHMANN_EFFICIENCY)
+        return t_quantile(0.5 + CONFIDENCE / 2.0, freedom) * error
 
 
 def _deviation(series: FloatArray, segments: Sequence[Segment]) -> tuple[float, int]:
@@ -211,11 +241,19 @@ def _deviation(series: FloatArray, segments: Sequence[Segment]) -> tuple[float, 
     return float(np.median(distances)) / _NORMAL_PAIR, len(series) - len(segments)
 
 
-def _is_gradual(before: FloatArray, after: FloatArray) -> bool:
-    both = np.concatenate([before, after])
-    places = np.arange(len(both), dtype=np.float64)
-    centred, deviations = places - places.mean(), both - both.mean()
+def _is_gradual(series: FloatArray, segments: Sequence[Segment]) -> bool:
+    """Whether a straight line describes an epoch better than the steps between its segments.
+
+    Source: the criterion of Schwarz (1978); a step has a place and a level.
+    """
+    part = series[segments[0][0] : segments[-1][1]]
+    places = np.arange(len(part), dtype=np.float64)
+    centred, deviations = places - places.mean(), part - part.mean()
     slope = float((centred * deviations).sum() / (centred * centred).sum())
     line = float(((deviations - slope * centred) ** 2).sum())
-    step = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
-    return line < step
+    steps = math.fsum(float(((series[a:b] - series[a:b].mean()) ** 2).sum()) for a, b in segments)
+    return _criterion(line, len(part), 2) < _criterion(steps, len(part), 2 * len(segments) - 1)
+
+
+def _criterion(squares: float, count: int, parameters: int) -> float:
+    return parameters * math.log(count) + (count * math.log(squares / count) if squares > 0.0 else -math.inf)

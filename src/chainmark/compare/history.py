@@ -1,0 +1,222 @@
+"""The releases of one workload one after the other: where the level of each figure changed.
+
+A figure's values are compared release by release, so that a drift is found that no two neighbours show. What changes
+where the set-up changed is the set-up's. Of all figures together no more than the stated share of changes may be none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.noise import build_of, scaled, value_of
+from chainmark.compare.releases import Releases
+from chainmark.core import units
+from chainmark.core.caveats import caveats_of
+from chainmark.core.epoch import Epoch
+from chainmark.core.errors import UsageError
+from chainmark.core.history_report import HistoryReport, HistorySeries, LevelChange, Release
+from chainmark.core.metric import Kind, Metric
+from chainmark.stats.change_points import ChangePoint, change_points
+from chainmark.stats.intervals import Working
+from chainmark.stats.multiple import benjamini_hochberg
+
+FALSE_DISCOVERIES = 0.05
+LEAST_RELEASES = 4
+LEAST_CHANGE = 0.001  # what is smaller, nobody would look at, however surely it changed
+
+
+@dataclass(frozen=True)
+class _Release:
+    """Runs of one build under one set-up, in the order in which they were made."""
+
+    runs: list[LoadedRun]
+
+    @property
+    def started_at(self) -> str:
+        return self.runs[0].manifest.started_at
+
+    def value(self, metric: Metric, statistic: str) -> float | None:
+        """The mean of its runs; the geometric one of what is compared by ratios."""
+        found = [value for run in self.runs if (value := value_of(run, metric.id, statistic)) is not None]
+        if not found:
+            return None
+        working = Working.LOG if metric.kind is Kind.POSITIVE and min(found) > 0.0 else Working.DIFFERENCE
+        mean = math.fsum(scaled(found, working)) / len(found)
+        return math.exp(mean) if working is Working.LOG else mean
+
+
+def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence[Epoch], tool: str) -> HistoryReport:
+    """The series of releases that a run belongs to.
+
+    Args:
+        newest: a run of the workload.
+        history: any runs; those of the same workload, hardware and rules make the series.
+        epochs: changes of the set-up that were noted.
+        tool: the version of the tool, which is recorded in the result.
+
+    Raises:
+        UsageError: there are fewer than four releases.
+    """
+    like = LoadedRun(newest)
+    known = Releases([like], history, epochs)
+    runs = sorted([*known.runs, like], key=lambda run: (run.manifest.started_at, run.run_id))
+    own = [epoch for epoch in epochs if epoch.system == like.manifest.subject.system]
+    setups = {*(epoch.since for epoch in own), *(change.started for change in known.setup_changes)}
+    releases = _releases(runs, setups)
+    if len(releases) < LEAST_RELEASES:
+        raise UsageError(
+            f"this workload has {units.plural(len(releases), 'release')}, and a history needs {LEAST_RELEASES}",
+            "`chainmark ingest` takes in logs and published reports of earlier releases, a folder at a time",
+        )
+    labels = _labels(releases)
+    series = _corrected([_series(one, releases, known, own, labels) for one in _judged(like)])
+    moved = sum(bool(one.changes) for one in series)
+    first, last = releases[0].started_at[:10], releases[-1].started_at[:10]
+    return HistoryReport(
+        tool_version=tool,
+        title=f"History of {like.manifest.subject.name}",
+        subtitle=f"profile {like.manifest.profile_name} · {units.plural(len(releases), 'release')} · {first} to {last}",
+        date=last,
+        sentence=(
+            f"the level of {units.count(moved)} of {units.plural(len(series), 'figure')} changed over "
+            f"{units.plural(len(releases), 'release')}"
+        ),
+        releases=[_described(one, label, own) for one, label in zip(releases, labels, strict=True)],
+        series=series,
+        false_discoveries=FALSE_DISCOVERIES,
+        caveats=caveats_of(run.manifest for run in runs),
+    )
+
+
+def _judged(like: LoadedRun) -> Iterator[tuple[Metric, str]]:
+    return ((metric, statistic) for metric in like.catalogue.ordered() for statistic in metric.judged_by)
+
+
+def _releases(runs: Sequence[LoadedRun], setups: Collection[str]) -> list[_Release]:
+    """Runs by build and set-up, each where its first run stands.
+
+    Args:
+        runs: in the order in which they were made.
+        setups: the moments at which the set-up changed.
+    """
+    groups: dict[tuple[str, int], list[LoadedRun]] = {}
+    for run in runs:
+        setup = sum(run.manifest.started_at >= moment for moment in setups)
+        groups.setdefault((build_of(run), setup), []).append(run)
+    return sorted((_Release(group) for group in groups.values()), key=lambda one: one.started_at)
+
+
+def _labels(releases: Sequence[_Release]) -> list[str]:
+    """Versions; with the day where one is there more than once."""
+    versions = [one.runs[0].manifest.subject.version for one in releases]
+    return [
+        version if versions.count(version) == 1 else f"{version} of {one.started_at[:10]}"
+        for version, one in zip(versions, releases, strict=True)
+    ]
+
+
+def _described(release: _Release, label: str, epochs: Sequence[Epoch]) -> Release:
+    manifests = [run.manifest for run in release.runs]
+    return Release(
+        label=label,
+        version=manifests[0].subject.version,
+        started_at=release.started_at,
+        run_ids=[run.run_id for run in release.runs],
+        is_printed=any(manifest.printed for manifest in manifests),
+        notes=[epoch.text for epoch in epochs if epoch.since[:10] == release.started_at[:10]],
+    )
+
+
+def _series(
+    judged: tuple[Metric, str],
+    releases: Sequence[_Release],
+    known: Releases,
+    epochs: Sequence[Epoch],
+    labels: Sequence[str],
+) -> HistorySeries:
+    metric, statistic = judged
+    values = [one.value(metric, statistic) for one in releases]
+    setups = [
+        place
+        for place in range(1, len(releases))
+        if any(epoch.divides(metric.id, *_moments(releases, place)) for epoch in epochs)
+        or any(_is_between(change.started, *_moments(releases, place)) for change in known.setup_changes
+               if change.metric_id == metric.id)
+    ]  # fmt: skip
+    present = [place for place, value in enumerate(values) if value is not None]
+    told = [value for value in values if value is not None]
+    is_relative = metric.kind is Kind.POSITIVE and min(told, default=0.0) > 0.0
+    working = Working.LOG if is_relative else Working.DIFFERENCE
+    bounds = [next((at for at, place in enumerate(present) if place >= setup), len(present)) for setup in setups]
+    found = change_points(
+        scaled(told, working),
+        epochs=bounds,
+        least_deviation=_error_within(releases, metric, statistic, is_relative=is_relative),
+        level=FALSE_DISCOVERIES,
+    )
+    return HistorySeries(
+        metric_id=metric.id,
+        statistic=statistic,
+        label=metric.label,
+        unit=metric.unit,
+        better=metric.better,
+        gating=metric.gating,
+        is_relative=is_relative,
+        values=values,
+        setups=setups,
+        changes=[
+            _change(one, present[one.index], labels, is_relative=is_relative)
+            for one in found
+            if abs(one.change) >= (LEAST_CHANGE if is_relative else metric.floor)
+        ],
+    )
+
+
+def _error_within(releases: Sequence[_Release], metric: Metric, statistic: str, *, is_relative: bool) -> float:
+    """The root mean square of the errors within runs, of their rounding at least, on the scale of the series."""
+    squares = []
+    for run in (run for release in releases for run in release.runs):
+        summary = run.summary(metric.id)
+        estimate = summary.estimates.get(statistic) if summary else None
+        if estimate is not None and estimate.standard_error is not None and estimate.value is not None:
+            squares.append((estimate.standard_error / (estimate.value if is_relative else 1.0)) ** 2)
+    return math.sqrt(math.fsum(squares) / len(squares)) if squares else 0.0
+
+
+def _moments(releases: Sequence[_Release], place: int) -> tuple[str, str]:
+    return releases[place - 1].started_at, releases[place].started_at
+
+
+def _is_between(moment: str, before: str, after: str) -> bool:
+    return before < moment <= after
+
+
+def _change(point: ChangePoint, place: int, labels: Sequence[str], *, is_relative: bool) -> LevelChange:
+    def shown(value: float) -> float:
+        return math.expm1(value) if is_relative else value
+
+    return LevelChange(
+        release=place,
+        label=labels[place],
+        change=shown(point.change),
+        low=None if point.low is None else shown(point.low),
+        high=None if point.high is None else shown(point.high),
+        p_value=point.p_value,
+        q_value=point.p_value,
+        is_gradual=point.is_gradual,
+    )
+
+
+def _corrected(series: Sequence[HistorySeries]) -> list[HistorySeries]:
+    """Only changes that are none in at most the stated share; a series without any has the p-value 1."""
+    p_values = [change.p_value for one in series for change in one.changes] + [1.0 for one in series if not one.changes]
+    adjusted = iter(benjamini_hochberg(p_values))
+    made = []
+    for one in series:
+        changes = [change.model_copy(update={"q_value": next(adjusted)}) for change in one.changes]
+        kept = [change for change in changes if change.q_value <= FALSE_DISCOVERIES]
+        made.append(one.model_copy(update={"changes": kept}))
+    return made

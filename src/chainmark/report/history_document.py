@@ -1,0 +1,221 @@
+"""The history of a workload as a document: what moved in which release, and every figure over the releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.core import units
+from chainmark.core.history_report import HistoryReport, HistorySeries, LevelChange
+from chainmark.core.metric import Better
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import sentence_of
+from chainmark.report.blocks import (
+    EVERYWHERE,
+    PDF,
+    Block,
+    Column,
+    Remarks,
+    Section,
+    Table,
+    TableCell,
+    TableRow,
+    row_of,
+    words,
+)
+from chainmark.report.chart import BAD, QUIET, Axis, Chart, Layer, Limit, Tip
+from chainmark.report.document import Document
+from chainmark.report.phrases import Emphasis
+
+_BARS = "▁▂▃▄▅▆▇█"
+_FOLDED = 12  # charts that stand open
+
+
+def history_document(report: HistoryReport) -> Document:
+    """Lay out the history of a workload."""
+    moved = sorted(
+        ((change, one) for one in report.series for change in one.changes),
+        key=lambda pair: (-pair[0].release, not pair[1].gating, -abs(pair[0].change)),
+    )
+    drawn = sorted(report.series, key=lambda one: (not one.gating, not one.changes))
+    return Document(
+        kind="history",
+        title=report.title,
+        subtitle=report.subtitle,
+        verdict=Verdict.INFORMATIONAL,
+        word="HISTORY",
+        sentence=sentence_of(report.sentence[0].upper() + report.sentence[1:]),
+        suites=[Suite(report.title, [_case(one) for one in report.series])],
+        sections=[
+            Section("moved", "What moved", [_moved(report, moved)], folded=False),
+            Section("figures", "Every figure", [_figures(report)]),
+            Section("charts", "Over the releases", [_chart(report, one) for one in drawn[:_FOLDED]]),
+            Section("releases", "Releases", [_releases(report)]),
+        ],
+        notes=[
+            "A change is where the level over several releases differs (E-divisive with a permutation test), so the "
+            "newest release alone is never one. Over all figures, at most "
+            f"{units.plain_percent(report.false_discoveries)} of the listed changes are expected to be none. A change "
+            "of the set-up divides the series and is no change.",
+        ],
+        result=report,
+        date=report.date,
+        tool_version=report.tool_version,
+    )
+
+
+def _name(one: HistorySeries) -> str:
+    return one.label if one.statistic == "mean" else f"{one.label} {one.statistic}"
+
+
+def _case(one: HistorySeries) -> Case:
+    told = [f"{_size(one, change)} at {change.label}" for change in one.changes]
+    unit = "change" if one.is_relative else one.unit
+    figures: dict[str, float | str] = {f"{change.label} {unit}": change.change for change in one.changes}
+    return Case(f"{one.metric_id}.{one.statistic}", _name(one), Verdict.INFORMATIONAL, ", ".join(told), figures=figures)
+
+
+def _size(one: HistorySeries, change: LevelChange) -> str:
+    if one.is_relative:
+        return units.percent(change.change, decimals=_decimals(change))
+    return units.tidy_quantity(change.change, one.unit, is_change=True)
+
+
+def _decimals(change: LevelChange) -> int:
+    ends = [end for end in (change.low, change.high) if end is not None]
+    return units.percent_decimals(*(ends or [change.change]))
+
+
+def _interval(one: HistorySeries, change: LevelChange) -> str:
+    if change.low is None or change.high is None:
+        return ""
+    if one.is_relative:
+        return units.percent_interval(change.low, change.high)
+    low, high = (units.tidy_quantity(end, one.unit, is_change=True) for end in (change.low, change.high))
+    return f"{low} … {high}"
+
+
+def _direction(one: HistorySeries, change: LevelChange) -> tuple[str, Emphasis]:
+    if one.better is Better.NEITHER or change.change == 0.0:
+        return "moved", "plain"
+    is_better = (change.change < 0.0) is (one.better is Better.LOWER)
+    return ("better", "better") if is_better else ("worse", "worse")
+
+
+def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeries]]) -> Block:
+    if not moved:
+        return Remarks("moved", "", ["No figure has another level than before in any release."])
+    columns = [
+        *words("release", "figure"),
+        Column("change of the level"),
+        Column("90 % interval", kind="intervals"),
+        *words("", "how"),
+    ]
+    rows = [_moved_row(change, one) for change, one in moved]
+    return Table("moved", "", columns, rows, sortable=True)
+
+
+def _moved_row(change: LevelChange, one: HistorySeries) -> TableRow:
+    word, emphasis = _direction(one, change)
+    return row_of(
+        change.label,
+        _name(one),
+        TableCell(_size(one, change)),
+        TableCell(_interval(one, change)),
+        TableCell(word, emphasis=emphasis),
+        "gradually" if change.is_gradual else "at once",
+    )
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Values as bars of characters from the least to the largest, a blank where there is none."""
+    told = [value for value in values if value is not None]
+    low, span = min(told, default=0.0), max(told, default=0.0) - min(told, default=0.0)
+    places = [None if value is None else (value - low) / span if span > 0.0 else 0.5 for value in values]
+    return "".join(" " if place is None else _BARS[round(place * (len(_BARS) - 1))] for place in places)
+
+
+def _figures(report: HistoryReport) -> Table:
+    columns = [
+        *words("figure"),
+        Column("first"),
+        Column("last"),
+        # The font of the PDF has no such bars; it has the charts.
+        Column("over the releases", media=EVERYWHERE - PDF),
+        *words("changes of the level"),
+    ]
+    return Table("figures", "", columns, [_figure_row(one) for one in report.series], sortable=True)
+
+
+def _figure_row(one: HistorySeries) -> TableRow:
+    told = [value for value in one.values if value is not None]
+    ends = [units.quantity(value, one.unit) for value in (told[0], told[-1])] if told else ["", ""]
+    changes = ", ".join(f"{_size(one, change)} at {change.label}" for change in one.changes)
+    return row_of(_name(one), TableCell(ends[0]), TableCell(ends[1]), sparkline(one.values), changes or "none")
+
+
+def _chart(report: HistoryReport, one: HistorySeries) -> Chart:
+    present = [(place, value) for place, value in enumerate(one.values) if value is not None]
+    shown = units.display_unit(one.unit, [value for _, value in present])
+    labels = [release.label for release in report.releases]
+    levels = _levels(one, present)
+    return Chart(
+        id=f"history-{one.metric_id}-{one.statistic}".replace(".", "-"),
+        title=_name(one),
+        x=Axis("release, oldest first", padding=8),
+        y=Axis(shown.symbol or one.unit, nice=True),
+        layers=[
+            Layer("line", "levels", x="place", y="level", detail="stretch", colour=QUIET, width=2.5),
+            Layer(
+                "points",
+                x="place",
+                y="value",
+                size=36.0,
+                tips=[Tip("release", "release"), Tip(shown.symbol or one.unit, "value", ".4g")],
+            ),
+        ],
+        data={
+            "points": {
+                "place": [place + 1 for place, _ in present],
+                "value": [value * shown.factor for _, value in present],
+                "release": [labels[place] for place, _ in present],
+            },
+            "levels": {
+                "place": [place + 1 for place, _, _ in levels],
+                "level": [level * shown.factor for _, level, _ in levels],
+                "stretch": [stretch for *_, stretch in levels],
+            },
+        },
+        limits=[
+            *(Limit(place + 0.5, "set-up", along="x", colour=QUIET) for place in one.setups),
+            *(Limit(change.release + 0.5, change.label, along="x", colour=BAD) for change in one.changes),
+        ],
+        half=True,
+        height=200,
+    )
+
+
+def _levels(one: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[float, float, str]]:
+    """The median of every stretch between changes, at its ends."""
+    cuts = sorted({*one.setups, *(change.release for change in one.changes)})
+    made = []
+    for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(one.values)], strict=True)):
+        stretch = sorted(value for place, value in present if begin <= place < end)
+        if stretch:
+            middle = (stretch[(len(stretch) - 1) // 2] + stretch[len(stretch) // 2]) / 2.0
+            made += [(begin - 0.3, middle, f"level {number + 1}"), (end - 0.7, middle, f"level {number + 1}")]
+    return made
+
+
+def _releases(report: HistoryReport) -> Table:
+    columns = [*words("release"), Column("started"), Column("runs"), *words("figures", "known of it")]
+    rows = [
+        row_of(
+            release.label,
+            release.started_at[:10],
+            units.count(len(release.run_ids)),
+            "printed" if release.is_printed else "measured",
+            "; ".join(release.notes),
+        )
+        for release in report.releases
+    ]
+    return Table("releases", "", columns, rows)

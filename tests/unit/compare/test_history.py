@@ -1,0 +1,175 @@
+"""The history of a workload: true changes are found where they are, noise, outliers and new machines are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from chainmark.compare.history import history_report
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.epoch import Epoch
+from chainmark.core.errors import UsageError
+from chainmark.core.history_report import HistoryReport
+from chainmark.core.metric import Kind, Metric, Population, Table
+from chainmark.report.history_document import sparkline
+from chainmark.report.layouts import document_of
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+RELEASES, STEP_AT = 20, 12
+VERSIONS = [f"v0.{number}" for number in range(RELEASES)]
+METRICS = [metric(id=f"m{number}_s", label=f"figure {number}", gating=number < 2) for number in range(8)]
+Values = Callable[[int, Metric], float]
+
+
+def _catalogue(metrics: Sequence[Metric]) -> Catalogue:
+    return Catalogue(
+        system="cometbft",
+        title="x",
+        populations=[Population(id="block", label="blocks", keys=["height"])],
+        tables=[Table(id="all", title="All")],
+        metrics=list(metrics),
+    )
+
+
+def _run(version: str, day: int, values: Values, metrics: Sequence[Metric], error: float | None) -> SyntheticRun:
+    started = f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}T00:00:00Z"
+    described = manifest(version, 1, run_id=f"{version}-{day}", started_at=started, conditions={})
+    described.configuration = described.configuration.model_copy(update={"effective": {}})
+    summaries = {
+        one.id: MetricSummary(
+            metric_id=one.id,
+            distribution=None,
+            estimates={"mean": Estimate(value=values(day, one), standard_error=error, method="made up")},
+        )
+        for one in metrics
+    }
+    return SyntheticRun(described, _catalogue(metrics), {}, summaries)
+
+
+def _report(
+    values: Values,
+    versions: Sequence[str] = VERSIONS,
+    *,
+    metrics: Sequence[Metric] = METRICS,
+    epochs: Sequence[Epoch] = (),
+    error: float | None = None,
+) -> HistoryReport:
+    runs = [_run(version, day, values, metrics, error) for day, version in enumerate(versions)]
+    return history_report(runs[-1], runs, epochs, "test")
+
+
+def _noisy(seed: int, deviation: float = 0.01) -> Values:
+    random = np.random.default_rng(seed)
+    return lambda day, one: float(np.exp(random.normal(0.0, deviation)))
+
+
+def _found(report: HistoryReport) -> list[tuple[str, str]]:
+    return [(one.metric_id, change.label) for one in report.series for change in one.changes]
+
+
+def test_the_release_at_which_a_level_changed_is_named_with_the_size() -> None:
+    noise = _noisy(1)
+    report = _report(lambda day, one: noise(day, one) * (1.1 if one.id == "m3_s" and day >= STEP_AT else 1.0))
+    assert _found(report) == [("m3_s", f"v0.{STEP_AT}")]
+    (change,) = next(one.changes for one in report.series if one.changes)
+    assert change.low is not None
+    assert change.high is not None
+    assert change.low <= 0.1 <= change.high
+    assert change.change == pytest.approx(0.1, abs=0.02)
+    assert "1 of 8 figures changed over 20 releases" in report.sentence
+
+
+def test_shuffled_histories_show_no_more_than_the_stated_share() -> None:
+    """Forty histories of eight figures without any change: two of them may show one."""
+    assert sum(bool(_found(_report(_noisy(seed)))) for seed in range(40)) <= 5
+
+
+def test_a_drift_that_no_neighbouring_pair_shows_is_found() -> None:
+    noise = _noisy(2)
+    report = _report(lambda day, one: noise(day, one) * (1.005**day if one.id == "m0_s" else 1.0))
+    assert {name for name, _ in _found(report)} == {"m0_s"}
+    assert "gradually" in document_of(report).text()
+
+
+def test_one_bad_run_is_no_change() -> None:
+    noise = _noisy(3)
+    assert _found(_report(lambda day, one: noise(day, one) * (2.0 if day == 9 else 1.0))) == []
+
+
+@pytest.mark.parametrize("metrics", [("m0_s",), ()], ids=["named", "any"])
+def test_what_new_machines_changed_is_no_change_of_a_release(metrics: tuple[str, ...]) -> None:
+    noise = _noisy(4)
+
+    def values(day: int, one: Metric) -> float:
+        return noise(day, one) * (0.7 if one.id == "m0_s" and day >= STEP_AT else 1.0)
+
+    assert _found(_report(values)) == [("m0_s", f"v0.{STEP_AT}")]
+    epoch = Epoch(system="cometbft", since="2026-01-13T00:00:00Z", text="new machines", metrics=metrics)
+    report = _report(values, epochs=[epoch])
+    assert _found(report) == []
+    assert report.series[0].setups == [STEP_AT]
+    assert report.releases[STEP_AT].notes == ["new machines"]
+    assert "new machines" in document_of(report).text()
+
+
+def test_a_rerun_far_from_its_build_is_another_set_up_that_nobody_noted() -> None:
+    """The same build with 30 % less: the machine changed, and what came later is compared with later runs alone."""
+    versions = [f"v0.{number}" for number in range(14)] + ["v0.13", *(f"v0.{number}" for number in range(14, 20))]
+    noise = _noisy(5)
+    report = _report(lambda day, one: noise(day, one) * (0.7 if day >= 14 else 1.0), versions)
+    assert [one.setups for one in report.series] == [[14]] * len(METRICS)
+    assert _found(report) == []
+    assert [one.label for one in report.releases if one.version == "v0.13"] == [
+        "v0.13 of 2026-01-14",
+        "v0.13 of 2026-01-15",
+    ]
+
+
+def test_reruns_of_one_build_are_one_release() -> None:
+    versions = [f"v0.{number // 2}" for number in range(12)]
+    report = _report(lambda day, one: 1.0 + 0.02 * (day % 2), versions)
+    assert [len(one.run_ids) for one in report.releases] == [2] * 6
+    assert report.series[0].values == [pytest.approx((1.0 * 1.02) ** 0.5)] * 6  # ratios: the geometric mean
+
+
+def test_printed_figures_that_repeat_are_no_more_certain_than_their_rounding() -> None:
+    """Two digits on paper: 0.02 and 0.03 again and again, with an interval of nothing without the rounding."""
+    report = _report(lambda day, one: 0.03 if day >= STEP_AT else 0.02, error=0.01 / 12**0.5)
+    for one in report.series:
+        (change,) = one.changes
+        assert change.low is not None
+        assert change.low < 0.45
+
+
+def test_differences_have_the_unit_and_what_is_below_the_floor_is_not_listed() -> None:
+    metrics = [
+        metric(Kind.DIFFERENCE, id="big_s", label="big", floor=0.5),
+        metric(Kind.DIFFERENCE, id="small_s", label="small", floor=50.0),
+    ]
+    report = _report(lambda day, one: float(day >= STEP_AT) + 0.01 * (day % 2), metrics=metrics)
+    assert _found(report) == [("big_s", f"v0.{STEP_AT}")]
+    assert "1 s" in document_of(report).text()
+
+
+def test_too_few_releases_are_said_to_be_too_few() -> None:
+    with pytest.raises(UsageError, match="3 releases"):
+        _report(_noisy(6), ["v1", "v2", "v3"])
+
+
+def test_every_rendering_names_what_moved() -> None:
+    noise = _noisy(7)
+    document = document_of(_report(lambda day, one: noise(day, one) * (1.2 if day >= STEP_AT else 1.0)))
+    for text in (document.text(), document.markdown(), document.html(), document.junit()):
+        assert f"v0.{STEP_AT}" in text
+    assert document.pdf().startswith(b"%PDF")
+
+
+def test_bars_of_characters_span_the_values() -> None:
+    assert sparkline([1.0, None, 8.0, 4.5]) == "▁ █▅"
+    assert sparkline([3.0, 3.0]) == "▅▅"
+    assert sparkline([]) == ""
