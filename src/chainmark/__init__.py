@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, experiment
     from chainmark.api.following import block
-    from chainmark.api.history import note, notes, pin, unnote
+    from chainmark.api.history import history, note, notes, pin, unnote
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
     from chainmark.api.measure import ingest, run
     from chainmark.api.modelling import explain, fault_kinds, predict, synth
@@ -56,6 +56,7 @@ __all__ = [
     "experiment",
     "explain",
     "fault_kinds",
+    "history",
     "ingest",
     "install",
     "installed",
@@ -80,7 +81,7 @@ _HOMES = {
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
     "chainmark.api.following": ["block"],
-    "chainmark.api.history": ["note", "notes", "pin", "unnote"],
+    "chainmark.api.history": ["history", "note", "notes", "pin", "unnote"],
     "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],
     "chainmark.api.experimenting": ["aa", "experiment"],
     "chainmark.api.measure": ["ingest", "run"],

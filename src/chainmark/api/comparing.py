@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from chainmark.api.context import as_margins, store_at
@@ -15,7 +15,7 @@ from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.workloads import joined, matched
-from chainmark.core.catalogue import NO_MARGINS, Margins
+from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Comparison
 from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
@@ -65,7 +65,7 @@ class How:
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
-    margins: Margins = NO_MARGINS
+    margins: Margins = field(default_factory=dict)
 
 
 def _past(store: Store, how: How) -> Past:

@@ -1,4 +1,4 @@
-"""What is noted beside runs: changes of the set-up, which are no noise, and anchors."""
+"""The history of workloads, and what is noted beside it: changes of the set-up, which are no noise, and anchors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,42 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainmark.api.context import store_at
+from chainmark.compare.history import history_report
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.times import nanoseconds_of_time, utc_text
+from chainmark.core.tool import tool_version
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
 from chainmark.store.notes import Notes, read_notes, write_notes
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
+
+
+def history(reference: str, *, store: Store | Path | str | None = None) -> list[Document]:
+    """Every figure over the releases of a workload, and where its level changed.
+
+    Args:
+        reference: a run or a version: its workload and machine are meant. The series may go on after it.
+        store: where the runs are.
+
+    Returns:
+        A document for every workload and machine of that version.
+
+    Raises:
+        UsageError: nothing matches, or there are fewer than four releases.
+
+    Example:
+        >>> runs = cm.ingest("cardano", releases)
+        >>> cm.history("9.9.0")[0].sentence
+        'The level of 10 of 11 figures changed over 9 releases.'
+    """
+    kept = store_at(store)
+    epochs = read_notes(kept.root).epochs
+    return [
+        document_of(history_report(group[-1], kept.series(group), epochs, tool_version()))
+        for group in kept.groups(reference)
+    ]
 
 
 def note(
@@ -83,6 +113,7 @@ def unnote(system: str, since: str, *, store: Store | Path | str | None = None) 
         UsageError: there is none of that time.
 
     Example:
+        >>> epoch = cm.note("cardano", "2025-08-01", "new hosts")
         >>> cm.unnote("cardano", "2025-08-01")
     """
     root = store_at(store).root

@@ -1,4 +1,4 @@
-"""`chainmark history`: what is noted beside the runs."""
+"""`chainmark history`: every figure over the releases, and what is noted beside the runs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,27 @@ import typer
 from rich.table import Table
 
 import chainmark as cm
-from chainmark.cli.common import AsJson
+from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="History: note changes of the set-up, pin an anchor, list, remove.",
+    help="History: show a workload over its releases, note changes of the set-up, pin an anchor, list, remove.",
     epilog="Example: `chainmark history list`",
 )
 System = Annotated[str, typer.Argument(help="Whose runs, e.g. `cardano`.")]
 Since = Annotated[str, typer.Argument(metavar="DAY", help="From when on: `2025-08-01`, or `2025-08-01T12:00:00Z`.")]
+
+
+@app.command("show", epilog="Example: `chainmark history show 10.6.2 --html history.html`")
+@shows_result
+def show(
+    reference: Annotated[str, typer.Argument(help="A run or a version: its workload and machine are meant.")],
+    *,
+    output: Output,
+) -> None:
+    """Show every figure over the releases of a workload, and at which of them its level changed."""
+    output.present_all(cm.history(reference))
 
 
 @app.command("note", epilog="Example: `chainmark history note cardano 2025-08-01 'new hosts' --metric rss_mib`")

@@ -334,6 +334,17 @@ class Selection:
         printed = {entry.run_id for entry in self.sealed if entry.system in systems and PRINTED in entry.badges}
         return [entry for entry in self.sealed if entry.run_id in repeated | releases | printed]
 
+    def series(self, run_ids: Iterable[str]) -> list[Entry]:
+        """All runs of the systems, workloads and machines of those named; of their systems, all printed runs."""
+        wanted = set(run_ids)
+        own = [entry for entry in self.sealed if entry.run_id in wanted]
+        places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
+        return [
+            entry
+            for entry in self._whole(self.sealed)
+            if _place(entry) in places or (entry.system in systems and PRINTED in entry.badges)
+        ]
+
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether some build was run twice or more under this workload on this kind of processor."""
         place = (system, _digest(workload), _digest(cpu_model))

@@ -22,7 +22,7 @@ from tests import examples
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 from tests.unit.store.trail_runs import Lives, sealed
-from tests.unit.systems.cardano import made_up
+from tests.unit.systems.cardano import made_reports, made_up
 from tests.unit.systems.cardano.clusters import SETTINGS, make_cluster
 from tests.unit.systems.cometbft.test_published_tables import spaced
 
@@ -68,6 +68,9 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     summary.write_text(json.dumps({"sumHosts": 3}), encoding="utf-8")
     return {
         "summary": summary,
+        "releases": made_reports.written(
+            tmp_path / "releases.json", made_reports.content(*made_reports.series([0.0] * 4 + [0.1] * 5))
+        ),
         "logs": make_cluster(tmp_path / "logs", hosts=3, slots=100),
         "folder": tmp_path / "cluster",
         "report": made_up.write(tmp_path / "release.json", made_up.report({"10.5.4": figures, "10.6.2": figures})),
