@@ -77,7 +77,10 @@ COMMANDS = {
     "profiles": ("profiles:profiles", "List the shipped profiles."),
     "corpus": ("corpus:app", "Requests for load tests of a Mesh API: sample, import, check."),
     "nodes": ("nodes:app", "Node binaries: install, list."),
-    "history": ("history:app", "History: note changes of the set-up, pin an anchor, list, remove."),
+    "history": (
+        "history:app",
+        "History: show a workload over its releases, note changes of the set-up, pin an anchor, list, remove.",
+    ),
     "runs": ("runs:app", "Runs: list, show, verify, export, remove."),
 }
 

@@ -9,7 +9,13 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Margins, Output, shows_result
-from chainmark.core.epoch import BaselineKind
+
+
+class Against(StrEnum):
+    """What a candidate is held against."""
+
+    HISTORY = "history"
+    RUN = "run"
 
 
 class Style(StrEnum):
@@ -39,13 +45,13 @@ def compare(
         Style, typer.Option("--style", help="chainmark's own report, or the one that is published for the system.")
     ] = Style.OWN,
     held_against: Annotated[
-        BaselineKind,
+        Against,
         typer.Option(
             "--baseline",
             help="Where single runs are compared: the level of the releases up to the baseline, where there are enough "
             "of them, or its own run.",
         ),
-    ] = BaselineKind.HISTORY,
+    ] = Against.HISTORY,
     anchor: Annotated[
         str | None,
         typer.Option(metavar="V", help="A release to hold the candidate against, too.", show_default="the one pinned"),
