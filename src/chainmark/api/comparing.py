@@ -15,9 +15,9 @@ from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.workloads import joined, matched
+from chainmark.core.baseline import BaselineKind
 from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Comparison
-from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
@@ -61,15 +61,17 @@ class How:
         against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
         margins: those to judge by instead of the catalogue's.
+        learn_margins: widen a margin that lies within what re-running does.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
     margins: Margins = field(default_factory=dict)
+    learn_margins: bool = False
 
 
 def _past(store: Store, how: How) -> Past:
-    return Past(read_notes(store.root).epochs, how.against)
+    return Past(read_notes(store.root).epochs, how.against, how.learn_margins)
 
 
 def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:
@@ -99,6 +101,7 @@ def compare(
     era: str | None = None,
     against: str = BaselineKind.HISTORY,
     anchor: str | None = None,
+    learn_margins: bool = False,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
@@ -114,6 +117,8 @@ def compare(
         against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
             there are enough releases; "run" for the baseline's own run.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
+        learn_margins: where the releases tell how much a run deviates, accept at least three deviations of a run, and
+            at most twice the margin that is set.
         store: where the runs are.
 
     Raises:
@@ -132,7 +137,7 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    how = How(_kind(against), anchor, as_margins(margins))
+    how = How(_kind(against), anchor, as_margins(margins), learn_margins)
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
     if len(references) == 2 and all(isinstance(one, str) for one in references):

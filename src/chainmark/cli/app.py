@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "ingest": (
         "ingest:ingest",
-        "Read the logs of a cluster, or what a Prometheus server keeps of it, into a sealed run.",
+        "Read the logs of a cluster, what a Prometheus server keeps of it, or published reports into sealed runs.",
     ),
     "load": ("load:load", "Find how much each endpoint of an API takes before its answers are too slow or wrong."),
     "saturation": (

@@ -9,13 +9,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Margins, Output, shows_result
-
-
-class Against(StrEnum):
-    """What a candidate is held against."""
-
-    HISTORY = "history"
-    RUN = "run"
+from chainmark.core.baseline import BaselineKind
 
 
 class Style(StrEnum):
@@ -45,13 +39,21 @@ def compare(
         Style, typer.Option("--style", help="chainmark's own report, or the one that is published for the system.")
     ] = Style.OWN,
     held_against: Annotated[
-        Against,
+        BaselineKind,
         typer.Option(
             "--baseline",
             help="Where single runs are compared: the level of the releases up to the baseline, where there are enough "
             "of them, or its own run.",
         ),
-    ] = Against.HISTORY,
+    ] = BaselineKind.HISTORY,
+    learn_margins: Annotated[
+        bool,
+        typer.Option(
+            "--learn-margins",
+            help="Where the releases tell how much a run deviates, accept at least three deviations of a run, and at "
+            "most twice the margin that is set.",
+        ),
+    ] = False,
     anchor: Annotated[
         str | None,
         typer.Option(metavar="V", help="A release to hold the candidate against, too.", show_default="the one pinned"),
@@ -76,14 +78,14 @@ def compare(
     Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
     then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
     """
-    output.finish(
-        cm.compare(
-            baseline,
-            *(candidates or []),
-            margins=margin,
-            style=style.value,
-            era=era,
-            against=held_against,
-            anchor=anchor,
-        )
+    sides = [baseline, *(candidates or [])]
+    document = cm.compare(
+        *sides,
+        margins=margin,
+        learn_margins=learn_margins,
+        style=style.value,
+        era=era,
+        against=held_against,
+        anchor=anchor,
     )
+    output.finish(document)

@@ -1,4 +1,4 @@
-"""`chainmark ingest`: the logs of a cluster that somebody ran, as a sealed run."""
+"""`chainmark ingest`: the logs of a cluster that somebody ran, or its published report, as sealed runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from chainmark.core.errors import UsageError
 def ingest(
     system: Annotated[str, typer.Argument(help="The system whose logs these are, e.g. `cardano`.")],
     source: Annotated[
-        str, typer.Argument(metavar="DIR|URL", help="The folder of the logs, one file, or a Prometheus server.")
+        str,
+        typer.Argument(metavar="DIR|URL", help="A folder of logs or reports, one file, or a Prometheus server."),
     ],
     version: Annotated[
         str | None,
@@ -66,14 +67,19 @@ def ingest(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the logs of a cluster, or what a Prometheus server keeps of it, into a sealed run.
+    """Read the logs of a cluster, what a Prometheus server keeps of it, or published reports into sealed runs.
 
     Example: `chainmark ingest cardano cluster-logs --as 10.6.2 --filter value`
 
     Example: `chainmark ingest cometbft http://localhost:9090 --from 2026-01-01T10:00:00Z --duration 90s --as v1.0.1`
 
-    Every line is read once and counted in one class. What is missing (a host that ended early, a gap, a message that a
-    host never emits) is named, and the rest is measured. The same logs give the same run, to the byte.
+    Example: `chainmark ingest cardano published-reports`
+
+    Of published reports (a file or a folder; for Cardano JSON, PDF, or text that was extracted from one) every column
+    is a run, once for all reports that show it.
+
+    Every line of a log is read once and counted in one class. What is missing (a host that ended early, a gap, a
+    message that a host never emits) is named, and the rest is measured. The same logs give the same run, to the byte.
     """
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")

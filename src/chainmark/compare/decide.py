@@ -18,9 +18,10 @@ from chainmark.compare.past import told_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
+from chainmark.core.baseline import BaselineKind
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
-from chainmark.core.epoch import BaselineKind, Epoch
+from chainmark.core.epoch import Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
 from chainmark.core.metric import Metric
 from chainmark.core.wording import name_of
@@ -58,6 +59,8 @@ def of_measured(margins: Margins, runs: Sequence[RunData]) -> Margins:
     return {metric_id: margin for metric_id, margin in margins.items() if metric_id in known}
 
 
+# A learnt margin: so many deviations of a run, and at most so many times the one that is set.
+LEARNT_DEVIATIONS, LEARNT_MOST = 3.0, 2.0
 _SETTLED = (Outcome.EQUAL, Outcome.BETTER)
 
 
@@ -125,7 +128,7 @@ def decide(
     releases = _releases(left, right, history, past or Past())
     bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)
     because = {**incomparable(catalogue, conditions), **_divided(releases, catalogue, left, right)}
-    pair = _Pair(catalogue, left, right, gates, because, bench, (past or Past()).baseline)
+    pair = _Pair(catalogue, left, right, gates, because, bench, past or Past())
     found, gated = pair.gated()
     family = family_of(gated, bench)
     judgements = adjust(found, family, catalogue)
@@ -145,10 +148,12 @@ class Past:
         epochs: changes of the set-up that were noted.
         baseline: what a candidate is held against: the level of the releases up to the baseline, wherever there are
             enough of them, or the baseline's own run alone.
+        learn_margins: widen a margin that lies within what re-running does.
     """
 
     epochs: Sequence[Epoch] = ()
     baseline: BaselineKind = BaselineKind.RUN
+    learn_margins: bool = False
 
 
 def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:
@@ -185,14 +190,15 @@ class _Pair:
     gates: Sequence[Gate]
     incomparable_because: Mapping[str, str]
     bench: Bench
-    held_against: BaselineKind
+    past: Past
 
     def gated(self) -> tuple[list[Judgement], list[Gated]]:
         """All judgements in the report's order, and those that gate with the values that they rest on."""
         failed = [problem(gate) for gate in failed_gates(self.gates)] or _without_figures(self.baseline, self.candidate)
         judgements, gating = [], []
-        for metric in self.catalogue.ordered():
-            for statistic in metric.judged_by:
+        for known in self.catalogue.ordered():
+            for statistic in known.judged_by:
+                metric = self._learnt(known, statistic)
                 left = collect(self.baseline.included or self.baseline.runs, metric, statistic)
                 right = collect(self.candidate.included or self.candidate.runs, metric, statistic)
                 left = self._levelled(metric, statistic, left, right)
@@ -201,10 +207,20 @@ class _Pair:
                     gating.append(Gated(metric, statistic, left, right, judgements[-1]))
         return judgements, gating
 
+    def _learnt(self, metric: Metric, statistic: str) -> Metric:
+        """The metric with a margin that is not within what re-running does, where that is wanted and told."""
+        if not self.past.learn_margins or self.bench.releases is None:
+            return metric
+        spread = self.bench.releases.spread(metric.id, statistic, Working.LOG)
+        if spread is None:
+            return metric
+        learnt = math.expm1(LEARNT_DEVIATIONS * math.sqrt(spread.variance))
+        return metric.model_copy(update={"margin": max(metric.margin, min(learnt, LEARNT_MOST * metric.margin))})
+
     def _levelled(self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates) -> SideEstimates:
         """The baseline with the level of the releases up to it instead of its run, where that is wanted and told."""
         releases = self.bench.releases
-        if releases is None or self.held_against is BaselineKind.RUN or left.runs != 1 or not right.values:
+        if releases is None or self.past.baseline is BaselineKind.RUN or left.runs != 1 or not right.values:
             return left
         working = working_scale(metric, left, right)
         level = releases.level((metric.id, statistic, working), self.baseline.included[0])

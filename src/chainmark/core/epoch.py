@@ -1,17 +1,8 @@
-"""What a comparison takes of earlier releases: changes of the set-up between them, and what the baseline is."""
+"""Changes of the set-up that somebody noted: what runs on either side of one differ by is no noise."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import BaseModel, ConfigDict
-
-
-class BaselineKind(StrEnum):
-    """What a candidate is held against."""
-
-    HISTORY = "history"  # the level of the releases up to the baseline
-    RUN = "run"  # the baseline's own run
 
 
 class Epoch(BaseModel):
