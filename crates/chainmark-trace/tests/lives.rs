@@ -55,11 +55,11 @@ fn forged_elsewhere() -> Fact<'static> {
 }
 
 fn requested(length: u64) -> Fact<'static> {
-    Fact::Requested { head: BLOCK, length }
+    Fact::Requested { head: BLOCK, length, peer: Peer { local: None, remote: Some("10.0.0.2:3001") } }
 }
 
 fn fetched(remote: &'static str) -> Fact<'static> {
-    Fact::Fetched { block: BLOCK, peer: Peer { local: None, remote: Some(remote) } }
+    Fact::Fetched { block: BLOCK, size_bytes: Some(900), peer: Peer { local: None, remote: Some(remote) } }
 }
 
 fn added(delta: u64) -> Fact<'static> {
