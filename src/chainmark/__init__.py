@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, experiment
-    from chainmark.api.following import block
+    from chainmark.api.following import block, host
     from chainmark.api.history import history, note, notes, pin, unnote
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
     from chainmark.api.measure import ingest, run
@@ -57,6 +57,7 @@ __all__ = [
     "explain",
     "fault_kinds",
     "history",
+    "host",
     "ingest",
     "install",
     "installed",
@@ -80,7 +81,7 @@ __all__ = [
 _HOMES = {
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
-    "chainmark.api.following": ["block"],
+    "chainmark.api.following": ["block", "host"],
     "chainmark.api.history": ["history", "note", "notes", "pin", "unnote"],
     "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],
     "chainmark.api.experimenting": ["aa", "experiment"],

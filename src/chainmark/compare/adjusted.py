@@ -12,7 +12,7 @@ from chainmark.compare.estimates import SideEstimates, collect, combined
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric
+from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric, Population
 from chainmark.core.wording import enumerated
 from chainmark.stats.centiles import FloatArray, IntArray
 from chainmark.stats.covariates import adjusted_means, day_waves
@@ -42,7 +42,7 @@ def sides_of(
     if statistic != "mean" or not metric.adjusted_for or plain.baseline.absence or plain.candidate.absence:
         return plain
     population = catalogue.population(metric.population)
-    covariates = [one for one in population.covariates if one.column in metric.adjusted_for]
+    covariates = covariates_of(metric, population)
     columns = list(dict.fromkeys([population.time_key or "", metric.id, *(one.column for one in covariates)]))
     runs = [*baseline, *candidate]
     frames = [_samples(run, metric, columns) for run in runs]
@@ -53,12 +53,17 @@ def sides_of(
     unlike = _unlike_hours(frames, is_candidate, covariates)
     if unlike:
         return replace(plain, unlike=unlike)
-    made = _adjusted(plain, frames, is_candidate, metric, covariates, population.time_key)
+    made = _adjusted(plain, frames, is_candidate, metric, population)
     if made is None:
         return replace(plain, unlike=f"too few samples to tell the version from {labels}")
     before, after = combined(metric, plain.baseline), combined(metric, plain.candidate)
     raw = f", as measured {units.percent(after / before - 1.0)}" if before and after is not None else ""
     return replace(made, note=f"at equal {labels}{raw}")
+
+
+def covariates_of(metric: Metric, population: Population) -> list[Covariate]:
+    """What a metric is adjusted for."""
+    return [one for one in population.covariates if one.column in metric.adjusted_for]
 
 
 def _samples(run: LoadedRun, metric: Metric, columns: Sequence[str]) -> pl.DataFrame:
@@ -85,13 +90,13 @@ def _adjusted(
     frames: Sequence[pl.DataFrame],
     is_candidate: np.ndarray,
     metric: Metric,
-    covariates: Sequence[Covariate],
-    time_key: str | None,
+    population: Population,
 ) -> Sides | None:
+    covariates = covariates_of(metric, population)
     values = np.concatenate([frame[metric.id].to_numpy() for frame in frames])
     groups = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])
     design = np.concatenate([_design(frame, covariates) for frame in frames])
-    found = adjusted_means(values, groups, design, _clusters(frames, time_key))
+    found = adjusted_means(values, groups, design, _clusters(frames, population.time_key))
     if found is None:
         return None
     weights = np.where(is_candidate, 1.0 / is_candidate.sum(), -1.0 / (~is_candidate).sum())

@@ -195,6 +195,23 @@ class VerifiedSystem(System, Protocol):
         """
 
 
+@runtime_checkable
+class HostSystem(System, Protocol):
+    """A system whose operators have one host's log, and want to know what it tells of their host."""
+
+    def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
+        """A page about a run of one host.
+
+        Args:
+            run: of one host.
+            against: what another tool wrote about the same host, to be set beside; its comparison decides the verdict.
+            samples: where to write the samples by the names of that tool.
+
+        Raises:
+            UsageError: the run is not of one host, or a file is not what it should be.
+        """
+
+
 @dataclass(frozen=True)
 class Capability(Generic[Capable]):
     """Something that only some systems can do. Called with a system, it gives the same one as one that can.
@@ -237,6 +254,7 @@ publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows n
 served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
 followable: Capability[FollowableSystem] = Capability(FollowableSystem, "cannot follow samples of {} to what happened")
 verified: Capability[VerifiedSystem] = Capability(VerifiedSystem, "knows no other analysis of runs of {}")
+of_hosts: Capability[HostSystem] = Capability(HostSystem, "has no page about one host of {}")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
 
 # Those that a hint tells of.

@@ -28,10 +28,10 @@ from chainmark.systems.cardano.clocks import Contradiction, contradictions
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import Condition
 from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, Tip, main_chain
+from chainmark.systems.cardano.received import RECEIVED, received_blocks, received_counts, received_samples
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
-from chainmark.systems.cardano.received import RECEIVED, received_blocks, received_counts, received_samples
 from chainmark.systems.cardano.tables import LIFE_EVENTS, read_links_table, read_lives_table
 
 NS = 1_000_000_000

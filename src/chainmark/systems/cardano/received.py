@@ -69,7 +69,11 @@ def received_blocks(lives: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
 def received_samples(blocks: pl.DataFrame) -> pl.DataFrame:
     """The rows and columns of the population `received`."""
     samples = blocks.filter(pl.col("class") == SAMPLE)
-    return samples.with_columns(pl.col("host").cast(pl.String)).select(*KEYS, *DELAYS, *SUMS, *ABOUT).sort("time_s", "block")
+    return (
+        samples.with_columns(pl.col("host").cast(pl.String))
+        .select(*KEYS, *DELAYS, *SUMS, *ABOUT)
+        .sort("time_s", "block")
+    )
 
 
 def received_counts(blocks: pl.DataFrame) -> dict[str, int]:

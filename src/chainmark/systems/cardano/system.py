@@ -14,10 +14,14 @@ from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
 from chainmark.report.document import Document
+from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.capabilities import FollowOrder, ModelOrder, ModelSource, PublishedFile
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
+from chainmark.systems.cardano.host.document import host_document
+from chainmark.systems.cardano.host.report import host_report
+from chainmark.systems.cardano.host.sample_files import written
 from chainmark.systems.cardano.ingest import ingest
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
@@ -103,6 +107,13 @@ class Cardano:
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The blocks in the tails of a comparison, and the lives of some of them."""
         return tails_of(sides, catalogue)
+
+    def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
+        """What one host's log tells its operator."""
+        report = host_report(run, against)
+        if samples is not None:
+            write_bytes(samples, written([one.sample for one in report.blocks], samples.suffix))
+        return host_document(report)
 
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong in synthetic logs."""
