@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chainmark.api.runs import Run, open_run, remove_run, runs
     from chainmark.api.systems import catalogue, install, installed, profiles
     from chainmark.api.verifying import verify_against
+    from chainmark.api.tailing import follow
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
@@ -57,6 +58,7 @@ __all__ = [
     "explain",
     "fault_kinds",
     "history",
+    "follow",
     "host",
     "ingest",
     "install",
@@ -91,6 +93,7 @@ _HOMES = {
     "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.api.verifying": ["verify_against"],
+    "chainmark.api.tailing": ["follow"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],

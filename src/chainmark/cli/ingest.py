@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import chainmark as cm
 from chainmark.cli.common import AsJson, exit_if_not_valid
 from chainmark.cli.console import print_json
 from chainmark.cli.following import progress
-from chainmark.cli.imported import print_imported
+from chainmark.cli.imported import FollowedRows, print_imported
 from chainmark.core.errors import UsageError
 
 
@@ -64,6 +65,12 @@ def ingest(
     duration: Annotated[
         str | None, typer.Option(metavar="TIME", help="Of a server: how long, e.g. `90s`, instead of one of the two.")
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Follow one log that still grows; Ctrl-C seals the run.")
+    ] = False,
+    lasts: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="With --follow: how long, e.g. `12h`.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Read the logs of a cluster, or what a Prometheus server keeps of it, into a sealed run.
@@ -72,11 +79,32 @@ def ingest(
 
     Example: `chainmark ingest cometbft http://localhost:9090 --from 2026-01-01T10:00:00Z --duration 90s --as v1.0.1`
 
+    Example: `chainmark ingest cardano /var/log/relay.log --genesis shelley-genesis.json --follow --for 24h`
+
     Every line is read once and counted in one class. What is missing (a host that ended early, a gap, a message that a
     host never emits) is named, and the rest is measured. The same logs give the same run, to the byte.
     """
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")
+    if follow:
+        others = [filters, exclude, begin, end, duration, meta, topology, no_filters, published_rules]
+        if any(others):
+            raise UsageError("`--follow` reads one log as it is", "import it afterwards with the other options")
+        shown = FollowedRows(as_json)
+        made = cm.follow(
+            system,
+            source,
+            lasts=lasts,
+            show=shown.show,
+            version=version,
+            settings=settings,
+            genesis=genesis,
+            keep_events=keep_events,
+        )
+        finish(made, as_json)
+        return
+    if lasts is not None:
+        raise UsageError("`--for` says how long a log is followed", "give `--follow`, too")
     with progress() as listener:
         made = cm.ingest(
             system,
@@ -96,6 +124,11 @@ def ingest(
             duration=duration,
             progress=listener,
         )
+    finish(made, as_json)
+
+
+def finish(made: Sequence[cm.Run], as_json: bool) -> None:
+    """Show what was imported, and exit by it."""
     if as_json:
         entries = [{"is_new": one.is_new, **one.manifest.model_dump(mode="json")} for one in made]
         print_json(entries[0] if len(entries) == 1 else entries)

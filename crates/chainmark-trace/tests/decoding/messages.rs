@@ -147,7 +147,7 @@ fn blocks() {
         ),
     );
     told(
-        &format!("Requested {{ head: {HASH}, length: 2 }}"),
+        &format!("Requested {{ head: {HASH}, length: 2, peer: {ends} }}"),
         &line(
             "BlockFetch.Client.SendFetchRequest",
             &format!(r#"{{"head":"{HASH}","kind":"SendFetchRequest","length":2,{peer}}}"#),

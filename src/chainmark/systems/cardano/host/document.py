@@ -34,8 +34,8 @@ _LISTED = 10
 _CONCLUSIONS = (
     "The header delay is the network's: other blocks, other forgers and other peers give another one. Whether this "
     "host is slow, the time after the header says.",
-    "Another day has another chain. To judge a release, import some days of each and compare them "
-    "(`chainmark compare`): time of day, epoch boundary, header delay and block size are then made equal.",
+    "Another day has another chain. To judge a release, import some days of each and give them to chainmark compare: "
+    "time of day, epoch boundary, header delay and block size are then made equal.",
 )
 
 
@@ -125,7 +125,7 @@ def _delay_table(report: HostReport) -> Table:
     rows = [_delay_row(report, *entry) for entry in _DELAYS]
     others = ", ".join(name for _, name, _ in _DELAYS if name)
     notes = [
-        f"Header: from slot start. Request: to the peer that sent the block, from the header. Fetched: from the request. "
+        "Header: from slot start. Request: to the peer that sent the block, from the header. Fetched: from the request. "
         f"Adopted: from then, also by a switch of forks. In openblockperf: {others}.",
     ]
     return Table("delays", "", columns, rows, notes)
@@ -245,7 +245,7 @@ def _slowest_table(report: HostReport) -> Table:
     columns = [*words("height", "slot start"), *map(Column, ("header", "request", "fetch", "adopt", "adopted after"))]
     columns += words("from")
     rows = [_slow_row(one) for one in report.slowest]
-    notes = ["`chainmark block RUN HEIGHT` shows one block with its log lines."] if rows else []
+    notes = ["chainmark block RUN HEIGHT shows one block with its log lines."] if rows else []
     return Table("slowest", "The slowest blocks", columns, rows, notes)
 
 
