@@ -272,3 +272,15 @@ proptest! {
         prop_assert_eq!(integer(&rows[0], "size_bytes"), size);
     }
 }
+
+#[test]
+fn the_request_that_was_answered_is_told_with_the_size() {
+    let asked = |remote| Fact::Requested { head: BLOCK, length: 1, peer: Peer { local: None, remote: Some(remote) } };
+    let row =
+        life(&[noticed(), asked("a:1"), asked("b:1"), asked("b:1"), fetched("b:1"), asked("c:1"), fetched("c:1")]);
+    assert_eq!((integer(&row, "requested_ns"), integer(&row, "answered_request_ns")), (Some(2), Some(3)));
+    assert_eq!((text(&row, "fetched_from"), integer(&row, "fetched_bytes")), (Some("b:1"), Some(900)));
+    // It came from a peer of which no request was told.
+    let row = life(&[noticed(), asked("a:1"), fetched("z:1")]);
+    assert_eq!((integer(&row, "requested_ns"), row["answered_request_ns"].clone()), (Some(2), Value::Null));
+}

@@ -125,7 +125,7 @@ def _delay_table(report: HostReport) -> Table:
     rows = [_delay_row(report, *entry) for entry in _DELAYS]
     others = ", ".join(name for _, name, _ in _DELAYS if name)
     notes = [
-        "Header: from slot start. Request: to the peer that sent the block, from the header. Fetched: from the request. "
+        "Header: from slot start. Request: from the header, to the peer that sent it. Fetched: from the request. "
         f"Adopted: from then, also by a switch of forks. In openblockperf: {others}.",
     ]
     return Table("delays", "", columns, rows, notes)
