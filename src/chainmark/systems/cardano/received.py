@@ -63,7 +63,7 @@ def received_blocks(lives: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
         header_to_adopted_s=seconds("adoption_ns", "noticed_ns"),
         received_adopted_s=seconds("adoption_ns", "slot_start_ns"),
     )
-    return blocks.with_columns(_class().alias("class")).sort("block_no", "block", nulls_last=True)
+    return blocks.with_columns(block_class().alias("class")).sort("block_no", "block", nulls_last=True)
 
 
 def received_samples(blocks: pl.DataFrame) -> pl.DataFrame:
@@ -111,23 +111,28 @@ def _beginning_slots(genesis: Genesis) -> float:
     return min(_BEGINNING_S / genesis.slot_length_s, genesis.epoch_slots * _BEGINNING_SHARE)
 
 
-def _class() -> pl.Expr:
-    """The first of the reasons that speak against a block; none makes it a sample."""
+def block_class() -> pl.Expr:
+    """The first of the reasons that speak against a block; none makes it a sample.
+
+    Of the decoder's columns and `slot_start_ns`.
+    """
+    adoption_ns, size_bytes = pl.min_horizontal("adopted_ns", "switched_ns"), pl.col("fetched_bytes")
     spans = [
         pl.col("noticed_ns") - pl.col("slot_start_ns"),
         pl.col("answered_request_ns") - pl.col("noticed_ns"),
         pl.col("fetched_ns") - pl.col("answered_request_ns"),
-        pl.col("adoption_ns") - pl.col("fetched_ns"),
+        adoption_ns - pl.col("fetched_ns"),
     ]
     within = pl.all_horizontal((span > SHORTEST_NS) & (span < LONGEST_NS) for span in spans)
-    sized = pl.col("received_size_bytes").is_between(0, LARGEST_BYTES, closed="none").fill_null(value=False)
+    sized = size_bytes.is_between(0, LARGEST_BYTES, closed="none").fill_null(value=False)
     numbered = (pl.col("block_no") > 0) & (pl.col("slot") > 0)
     reasons = {
         "forged here": pl.col("role") == "forger",
+        "header not told before": pl.col("error").str.ends_with("of an unknown block"),
         "its lines contradict each other": pl.col("role") == "error",
         "not fetched": pl.col("fetched_ns").is_null(),
         "request not told": pl.col("answered_request_ns").is_null(),
-        "never adopted": pl.col("adoption_ns").is_null(),
+        "never adopted": adoption_ns.is_null(),
         "size not told or not possible": ~sized,
         "first block of the chain": ~numbered.fill_null(value=False),
         "a delay beyond the limits": ~within.fill_null(value=False),

@@ -21,13 +21,18 @@ def set_beside(ours: Sequence[BlockSample], theirs: Sequence[BlockSample], lives
 
     Args:
         ours, theirs: samples.
-        lives: what the host knew of every block, to say why a block is no sample here.
+        lives: what the host knew of every block, with its `class`, which says why one is no sample here.
         file: how theirs are called.
     """
     known = {one.block_hash: one for one in ours}
     others = {one.block_hash.strip('"'): one for one in theirs}
     common = [name for name in known if name in others]
-    heard = dict(zip(lives["block"], lives["role"], strict=True))
+    heard = dict(zip(lives["block"], lives["class"], strict=True))
+    alone = [one for name, one in others.items() if name not in known]
+    unheard = [one.block_number for one in alone if one.block_hash.strip('"') not in heard]
+    heights: list[int] = lives["block_no"].drop_nulls().to_list()
+    low, high = min(heights, default=0), max(heights, default=0)
+    inside = [height for height in unheard if low < height < high]
     return Beside(
         file=file,
         common=len(common),
@@ -35,10 +40,10 @@ def set_beside(ours: Sequence[BlockSample], theirs: Sequence[BlockSample], lives
         differences=[one for name in common for one in _differences(known[name], others[name])],
         only_ours=sorted(one.block_number for name, one in known.items() if name not in others),
         only_theirs=sorted(
-            (one.block_number, "no sample here" if name in heard else "not in the log")
-            for name, one in others.items()
-            if name not in known
+            (one.block_number, heard[name]) for one in alone if (name := one.block_hash.strip('"')) in heard
         ),
+        not_in_log=sorted(inside),
+        outside=len(unheard) - len(inside),
         masked=sum(_peer(known[name], pair) != _peer(others[name], pair) for name in common for pair in _PEERS),
     )
 

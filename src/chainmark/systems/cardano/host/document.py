@@ -109,6 +109,8 @@ def _sentence(report: HostReport) -> str:
             f"No block was received and adopted within the limits, of {units.count(others)} that the log mentions: the "
             "accounts of the run say why."
         )
+    if _value(report, "received_adopted_s", "p50") is None:
+        return f"{units.plural(count, 'block')} received and adopted, too few to tell a median."
     whole = units.quantity(_value(report, "received_adopted_s", "p50"), "s")
     header = units.quantity(_value(report, "header_delay_s", "p50"), "s")
     own = units.quantity(_value(report, "header_to_adopted_s", "p50"), "s")
@@ -268,8 +270,10 @@ def _beside_sentence(beside: Beside) -> str:
         f"{units.plural(beside.common, 'block')} in both, {units.count(beside.figures)} figures compared, "
         f"{units.count(len(beside.differences))} differ"
     ]
-    if beside.only_theirs:
-        told.append(f"{units.plural(len(beside.only_theirs), 'block')} only in {beside.file}")
+    if lacking := len(beside.only_theirs) + len(beside.not_in_log):
+        told.append(f"{units.plural(lacking, 'block')} only in {beside.file}")
+    if beside.outside:
+        told.append(f"{units.plural(beside.outside, 'block')} there from before or after this log")
     if beside.only_ours:
         told.append(f"{units.plural(len(beside.only_ours), 'block')} only here")
     if beside.masked:
@@ -285,6 +289,9 @@ def _beside(beside: Beside) -> list[Block]:
         row_of(units.count(one.block_number), one.field, one.ours, one.theirs) for one in beside.differences[:_LISTED]
     ]
     rows += [row_of(units.count(height), "block", why, "a sample") for height, why in beside.only_theirs[:_LISTED]]
+    rows += [
+        row_of(units.count(height), "block", "not in the log", "a sample") for height in beside.not_in_log[:_LISTED]
+    ]
     blocks: list[Block] = [Remarks("beside", "", [sentence])]
     if rows:
         blocks.append(Table("differences", "What differs", words("height", "figure", "here", beside.file), rows))

@@ -11,7 +11,7 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.host.beside import set_beside
 from chainmark.systems.cardano.host.results import Chain, HostReport, PeerRow, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BlockSample, read_samples
-from chainmark.systems.cardano.received import RECEIVED, SAMPLE
+from chainmark.systems.cardano.received import RECEIVED, SAMPLE, block_class
 
 _NS_PER_MS = 10**6
 _SLOWEST = 3
@@ -33,7 +33,8 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
     blocks = seen_blocks(run, lives)
     beside = None
     if against is not None:
-        beside = set_beside([one.sample for one in blocks], read_samples(against), lives, against.name)
+        classed = lives.with_columns(block_class().alias("class"))
+        beside = set_beside([one.sample for one in blocks], read_samples(against), classed, against.name)
     host = lives["host"].first()
     return HostReport(
         host="the host" if host is None else str(host),

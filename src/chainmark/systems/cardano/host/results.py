@@ -78,7 +78,9 @@ class Beside(BaseModel):
     Attributes:
         common: blocks in both.
         figures: compared in these.
-        only_ours, only_theirs: numbers of blocks; of theirs with what became of the block here.
+        only_ours, only_theirs: numbers of blocks; of theirs with why it is no sample here.
+        not_in_log: numbers of theirs of which the log says nothing although it tells of lower and of higher ones.
+        outside: how many of theirs are lower or higher than all of the log.
         masked: peers that differ: they may be hidden in what the other tool writes.
     """
 
@@ -88,12 +90,14 @@ class Beside(BaseModel):
     differences: list[Difference]
     only_ours: list[int]
     only_theirs: list[tuple[int, str]]
+    not_in_log: list[int]
+    outside: int
     masked: int
 
     @property
     def agrees(self) -> bool:
-        """Whether there is something in common, and nothing in it differs."""
-        return self.common > 0 and not self.differences and not self.only_theirs
+        """Whether there is something in common, nothing in it differs, and no block is missing here unexplained."""
+        return self.common > 0 and not self.differences and not self.not_in_log
 
 
 class HostReport(BaseModel):
