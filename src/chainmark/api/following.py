@@ -63,6 +63,12 @@ def host(
 
     Raises:
         UsageError: the run is not of one host, or a file cannot be used.
+
+    Example:
+        >>> log = logs / "node-0" / "stdout"
+        >>> (run,) = cm.ingest("cardano", log, filters=[], genesis=logs / "genesis" / "genesis.shelley.json")
+        >>> cm.host(run).kind
+        'host'
     """
     sealed = open_run(run, store_at(store)).sealed
     files = [None if path is None else Path(path) for path in (against, samples)]

@@ -61,6 +61,13 @@ def follow(
     Raises:
         UsageError: it is no such file, or what an import of it needs is missing.
         EnvironmentFailure: it cannot be read, or the store cannot be written.
+
+    Example:
+        >>> log = logs / "node-0" / "stdout"
+        >>> genesis = logs / "genesis" / "genesis.shelley.json"
+        >>> (run,) = cm.follow("cardano", log, lasts="10ms", genesis=genesis)
+        >>> run.samples("received").columns[:2]
+        ['block', 'host']
     """
     able = growing(load_system(system))
     order = ImportOrder(
