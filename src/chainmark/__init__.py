@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.runs import Run, open_run, remove_run, runs
     from chainmark.api.systems import catalogue, install, installed, profiles
-    from chainmark.api.verifying import verify_against
     from chainmark.api.tailing import follow
+    from chainmark.api.verifying import verify_against
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.compare.adjusted import Sides, sides_of
+from chainmark.compare.estimates import SideEstimates
 from chainmark.compare.failures import RunFailures, judge_failures
 from chainmark.compare.family import Family, Gated, family_of
 from chainmark.compare.gates import condition_differences, incomparable, pair_gates, workload_differences

@@ -22,8 +22,8 @@ from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.host.document import host_document
 from chainmark.systems.cardano.host.recent import MARKS, genesis_of, recent_blocks, to_follow
-from chainmark.systems.cardano.host.report import host_report
-from chainmark.systems.cardano.host.sample_files import written
+from chainmark.systems.cardano.host.report import host_report, is_of_one_host
+from chainmark.systems.cardano.host.sample_files import is_samples, written
 from chainmark.systems.cardano.ingest import ingest, read_settings
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
@@ -88,7 +88,9 @@ class Cardano:
         return published_document(published_report(parts, style, self.catalogue(), tool_version))
 
     def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
-        """What the published analysis computed of a run's logs, beside the run's own figures."""
+        """What others computed of a run's logs (of one host's: blockperf), beside the run's own figures."""
+        if is_of_one_host(run) and is_samples(path):
+            return self.host(run, path, None)
         return verification_document(verify(run, path, self.catalogue(), tool_version))
 
     def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:

@@ -79,6 +79,7 @@ def test_samples_are_written_as_the_tools_name_them_and_read_again(run: SealedRu
     assert ("blockAdoptDelta" if suffix == ".csv" else '"block_adopt_delta"') in first
     assert len(read_samples(path)) == run.samples("received").height
     assert cm.host(run, against=path).word == "AGREES"
+    assert cm.verify_against(path, run).word == "AGREES"
     with pytest.raises(UsageError, match=r"\.txt"):
         cm.host(run, samples=tmp_path / "samples.txt")
 

@@ -80,7 +80,7 @@ def _lives(window: Path, genesis: Genesis) -> pl.DataFrame:
     try:
         reading = Reading(genesis, Rules(published=False, count_switches=True), folder, None)
         log = LogFile(window, window.name, window.stat().st_size)
-        traces, _ = decode(ClusterLogs(window.parent, (HostLogs("host", (log,)),)), reading, 1, Silent())
+        traces, *_ = decode(ClusterLogs(window.parent, (HostLogs("host", (log,)),)), reading, 1, Silent())
         return read_lives(traces, genesis, {})
     finally:
         shutil.rmtree(folder)

@@ -25,7 +25,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         UsageError: the run is of several hosts, or was imported before one host alone was looked at; the file holds no
             samples.
     """
-    if not any(population.id == RECEIVED for population in run.catalogue.populations):
+    if not is_of_one_host(run):
         raise UsageError(
             f"run `{run.run_id}` is not of one host", "import one host's log: `chainmark ingest cardano relay.log`"
         )
@@ -47,6 +47,11 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         slowest=sorted(blocks, key=lambda one: (-one.adopted_s, one.sample.block_number))[:_SLOWEST],
         beside=beside,
     )
+
+
+def is_of_one_host(run: SealedRun) -> bool:
+    """Whether one host's log alone made the run."""
+    return any(population.id == RECEIVED for population in run.catalogue.populations)
 
 
 def seen_blocks(run: SealedRun, lives: pl.DataFrame) -> list[SeenBlock]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.storage import storage_errors
 
 _HINT = "it is JSON lines, a JSON list or a CSV file with the names of blockperf's or openblockperf's samples"
@@ -85,6 +85,14 @@ def read_samples(path: Path) -> list[BlockSample]:
     if not found:
         raise UsageError(f"{path} holds no sample", _HINT)
     return list(found.values())
+
+
+def is_samples(path: Path) -> bool:
+    """Whether a file is one of blockperf's or openblockperf's; false also for what cannot be read."""
+    try:
+        return bool(read_samples(path))
+    except ChainmarkError:
+        return False
 
 
 def _records(text: str, path: Path) -> Iterable[Any]:
