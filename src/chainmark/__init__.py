@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, experiment
-    from chainmark.api.following import block
+    from chainmark.api.following import block, host
     from chainmark.api.history import history, note, notes, pin, unnote
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
     from chainmark.api.measure import ingest, run
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.runs import Run, open_run, remove_run, runs
     from chainmark.api.systems import catalogue, install, installed, profiles
+    from chainmark.api.tailing import follow
     from chainmark.api.verifying import verify_against
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.errors import ChainmarkError
@@ -56,7 +57,9 @@ __all__ = [
     "experiment",
     "explain",
     "fault_kinds",
+    "follow",
     "history",
+    "host",
     "ingest",
     "install",
     "installed",
@@ -80,7 +83,7 @@ __all__ = [
 _HOMES = {
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
-    "chainmark.api.following": ["block"],
+    "chainmark.api.following": ["block", "host"],
     "chainmark.api.history": ["history", "note", "notes", "pin", "unnote"],
     "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],
     "chainmark.api.experimenting": ["aa", "experiment"],
@@ -90,6 +93,7 @@ _HOMES = {
     "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.api.verifying": ["verify_against"],
+    "chainmark.api.tailing": ["follow"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],

@@ -73,9 +73,21 @@ impl Decoder {
                 self.core.trace(text, start, end)
             }
             Opened::Wrapped(wrapper) => self.wrapped(text, start, end, wrapper),
-            Opened::NotObject => self.core.not_object(),
+            Opened::NotObject => self.after_lead(&text.bytes[start..end]),
             Opened::Bad(problem) => self.core.bad_envelope(problem, text, start, end),
         }
+    }
+
+    /// A line that begins with no object, but may have a node's behind what a journal puts before it.
+    #[cold]
+    fn after_lead(&mut self, line: &[u8]) -> Line<'_> {
+        let Some(place) = wrapper::after_lead(line) else { return self.core.not_object() };
+        let Self { core, payloads: [outer, inner], wrappers, .. } = self;
+        outer.clear();
+        outer.append(&line[place..]);
+        let line = core.payload_line(Wrapper::Syslog, outer, Some(inner));
+        wrappers[Wrapper::Syslog as usize] += u64::from(!matches!(line, Line::NotObject));
+        line
     }
 
     /// A line that was too long to be kept; `text` is how it begins.

@@ -107,9 +107,12 @@ pub enum Fact<'a> {
     Requested {
         head: Hash,
         length: u64,
+        peer: Peer<'a>,
     },
+    /// Old nodes do not tell the size.
     Fetched {
         block: Hash,
+        size_bytes: Option<u64>,
         peer: Peer<'a>,
     },
     Announced {
@@ -166,7 +169,7 @@ impl Fact<'_> {
             Fact::Noticed { slot, block_no, block, .. } => {
                 Fact::Noticed { slot, block_no, block, peer: Peer::default() }
             }
-            Fact::Fetched { block, .. } => Fact::Fetched { block, peer: Peer::default() },
+            Fact::Fetched { block, size_bytes, .. } => Fact::Fetched { block, size_bytes, peer: Peer::default() },
             Fact::Resources(sample) => Fact::Resources(sample),
             Fact::LoopStart { slot, utxo_entries, density } => Fact::LoopStart { slot, utxo_entries, density },
             Fact::BlockContext { slot, block_no, tip } => Fact::BlockContext { slot, block_no, tip },
@@ -176,7 +179,7 @@ impl Fact<'_> {
             Fact::Ticked { slot, prev } => Fact::Ticked { slot, prev },
             Fact::MempoolSnapshot { slot } => Fact::MempoolSnapshot { slot },
             Fact::Forged { slot, block_no, block, parent } => Fact::Forged { slot, block_no, block, parent },
-            Fact::Requested { head, length } => Fact::Requested { head, length },
+            Fact::Requested { head, length, .. } => Fact::Requested { head, length, peer: Peer::default() },
             Fact::Announced { block } => Fact::Announced { block },
             Fact::Sent { block } => Fact::Sent { block },
             Fact::Added { block, delta } => Fact::Added { block, delta },
@@ -196,7 +199,7 @@ impl Fact<'_> {
     /// The peer that the line names.
     pub fn peer(&self) -> Peer<'_> {
         match *self {
-            Fact::Noticed { peer, .. } | Fact::Fetched { peer, .. } => peer,
+            Fact::Noticed { peer, .. } | Fact::Requested { peer, .. } | Fact::Fetched { peer, .. } => peer,
             _ => Peer::default(),
         }
     }

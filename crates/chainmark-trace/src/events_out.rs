@@ -187,13 +187,17 @@ impl EventTable {
                 self.table.hash(BLOCK, block);
                 self.peer(peer);
             }
-            Fact::Fetched { block, peer } => {
+            Fact::Fetched { block, size_bytes, peer } => {
                 self.table.hash(BLOCK, block);
+                if let Some(size_bytes) = size_bytes {
+                    self.number(SIZE, *size_bytes);
+                }
                 self.peer(peer);
             }
-            Fact::Requested { head, length } => {
+            Fact::Requested { head, length, peer } => {
                 self.table.hash(BLOCK, head);
                 self.number(LENGTH, *length);
+                self.peer(peer);
             }
             Fact::Announced { block } | Fact::Sent { block } => self.table.hash(BLOCK, block),
             Fact::Added { block, delta } | Fact::Switched { block, delta } => {

@@ -39,6 +39,7 @@ keys! {
         CHAIN_LENGTH_DELTA = "chainLengthDelta";
         BLOCK_HASH = "blockHash";
         BLOCK_SIZE = "blockSize";
+        SIZE = "size";
         TX_IDS = "txIds";
         COUNT = "count";
         ACCEPTED = "accepted";

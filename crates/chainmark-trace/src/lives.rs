@@ -100,6 +100,12 @@ struct Life {
     stages: [Option<Reached>; STAGES.len()],
     noticed_from: Option<Box<str>>,
     fetched_from: Option<Box<str>>,
+    /// As the line of the fetch tells it.
+    fetched_bytes: Option<u64>,
+    /// When each peer was first asked for the block, until one of them sent it.
+    asked: Vec<(Box<str>, i64)>,
+    /// When the peer that sent the block first was asked for it first.
+    answered_request_ns: Option<i64>,
 }
 
 impl Life {
@@ -118,6 +124,9 @@ impl Life {
             stages: [None; STAGES.len()],
             noticed_from: None,
             fetched_from: None,
+            fetched_bytes: None,
+            asked: Vec::new(),
+            answered_request_ns: None,
         }
     }
 
@@ -127,6 +136,17 @@ impl Life {
         let is_first = reached.is_none();
         reached.get_or_insert(Reached { at_ns, place });
         is_first
+    }
+
+    fn ask(&mut self, peer: &str, at_ns: i64) {
+        if self.stages[Stage::Fetched as usize].is_none() && self.asked.iter().all(|(asked, _)| **asked != *peer) {
+            self.asked.push((peer.into(), at_ns));
+        }
+    }
+
+    fn answer(&mut self, peer: &str) {
+        let asked = std::mem::take(&mut self.asked);
+        self.answered_request_ns = asked.iter().find(|(asked, _)| **asked == *peer).map(|&(_, at_ns)| at_ns);
     }
 }
 
@@ -181,8 +201,8 @@ impl Lives {
             Fact::Noticed { slot, block_no, block, peer } => {
                 self.notice(at_ns, place, *block, (*slot, *block_no, *peer))
             }
-            Fact::Requested { head, length } => self.request(at_ns, place, *head, *length),
-            Fact::Fetched { block, peer } => self.fetch(at_ns, place, *block, *peer),
+            Fact::Requested { head, length, peer } => self.request(at_ns, place, *head, (*length, *peer)),
+            Fact::Fetched { block, size_bytes, peer } => self.fetch(at_ns, place, *block, (*size_bytes, *peer)),
             Fact::Announced { block } => self.reach(*block, Fault::UnknownAnnounced, Stage::Announced, at_ns, place),
             Fact::Sent { block } => self.reach(*block, Fault::UnknownSent, Stage::Sent, at_ns, place),
             Fact::Added { block, delta } => self.adopt(at_ns, place, *block, *delta, None),
@@ -276,12 +296,13 @@ impl Lives {
         Use::Used
     }
 
-    fn request(&mut self, at_ns: i64, place: Place, head: Hash, length: u64) -> Use {
+    fn request(&mut self, at_ns: i64, place: Place, head: Hash, (length, peer): (u64, Peer<'_>)) -> Use {
         let Some(life) = self.known(head, Fault::UnknownRequested) else { return IN_ERROR };
         if life.role == Role::Forger {
             life.role = Role::Error(Fault::RequestedByForger);
             return IN_ERROR;
         }
+        life.ask(peer.remote.unwrap_or_default(), at_ns);
         let is_first = life.reach(Stage::Requested, at_ns, place);
         if is_first {
             life.request_length = Some(length);
@@ -289,7 +310,7 @@ impl Lives {
         used_if(is_first)
     }
 
-    fn fetch(&mut self, at_ns: i64, place: Place, block: Hash, peer: Peer<'_>) -> Use {
+    fn fetch(&mut self, at_ns: i64, place: Place, block: Hash, (size_bytes, peer): (Option<u64>, Peer<'_>)) -> Use {
         let Some(life) = self.known(block, Fault::UnknownFetched) else { return IN_ERROR };
         if life.role == Role::Forger {
             return Use::Unused(Unused::OwnBlock);
@@ -297,6 +318,8 @@ impl Lives {
         let is_first = life.reach(Stage::Fetched, at_ns, place);
         if is_first {
             life.fetched_from = peer.remote.map(Box::from);
+            life.fetched_bytes = size_bytes;
+            life.answer(peer.remote.unwrap_or_default());
         }
         used_if(is_first)
     }
@@ -397,6 +420,14 @@ fn write_row(table: &mut Table, life: &Life) -> Result<()> {
         table.small(FIRST_PLACE + 2 * stage, place.file as i32);
         table.integer(FIRST_PLACE + 2 * stage + 1, place.line as i64);
     }
+    for (column, number) in [life.fetched_bytes.and_then(|bytes| i64::try_from(bytes).ok()), life.answered_request_ns]
+        .into_iter()
+        .enumerate()
+    {
+        if let Some(number) = number {
+            table.integer(FIRST_FETCH + column, number);
+        }
+    }
     for (column, peer) in [&life.fetched_from, &life.noticed_from].into_iter().enumerate() {
         if let Some(peer) = peer {
             table.text(FIRST_PEER + column, Text::from(&**peer));
@@ -414,7 +445,8 @@ const ROLE: usize = 3;
 const PARENT: usize = 5;
 const FIRST_TIME: usize = PARENT + 5;
 const FIRST_STAGE: usize = FIRST_TIME + LOOP_PHASES;
-const FIRST_PEER: usize = FIRST_STAGE + STAGES.len();
+const FIRST_FETCH: usize = FIRST_STAGE + STAGES.len();
+const FIRST_PEER: usize = FIRST_FETCH + 2;
 const FIRST_PLACE: usize = FIRST_PEER + 2;
 
 fn fields() -> Vec<Field> {
@@ -430,6 +462,7 @@ fn fields() -> Vec<Field> {
     ];
     fields.extend(["size_bytes", "request_length", "adopted_delta", "switched_delta"].map(integer));
     fields.extend(PHASES[..LOOP_PHASES].iter().chain(&STAGES).map(|stage| integer(&format!("{stage}_ns"))));
+    fields.extend(["fetched_bytes", "answered_request_ns"].map(integer));
     fields.extend(["fetched_from", "noticed_from"].map(text));
     for stage in STAGES {
         fields.push(Field::optional(format!("{stage}_file"), Kind::Small));

@@ -33,7 +33,8 @@ impl Held {
         let peer = Peer { local: self.local.as_deref(), remote: self.remote.as_deref() };
         let fact = match self.fact {
             Fact::Noticed { slot, block_no, block, .. } => Fact::Noticed { slot, block_no, block, peer },
-            Fact::Fetched { block, .. } => Fact::Fetched { block, peer },
+            Fact::Requested { head, length, .. } => Fact::Requested { head, length, peer },
+            Fact::Fetched { block, size_bytes, .. } => Fact::Fetched { block, size_bytes, peer },
             ref other => other.without_peer(),
         };
         Event { at_ns: self.at_ns, fact }

@@ -1,4 +1,5 @@
-//! Lines that other programs put around the node's own: journald's export, docker's json-file, process-compose.
+//! Lines that other programs put around the node's own: journald's export and text, docker's json-file,
+//! process-compose.
 
 use serde::Serialize;
 
@@ -15,14 +16,25 @@ pub enum Wrapper {
     Docker,
     /// The line is in `message`, beside `level`, `process` and `replica`.
     Devnet,
+    /// `journalctl`, as syslog writes: the line follows the time, the machine and the program, `cardano-node[7]: `.
+    Syslog,
+}
+
+/// A line's time, machine and program are no longer than this.
+const LONGEST_LEAD: usize = 300;
+
+/// Where the object begins that follows a line's time, machine and program; none if there is none.
+pub fn after_lead(line: &[u8]) -> Option<usize> {
+    let lead = &line[..line.len().min(LONGEST_LEAD)];
+    memchr::memmem::find(lead, b": {").map(|place| place + 2)
 }
 
 impl Wrapper {
-    pub const ALL: [Self; 4] = [Self::None, Self::Journald, Self::Docker, Self::Devnet];
+    pub const ALL: [Self; 5] = [Self::None, Self::Journald, Self::Docker, Self::Devnet, Self::Syslog];
 
     /// Whether lines of other programs than nodes are to be expected: objects of theirs are none of a node's.
     pub fn has_other_programs(self) -> bool {
-        matches!(self, Self::Journald | Self::Devnet)
+        matches!(self, Self::Journald | Self::Devnet | Self::Syslog)
     }
 }
 
@@ -111,7 +123,7 @@ pub fn unwrap(
     let goes_on = match wrapper {
         Wrapper::Docker => !out.as_bytes().ends_with(b"\n") && out.len() >= DOCKER_PIECE,
         Wrapper::Journald => line_break.of(scanner.text) == b"\"line-max\"",
-        Wrapper::None | Wrapper::Devnet => false,
+        Wrapper::None | Wrapper::Devnet | Wrapper::Syslog => false,
     };
     Ok(goes_on)
 }

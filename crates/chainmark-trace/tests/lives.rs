@@ -55,11 +55,11 @@ fn forged_elsewhere() -> Fact<'static> {
 }
 
 fn requested(length: u64) -> Fact<'static> {
-    Fact::Requested { head: BLOCK, length }
+    Fact::Requested { head: BLOCK, length, peer: Peer { local: None, remote: Some("10.0.0.2:3001") } }
 }
 
 fn fetched(remote: &'static str) -> Fact<'static> {
-    Fact::Fetched { block: BLOCK, peer: Peer { local: None, remote: Some(remote) } }
+    Fact::Fetched { block: BLOCK, size_bytes: Some(900), peer: Peer { local: None, remote: Some(remote) } }
 }
 
 fn added(delta: u64) -> Fact<'static> {
@@ -271,4 +271,16 @@ proptest! {
         prop_assert_eq!(stages.map(|name| integer(&rows[0], name)), times);
         prop_assert_eq!(integer(&rows[0], "size_bytes"), size);
     }
+}
+
+#[test]
+fn the_request_that_was_answered_is_told_with_the_size() {
+    let asked = |remote| Fact::Requested { head: BLOCK, length: 1, peer: Peer { local: None, remote: Some(remote) } };
+    let row =
+        life(&[noticed(), asked("a:1"), asked("b:1"), asked("b:1"), fetched("b:1"), asked("c:1"), fetched("c:1")]);
+    assert_eq!((integer(&row, "requested_ns"), integer(&row, "answered_request_ns")), (Some(2), Some(3)));
+    assert_eq!((text(&row, "fetched_from"), integer(&row, "fetched_bytes")), (Some("b:1"), Some(900)));
+    // It came from a peer of which no request was told.
+    let row = life(&[noticed(), asked("a:1"), fetched("z:1")]);
+    assert_eq!((integer(&row, "requested_ns"), row["answered_request_ns"].clone()), (Some(2), Value::Null));
 }

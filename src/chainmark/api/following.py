@@ -1,4 +1,4 @@
-"""Following one thing of a run, such as a block: what every host did with it, and which log lines say so."""
+"""Following one thing of a run, such as a block, and what one host's log tells its operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainmark.api.runs import RunReference, open_run
 from chainmark.report.document import Document
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import FollowOrder, followable
+from chainmark.systems.capabilities import FollowOrder, followable, of_hosts
 
 
 def block(
@@ -43,3 +43,33 @@ def block(
     sealed = open_run(run, store_at(store)).sealed
     order = FollowOrder(str(key), trail, tuple(hosts), None if lines is None else Path(lines))
     return followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
+
+
+def host(
+    run: RunReference,
+    *,
+    against: Path | str | None = None,
+    samples: Path | str | None = None,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """What one host's log tells its operator: how late blocks came, from whom, what the host used.
+
+    Args:
+        run: of one host's log, by its id, a beginning of it, or a version with one run.
+        against: the samples that blockperf or openblockperf wrote of the same host, to be set beside; the verdict is
+            then whether they agree.
+        samples: where to write the samples: `.csv` by blockperf's names, `.jsonl` by openblockperf's.
+        store: where the run is.
+
+    Raises:
+        UsageError: the run is not of one host, or a file cannot be used.
+
+    Example:
+        >>> log = logs / "node-0" / "stdout"
+        >>> (run,) = cm.ingest("cardano", log, filters=[], genesis=logs / "genesis" / "genesis.shelley.json")
+        >>> cm.host(run).kind
+        'host'
+    """
+    sealed = open_run(run, store_at(store)).sealed
+    files = [None if path is None else Path(path) for path in (against, samples)]
+    return of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)

@@ -53,6 +53,10 @@ COMMANDS = {
         "block:trail",
         "Follow anything that a run's catalogue has a trail of, as `chainmark block` follows blocks.",
     ),
+    "host": (
+        "host:host",
+        "Show what one relay's or pool's log tells: how late blocks came, from whom, and what the node used.",
+    ),
     "predict": (
         "predict:predict",
         "Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to "

@@ -7,15 +7,39 @@ from collections.abc import Sequence
 from rich.table import Column, Table
 
 import chainmark as cm
-from chainmark.cli.console import out
+from chainmark.cli.console import err, out
 from chainmark.core import units
 from chainmark.core.accounts import in_short
 from chainmark.core.caveats import caveats_of
+from chainmark.report.blocks import Table as Rows
 from chainmark.report.wording import gate_word
 
 _NOTES_SHOWN = 12
 _FACTS_SHOWN = 3  # of each run in a list; `chainmark runs show` has the others
+# Of a log that is followed: a column, and blocks that it held before.
+_WIDTH, _FIRST_SHOWN = 14, 10
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "unknown": "bright_black"}
+
+
+class FollowedRows:
+    """The rows of a log that is followed, each once: as lines, so that they can be piped."""
+
+    def __init__(self, on_stderr: bool) -> None:
+        self._console = err if on_stderr else out
+        self._shown: set[str] | None = None
+
+    def show(self, rows: Rows) -> None:
+        """Print what was not shown before; of all that a log held before it was followed, the last few."""
+        known = self._shown
+        if known is None:
+            self._line([column.heading for column in rows.columns])
+        fresh = [row for row in rows.rows if known is None or row.anchor not in known]
+        for row in fresh if known is not None else fresh[-_FIRST_SHOWN:]:
+            self._line([cell.whole for cell in row.cells])
+        self._shown = {row.anchor for row in rows.rows}
+
+    def _line(self, cells: Sequence[str]) -> None:
+        self._console.print("".join(f"{cell:<{_WIDTH}}" for cell in cells).rstrip(), markup=False)
 
 
 def print_imported(made: Sequence[cm.Run]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import chainmark as cm
 from chainmark.cli.common import AsJson, exit_if_not_valid
 from chainmark.cli.console import print_json
 from chainmark.cli.following import progress
-from chainmark.cli.imported import print_imported
+from chainmark.cli.imported import FollowedRows, print_imported
 from chainmark.core.errors import UsageError
 
 
@@ -65,6 +66,12 @@ def ingest(
     duration: Annotated[
         str | None, typer.Option(metavar="TIME", help="Of a server: how long, e.g. `90s`, instead of one of the two.")
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Follow one log that still grows; Ctrl-C seals the run.")
+    ] = False,
+    lasts: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="With --follow: how long, e.g. `12h`.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Read the logs of a cluster, what a Prometheus server keeps of it, or published reports into sealed runs.
@@ -75,6 +82,8 @@ def ingest(
 
     Example: `chainmark ingest cardano published-reports`
 
+    Example: `chainmark ingest cardano /var/log/relay.log --genesis shelley-genesis.json --follow --for 24h`
+
     Of published reports (a file or a folder; for Cardano JSON, PDF, or text that was extracted from one) every column
     is a run, once for all reports that show it.
 
@@ -83,6 +92,25 @@ def ingest(
     """
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")
+    if follow:
+        others = [filters, exclude, begin, end, duration, meta, topology, no_filters, published_rules]
+        if any(others):
+            raise UsageError("`--follow` reads one log as it is", "import it afterwards with the other options")
+        shown = FollowedRows(as_json)
+        made = cm.follow(
+            system,
+            source,
+            lasts=lasts,
+            show=shown.show,
+            version=version,
+            settings=settings,
+            genesis=genesis,
+            keep_events=keep_events,
+        )
+        finish(made, as_json)
+        return
+    if lasts is not None:
+        raise UsageError("`--for` says how long a log is followed", "give `--follow`, too")
     with progress() as listener:
         made = cm.ingest(
             system,
@@ -102,6 +130,11 @@ def ingest(
             duration=duration,
             progress=listener,
         )
+    finish(made, as_json)
+
+
+def finish(made: Sequence[cm.Run], as_json: bool) -> None:
+    """Show what was imported, and exit by it."""
     if as_json:
         entries = [{"is_new": one.is_new, **one.manifest.model_dump(mode="json")} for one in made]
         print_json(entries[0] if len(entries) == 1 else entries)

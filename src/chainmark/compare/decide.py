@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chainmark.compare.estimates import SideEstimates, collect
+from chainmark.compare.adjusted import Sides, sides_of
+from chainmark.compare.estimates import SideEstimates
 from chainmark.compare.failures import RunFailures, judge_failures
 from chainmark.compare.family import Family, Gated, family_of
 from chainmark.compare.gates import condition_differences, incomparable, pair_gates, workload_differences
@@ -199,12 +200,10 @@ class _Pair:
         for known in self.catalogue.ordered():
             for statistic in known.judged_by:
                 metric = self._learnt(known, statistic)
-                left = collect(self.baseline.included or self.baseline.runs, metric, statistic)
-                right = collect(self.candidate.included or self.candidate.runs, metric, statistic)
-                left = self._levelled(metric, statistic, left, right)
-                judgements.append(self._judged(metric, statistic, left, right, failed))
+                sides = self._sides(metric, statistic)
+                judgements.append(self._judged(metric, statistic, sides, failed))
                 if metric.gating:
-                    gating.append(Gated(metric, statistic, left, right, judgements[-1]))
+                    gating.append(Gated(metric, statistic, sides.baseline, sides.candidate, judgements[-1]))
         return judgements, gating
 
     def _learnt(self, metric: Metric, statistic: str) -> Metric:
@@ -229,16 +228,26 @@ class _Pair:
         value = math.exp(level.value) if working is Working.LOG else level.value
         return replace(left, values=[value], level=level)
 
-    def _judged(
-        self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates, failed: list[str]
-    ) -> Judgement:
+    def _sides(self, metric: Metric, statistic: str) -> Sides:
+        left, right = (side.included or side.runs for side in (self.baseline, self.candidate))
+        sides = sides_of(self.catalogue, metric, statistic, left, right)
+        if sides.note:  # what is known of the releases before was not made alike
+            return sides
+        return replace(sides, baseline=self._levelled(metric, statistic, sides.baseline, sides.candidate))
+
+    def _judged(self, metric: Metric, statistic: str, sides: Sides, failed: list[str]) -> Judgement:
+        left, right = sides.baseline, sides.candidate
         if failed:
             note = f"not judged: {', '.join(failed)}"
             return unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note)
         if metric.id in self.incomparable_because:
             note = f"not comparable: {self.incomparable_because[metric.id]}"
             return unjudged(metric, statistic, left, right, outcome=Outcome.NOT_COMPARABLE, note=note)
-        return judge(metric, statistic, left, right, self.bench)
+        if sides.unlike:
+            return unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=sides.unlike)
+        judged = judge(metric, statistic, left, right, self.bench)
+        notes = [note for note in (judged.note, sides.note) if note]
+        return judged.model_copy(update={"note": "; ".join(notes)})
 
 
 def _without_figures(*sides: SelectedRuns) -> list[str]:

@@ -49,6 +49,10 @@ class Catalogue(BaseModel):
                 raise ValueError(f"metric `{metric.id}` names the unknown population `{metric.population}`")
             if metric.table not in tables:
                 raise ValueError(f"metric `{metric.id}` names the unknown table `{metric.table}`")
+            covariates = {one.column for one in self.population(metric.population).covariates}
+            stranger = next((name for name in metric.adjusted_for if name not in covariates), None)
+            if stranger is not None:
+                raise ValueError(f"metric `{metric.id}` is adjusted for the unknown covariate `{stranger}`")
             if metric.id in seen:
                 raise ValueError(f"metric `{metric.id}` is defined twice")
             seen.add(metric.id)

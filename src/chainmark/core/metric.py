@@ -45,12 +45,35 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+class CovariateKind(StrEnum):
+    """How a covariate enters a regression."""
+
+    LINEAR = "linear"  # a figure, or 0 and 1
+    DAY = "day"  # seconds since midnight: as waves of a day and of half a day
+
+
+class Covariate(BaseModel):
+    """What a metric's samples depend on besides the version: a column of the same samples.
+
+    Attributes:
+        column: a key or a metric of the population.
+        label: as sentences call it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    column: str
+    label: str
+    kind: CovariateKind = CovariateKind.LINEAR
+
+
 class Metric(BaseModel):
     """One metric of a system.
 
     ``judged_by`` may name several statistics: latency is judged by its median *and* its tail, and both are one
     column of samples. Each (metric, statistic) pair gets an outcome of its own. ``published`` says how the reports that
-    the system is known by show it; only the system reads it.
+    the system is known by show it; only the system reads it. ``adjusted_for`` names the covariates whose differences
+    between two sides are taken off before means are compared.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,6 +94,7 @@ class Metric(BaseModel):
     default_noise: float = Field(default=0.03, gt=0)
     gating: bool = False
     charts: list[Chart] = []
+    adjusted_for: list[str] = []
     published: dict[str, JsonValue] | None = None
     description: str
     source: list[str]
@@ -116,6 +140,7 @@ class Population(BaseModel):
         keys_apart: with weighting by keys, the standard deviation is the largest of the keys' values, and a centile the
             median of theirs: a rule of an incumbent, too; else both are of the pooled samples.
         breakdowns: keys by whose values the metrics are also shown one by one, e.g. host by host.
+        covariates: what its samples depend on besides the version, where no two runs have the same conditions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -130,6 +155,7 @@ class Population(BaseModel):
     silent_keys_are_zero: bool = False
     keys_apart: bool = Field(default=False, exclude_if=operator.not_)
     breakdowns: list[str] = []
+    covariates: list[Covariate] = []
 
     @model_validator(mode="after")
     def _keys_are_known(self) -> Population:

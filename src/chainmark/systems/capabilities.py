@@ -17,6 +17,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import (
     ImportableSystem,
+    ImportOrder,
     LaunchableSystem,
     QualifiableSystem,
     ServedSystem,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from chainmark.compare.sides import SelectedRuns
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.comparison import Followed
+    from chainmark.report.blocks import Table
     from chainmark.report.document import Document
 
 Capable = TypeVar("Capable")
@@ -195,6 +197,49 @@ class VerifiedSystem(System, Protocol):
         """
 
 
+@runtime_checkable
+class HostSystem(System, Protocol):
+    """A system whose operators have one host's log, and want to know what it tells of their host."""
+
+    def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
+        """A page about a run of one host.
+
+        Args:
+            run: of one host.
+            against: what another tool wrote about the same host, to be set beside; its comparison decides the verdict.
+            samples: where to write the samples by the names of that tool.
+
+        Raises:
+            UsageError: the run is not of one host, or a file is not what it should be.
+        """
+
+
+@runtime_checkable
+class GrowingLogSystem(ImportableSystem, Protocol):
+    """A system whose logs can be followed while they are written.
+
+    Attributes:
+        marks: of which one is in every line that :meth:`recent` needs.
+    """
+
+    marks: Sequence[bytes]
+
+    def to_follow(self, order: ImportOrder) -> ImportOrder:
+        """The order with every document that lies beside the log, since what is read of it is kept elsewhere.
+
+        Raises:
+            UsageError: the log cannot be followed, or a document is missing.
+        """
+
+    def recent(self, order: ImportOrder, window: Path) -> Table:
+        """What the last lines of a log tell, one row for each thing that they tell whole; its anchor is its key.
+
+        Args:
+            order: of the whole log.
+            window: a file of the last lines that have a mark.
+        """
+
+
 @dataclass(frozen=True)
 class Capability(Generic[Capable]):
     """Something that only some systems can do. Called with a system, it gives the same one as one that can.
@@ -237,6 +282,8 @@ publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows n
 served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
 followable: Capability[FollowableSystem] = Capability(FollowableSystem, "cannot follow samples of {} to what happened")
 verified: Capability[VerifiedSystem] = Capability(VerifiedSystem, "knows no other analysis of runs of {}")
+growing: Capability[GrowingLogSystem] = Capability(GrowingLogSystem, "cannot follow logs of {} while they grow")
+of_hosts: Capability[HostSystem] = Capability(HostSystem, "has no page about one host of {}")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
 
 # Those that a hint tells of.

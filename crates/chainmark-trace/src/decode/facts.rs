@@ -65,8 +65,16 @@ fn rare_line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peers: &'a
             block: fields.hash(key::BLOCK)?,
             peer: peers.read(fields),
         },
-        Message::Requested => Fact::Requested { head: fields.hash(key::HEAD)?, length: fields.unsigned(key::LENGTH)? },
-        Message::Fetched => Fact::Fetched { block: fields.hash(key::BLOCK)?, peer: peers.read(fields) },
+        Message::Requested => Fact::Requested {
+            head: fields.hash(key::HEAD)?,
+            length: fields.unsigned(key::LENGTH)?,
+            peer: peers.read(fields),
+        },
+        Message::Fetched => Fact::Fetched {
+            block: fields.hash(key::BLOCK)?,
+            size_bytes: fields.unsigned(key::SIZE).ok(),
+            peer: peers.read(fields),
+        },
         Message::AnnouncedLegacy => Fact::Announced { block: fields.hash(key::BLOCK)? },
         Message::Announced => match announced(fields)? {
             Some(block) => Fact::Announced { block },

@@ -133,7 +133,7 @@ impl Opening {
             Wrapper::Journald => wrapping.journald,
             Wrapper::Docker => wrapping.docker,
             Wrapper::Devnet => wrapping.devnet,
-            Wrapper::None => Span::default(),
+            Wrapper::None | Wrapper::Syslog => Span::default(),
         };
         (payload, wrapping.line_break)
     }

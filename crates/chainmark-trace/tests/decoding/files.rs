@@ -40,6 +40,8 @@ fn wrapped_lines() {
         (format!(r#"{{"log":{},"stream":"stdout"}}"#, quoted(&inner)), Wrapper::Docker),
         (format!(r#"{{"level":"info","process":"node0","replica":0,"message":{}}}"#, quoted(&inner)), Wrapper::Devnet),
         (format!(r#"{{"level":"info","process":"node0","replica":0,"message":{inner}}}"#), Wrapper::Devnet),
+        (format!("Feb 05 19:00:00 relay-1 cardano-node[758]: {inner}"), Wrapper::Syslog),
+        (format!("2026-02-05T19:00:00+0000 relay-1 cardano-node[758]: {inner}"), Wrapper::Syslog),
     ] {
         assert_eq!(fact(&text), wanted, "{text}");
         let (_, books) = read_text(text.as_bytes());

@@ -53,7 +53,7 @@ fn values_as_haskell_shows_them() {
     let ends = r#"Peer { local: Some("127.0.0.1:30001"), remote: Some("127.0.0.1:30000") }"#;
     let peer = r#""peer":"ConnectionId {localAddress = 127.0.0.1:30001, remoteAddress = 127.0.0.1:30000}""#;
     told(
-        &format!("Fetched {{ block: {HASH}, peer: {ends} }}"),
+        &format!("Fetched {{ block: {HASH}, size_bytes: None, peer: {ends} }}"),
         &line("BlockFetch.Client.CompletedBlockFetch", &format!(r#"{{"block":"\"{HASH}\"",{peer}}}"#)),
     );
 }
@@ -147,14 +147,14 @@ fn blocks() {
         ),
     );
     told(
-        &format!("Requested {{ head: {HASH}, length: 2 }}"),
+        &format!("Requested {{ head: {HASH}, length: 2, peer: {ends} }}"),
         &line(
             "BlockFetch.Client.SendFetchRequest",
             &format!(r#"{{"head":"{HASH}","kind":"SendFetchRequest","length":2,{peer}}}"#),
         ),
     );
     told(
-        &format!("Fetched {{ block: {HASH}, peer: {ends} }}"),
+        &format!("Fetched {{ block: {HASH}, size_bytes: Some(64192), peer: {ends} }}"),
         &line(
             "BlockFetch.Client.CompletedBlockFetch",
             &format!(r#"{{"block":"{HASH}","delay":2.2e-2,{peer},"size":64192}}"#),

@@ -28,6 +28,7 @@ from chainmark.systems.cardano.clocks import Contradiction, contradictions
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import Condition
 from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, Tip, main_chain
+from chainmark.systems.cardano.received import RECEIVED, received_blocks, received_counts, received_samples
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
@@ -103,6 +104,7 @@ class Analysis:
         hosts: in their order.
         contradictions: hosts whose clocks contradict each other.
         written: rows per population.
+        received: of one host alone, the blocks that it knew by what became of them.
     """
 
     conditions: int
@@ -123,6 +125,7 @@ class Analysis:
     hosts: list[HostResult]
     contradictions: list[Contradiction]
     written: dict[str, int]
+    received: dict[str, int]
 
     @property
     def coverage(self) -> float | None:
@@ -179,6 +182,10 @@ def analyse(
     progress.stage("putting the slots together")
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     frames["span"] = span_samples(slots, conditions, genesis, rules)
+    received = None
+    if len(ordered) == 1:
+        received = received_blocks(blocks.lives, genesis)
+        frames[RECEIVED] = received_samples(received)
     for population, frame in frames.items():
         run.write_samples(population, frame)
     path = run.path / "samples" / "slot_host.parquet"
@@ -204,6 +211,7 @@ def analyse(
         hosts=blocks.host_results(slots),
         contradictions=contradictions(blocks.lives, blocks.forgers),
         written={name: frame.height for name, frame in frames.items()} | {"slot_host": rows},
+        received=received_counts(received) if received is not None else {},
     )
 
 

@@ -6,11 +6,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -54,6 +55,36 @@ _FORMER_NAMES = {
 
 
 @dataclass(frozen=True)
+class PublicNetwork:
+    """A network that everybody can join.
+
+    Attributes:
+        start_s: its genesis's system start, s since 1970-01-01 UTC.
+        slot_zero_s: when slot 0 would have begun if all slots had lasted 1 s.
+        first_slot: the first one that lasted 1 s; an epoch began with it.
+    """
+
+    name: str
+    magic: int
+    start_s: int
+    slot_zero_s: int
+    first_slot: int
+    epoch_slots: int
+    security_parameter: int
+
+
+# Before the Shelley era slots lasted 20 s: 208 epochs of 21,600 on mainnet, 4 on preprod, none on preview.
+PUBLIC_NETWORKS = {
+    one.name: one
+    for one in (
+        PublicNetwork("mainnet", 764824073, 1506203091, 1591566291, 4_492_800, 432_000, 2160),
+        PublicNetwork("preprod", 1, 1654041600, 1655683200, 86_400, 432_000, 2160),
+        PublicNetwork("preview", 2, 1666656000, 1666656000, 0, 86_400, 432),
+    )
+}
+
+
+@dataclass(frozen=True)
 class Genesis:
     """The constants of the chain that the logs are about.
 
@@ -86,6 +117,7 @@ class StatedGenesis(BaseModel):
 
     model_config = _STATED
 
+    network: Literal["mainnet", "preprod", "preview"] | None = None
     system_start: datetime | None = None
     slot_length_s: SlotLength = 1.0
     epoch_slots: Count = 8000
@@ -171,19 +203,50 @@ def resolve_genesis(path: Path | None, stated: StatedGenesis) -> tuple[Genesis, 
         UsageError: there is none.
     """
     if path is not None:
-        return _with(read_genesis(path), stated), []
+        read, notes = _on_todays_slots(read_genesis(path))
+        return _with(read, stated), notes
+    if stated.network is not None:
+        return _with(_public(PUBLIC_NETWORKS[stated.network]), stated), []
     if stated.system_start is None:
         raise UsageError("there is no genesis, so nothing says when slots began", GENESIS_HINT)
     genesis = Genesis(
-        system_start_ns=since_epoch_ns(stated.system_start), **stated.model_dump(exclude={"system_start"})
+        system_start_ns=since_epoch_ns(stated.system_start), **stated.model_dump(exclude={"system_start", "network"})
     )
     assumed = ", ".join(f"{name} {value}" for name, value in stated.assumed.items())
     warning = f"no genesis was given; assumed as on the benchmark clusters: {assumed}"
     return genesis, [warning] if assumed else []
 
 
+def _public(network: PublicNetwork) -> Genesis:
+    return Genesis(
+        system_start_ns=network.slot_zero_s * 10**9,
+        slot_length_s=1.0,
+        epoch_slots=network.epoch_slots,
+        security_parameter=network.security_parameter,
+        active_slots_coefficient=0.05,
+        max_block_body_bytes=90_112,
+        network_magic=network.magic,
+    )
+
+
+def _on_todays_slots(read: Genesis) -> tuple[Genesis, list[str]]:
+    """Of a network that began with slots of 20 s, the genesis by which the slots of today are numbered."""
+    network = next((one for one in PUBLIC_NETWORKS.values() if one.magic == read.network_magic), None)
+    if network is None or read.system_start_ns != network.start_s * 10**9 or network.start_s == network.slot_zero_s:
+        return read, []
+    note = f"{network.name} began with slots of 20 s: its slots are counted as if all had lasted 1 s"
+    return replace(read, system_start_ns=network.slot_zero_s * 10**9), [note]
+
+
+def epoch_slot(genesis: Genesis, slot: pl.Expr) -> pl.Expr:
+    """The slot's place in its epoch, from 0."""
+    network = next((one for one in PUBLIC_NETWORKS.values() if one.magic == genesis.network_magic), None)
+    return (slot - (network.first_slot if network else 0)) % genesis.epoch_slots
+
+
 def _with(read: Genesis, stated: StatedGenesis) -> Genesis:
-    changes = {name: getattr(stated, name) for name in stated.model_fields_set if name != "system_start"}
+    named = stated.model_fields_set - {"system_start", "network"}
+    changes = {name: getattr(stated, name) for name in named}
     if stated.system_start is not None:
         changes["system_start_ns"] = since_epoch_ns(stated.system_start)
     return Genesis(**{**read.__dict__, **changes})

@@ -301,6 +301,7 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
         "blocks of the chain": {"analysed": analysis.accepted, "rejected": analysis.rejected},
         "blocks rejected, by condition": dict(sorted(analysis.rejected_by.items())),
         "what hosts told of the blocks analysed": analysis.observations,
+        "blocks that the host knew": analysis.received,
         "blocks that hosts told an impossible story of": dict(sorted(impossible.items())),
         "adoptions by a switch to a fork": {
             "counted": _switches(known) if known.rules.switches_count else 0,

@@ -48,6 +48,7 @@ from chainmark.systems.cardano.mixing import check_names, without_copies
 from chainmark.systems.cardano.network import DOCUMENT, KnownNetwork, known_regions
 from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
 from chainmark.systems.cardano.published.measured import keep_published
+from chainmark.systems.cardano.received import of_a_cluster, of_one_host
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.trips import ROUND_TRIP_MAX_S, read_pings, stated_trips
 
@@ -150,6 +151,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     notes += [*documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
     measured = len(analysis.hosts) - len(analysis.hosts_without_slots)
+    catalogue = of_one_host(catalogue) if len(analysis.hosts) == 1 else of_a_cluster(catalogue)
     catalogue = catalogue_for(catalogue, rules, measured)
     imported = _imported(known, findings, _sources(cluster, documents, summaries), order.keep_events, catalogue)
     imported.contradictions = contradictions
@@ -186,7 +188,7 @@ def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs)
         EnvironmentFailure: a document may not be read.
     """
     genesis_file = find_genesis(cluster.folder, order.genesis)
-    if genesis_file is None and settings.genesis.system_start is None:
+    if genesis_file is None and settings.genesis.system_start is None and settings.genesis.network is None:
         raise UsageError(
             f"there is no genesis in {cluster.folder}, so nothing says when its slots began", genesis_hint(cluster)
         )

@@ -13,12 +13,18 @@ from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
+from chainmark.report.blocks import Table
 from chainmark.report.document import Document
+from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.capabilities import FollowOrder, ModelOrder, ModelSource, PublishedFile
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
-from chainmark.systems.cardano.ingest import ingest
+from chainmark.systems.cardano.host.document import host_document
+from chainmark.systems.cardano.host.recent import MARKS, genesis_of, recent_blocks, to_follow
+from chainmark.systems.cardano.host.report import host_report, is_of_one_host
+from chainmark.systems.cardano.host.sample_files import is_samples, written
+from chainmark.systems.cardano.ingest import ingest, read_settings
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
@@ -46,6 +52,7 @@ class Cardano:
     name = "cardano"
     title = "Cardano"
     styles = tuple(ReportStyle)
+    marks = MARKS
 
     @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
     def catalogue(self) -> Catalogue:
@@ -81,7 +88,9 @@ class Cardano:
         return published_document(published_report(parts, style, self.catalogue(), tool_version))
 
     def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
-        """What the published analysis computed of a run's logs, beside the run's own figures."""
+        """What others computed of a run's logs (of one host's: blockperf), beside the run's own figures."""
+        if is_of_one_host(run) and is_samples(path):
+            return self.host(run, path, None)
         return verification_document(verify(run, path, self.catalogue(), tool_version))
 
     def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
@@ -103,6 +112,21 @@ class Cardano:
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The blocks in the tails of a comparison, and the lives of some of them."""
         return tails_of(sides, catalogue)
+
+    def to_follow(self, order: ImportOrder) -> ImportOrder:
+        """The order with the genesis that lies beside the log."""
+        return to_follow(order, read_settings(order.settings).genesis)
+
+    def recent(self, order: ImportOrder, window: Path) -> Table:
+        """The last blocks of a log that still grows."""
+        return recent_blocks(window, genesis_of(order, read_settings(order.settings).genesis))
+
+    def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
+        """What one host's log tells its operator."""
+        report = host_report(run, against)
+        if samples is not None:
+            write_bytes(samples, written([one.sample for one in report.blocks], samples.suffix))
+        return host_document(report)
 
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong in synthetic logs."""

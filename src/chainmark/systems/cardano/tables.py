@@ -22,6 +22,9 @@ LIVES: Schema = {
     "adopted_delta": pl.Int64,
     "switched_delta": pl.Int64,
     **{f"{stage}_ns": pl.Int64 for stage in (*PHASES, *STAGES)},
+    # As the line of the fetch tells it; and when the peer that sent the block was first asked for it.
+    "fetched_bytes": pl.Int64,
+    "answered_request_ns": pl.Int64,
     "fetched_from": pl.String,
     "noticed_from": pl.String,
     **{f"{stage}_{part}": kind for stage in STAGES for part, kind in (("file", pl.Int32), ("line", pl.Int64))},

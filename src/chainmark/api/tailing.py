@@ -1,0 +1,146 @@
+"""A log that still grows, into a run: followed until it is interrupted or the time is up, then imported as others."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from chainmark._native import ZstdWriter
+from chainmark.api.context import Cancellation, Settings, as_settings, relay, store_at
+from chainmark.api.runs import Run
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.core.times import nanoseconds_of_duration
+from chainmark.lab.importing import Importer
+from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.tailing import Tail
+from chainmark.report.blocks import Table
+from chainmark.store.runs import Store
+from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import GrowingLogSystem, growing
+
+_POLL_S = 1.0
+# What is kept in memory of the lines that tell of the last blocks.
+_WINDOW_BYTES = 4 << 20
+
+
+def follow(
+    system: str,
+    source: Path | str,
+    *,
+    lasts: str | None = None,
+    show: Callable[[Table], None] | None = None,
+    version: str | None = None,
+    settings: Settings | None = None,
+    genesis: Path | None = None,
+    keep_events: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> list[Run]:
+    """Read a log that still grows: to its end, then what is added, until the time is up or Ctrl-C; then seal a run.
+
+    The log may be rotated meanwhile: replaced by another file of its name, or cut. What was read is kept, packed,
+    until the run is sealed; memory does not grow with it.
+
+    Args:
+        system: whose log it is.
+        source: the file that grows.
+        lasts: how long to follow it, as "12h"; None: until it is interrupted.
+        show: is given the last blocks whenever there are lines that tell of some.
+        version, settings, genesis, keep_events, store, progress, cancel: as in `ingest`.
+
+    Raises:
+        UsageError: it is no such file, or what an import of it needs is missing.
+        EnvironmentFailure: it cannot be read, or the store cannot be written.
+
+    Example:
+        >>> log = logs / "node-0" / "stdout"
+        >>> genesis = logs / "genesis" / "genesis.shelley.json"
+        >>> (run,) = cm.follow("cardano", log, lasts="10ms", genesis=genesis)
+        >>> run.samples("received").columns[:2]
+        ['block', 'host']
+    """
+    able = growing(load_system(system))
+    order = ImportOrder(
+        source=Path(source),
+        version=version,
+        settings=tuple(as_settings(settings)),
+        genesis=genesis,
+        keep_events=keep_events,
+    )
+    kept = store_at(store)
+    limit_s = None if lasts is None else nanoseconds_of_duration(lasts) / 1e9
+    order = able.to_follow(order)
+    with Tail(order.path) as tail, storage_errors(kept.root):
+        kept.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="following-", dir=kept.root) as folder:
+            # A log without a name of its own is called after its folder.
+            spool = Path(folder) / order.path.resolve().parent.name / f"{order.path.name}.zst"
+            spool.parent.mkdir()
+            with ZstdWriter(spool) as writer:
+                _Follower(able, order, writer, Path(folder) / "window.log", show).run(tail, limit_s)
+            made = Importer(kept, able).make_all(replace(order, source=spool), relay(progress, cancel))
+    return [Run(one.run, is_new=one.is_new) for one in made]
+
+
+class _Follower:
+    """Keeps what a log tells, and shows what its last lines tell."""
+
+    def __init__(
+        self,
+        system: GrowingLogSystem,
+        order: ImportOrder,
+        writer: ZstdWriter,
+        window: Path,
+        show: Callable[[Table], None] | None,
+    ) -> None:
+        self._system, self._order, self._writer, self._show = system, order, writer, show
+        self._window = window
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+
+    def run(self, tail: Tail, limit_s: float | None) -> None:
+        """Follow the log until the time is up or somebody interrupts, which ends the following and not the reading."""
+        stop = threading.Event()
+        # Another thread reads, because an interruption is raised in this one: no line may fall between two steps.
+        with ThreadPoolExecutor(1, thread_name_prefix="follower") as executor:
+            reading = executor.submit(self._follow, tail, stop, limit_s)
+            try:
+                reading.result()
+            except KeyboardInterrupt:
+                stop.set()
+                reading.result()
+
+    def _follow(self, tail: Tail, stop: threading.Event, limit_s: float | None) -> None:
+        end_s = math.inf if limit_s is None else time.monotonic() + limit_s
+        while not stop.is_set() and time.monotonic() < end_s:
+            self._take(tail.read())
+            stop.wait(min(_POLL_S, max(0.0, end_s - time.monotonic())))
+        self._take(chain(tail.read(), tail.rest()))
+
+    def _take(self, pieces: Iterable[bytes]) -> None:
+        is_news = False
+        for piece in pieces:
+            self._writer.write(piece)
+            is_news = self._remember(piece) or is_news
+        if is_news and self._show is not None:
+            self._window.write_bytes(b"".join(self._lines))
+            self._show(self._system.recent(self._order, self._window))
+
+    def _remember(self, piece: bytes) -> bool:
+        """Keep the last lines that have a mark; whether there are new ones."""
+        marked = [line for line in piece.splitlines(keepends=True) if any(mark in line for mark in self._system.marks)]
+        self._lines.extend(marked)
+        self._bytes += sum(map(len, marked))
+        while self._bytes > _WINDOW_BYTES:
+            self._bytes -= len(self._lines.popleft())
+        return bool(marked)

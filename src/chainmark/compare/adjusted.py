@@ -1,0 +1,149 @@
+"""Means of runs at equal conditions, where the catalogue names covariates that no two runs share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from chainmark.compare.estimates import SideEstimates, collect, combined
+from chainmark.compare.inputs import LoadedRun
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric, Population
+from chainmark.core.wording import enumerated
+from chainmark.stats.centiles import FloatArray, IntArray
+from chainmark.stats.covariates import adjusted_means, day_waves
+
+# Samples so near in time may depend on each other; of a short run a twentieth.
+_CLUSTER_S = 3600.0
+_CLUSTERS = 20
+# Of the hours of the day that either side has, the share that both must have.
+_COMMON_HOURS = 0.5
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is judged of a metric: both sides, a note on how they were made alike, and why they cannot be."""
+
+    baseline: SideEstimates
+    candidate: SideEstimates
+    note: str = ""
+    unlike: str = ""
+
+
+def sides_of(
+    catalogue: Catalogue, metric: Metric, statistic: str, baseline: Sequence[LoadedRun], candidate: Sequence[LoadedRun]
+) -> Sides:
+    """Both sides of one statistic; a mean with covariates is that at equal covariates, with its own error."""
+    plain = Sides(collect(baseline, metric, statistic), collect(candidate, metric, statistic))
+    if statistic != "mean" or not metric.adjusted_for or plain.baseline.absence or plain.candidate.absence:
+        return plain
+    population = catalogue.population(metric.population)
+    covariates = covariates_of(metric, population)
+    columns = list(dict.fromkeys([population.time_key or "", metric.id, *(one.column for one in covariates)]))
+    runs = [*baseline, *candidate]
+    frames = [_samples(run, metric, columns) for run in runs]
+    if any(frame.is_empty() for frame in frames):
+        return plain
+    is_candidate = np.arange(len(runs)) >= len(baseline)
+    labels = enumerated([one.label for one in covariates])
+    unlike = _unlike_hours(frames, is_candidate, covariates)
+    if unlike:
+        return replace(plain, unlike=unlike)
+    made = _adjusted(plain, frames, is_candidate, metric, population)
+    if made is None:
+        return replace(plain, unlike=f"too few samples to tell the version from {labels}")
+    before, after = combined(metric, plain.baseline), combined(metric, plain.candidate)
+    raw = f", as measured {units.percent(after / before - 1.0)}" if before and after is not None else ""
+    return replace(made, note=f"at equal {labels}{raw}")
+
+
+def covariates_of(metric: Metric, population: Population) -> list[Covariate]:
+    """What a metric is adjusted for."""
+    return [one for one in population.covariates if one.column in metric.adjusted_for]
+
+
+def _samples(run: LoadedRun, metric: Metric, columns: Sequence[str]) -> pl.DataFrame:
+    frame = run.samples(metric.population, columns)
+    return frame if frame.is_empty() else frame.select(pl.col(columns).cast(pl.Float64)).drop_nulls().drop_nans()
+
+
+def _unlike_hours(frames: Sequence[pl.DataFrame], is_candidate: np.ndarray, covariates: Sequence[Covariate]) -> str:
+    """Why the sides' times of day cannot be made alike; "" where they can."""
+    for covariate in covariates:
+        if covariate.kind is CovariateKind.DAY:
+            hours: list[set[int]] = [set(), set()]
+            for frame, side in zip(frames, is_candidate, strict=True):
+                hours[int(side)] |= set((frame[covariate.column] // 3600).cast(pl.Int64).to_list())
+            common, either = hours[0] & hours[1], hours[0] | hours[1]
+            if len(common) < _COMMON_HOURS * len(either):
+                of = f"{units.count(len(common))} of {units.count(len(either))} hours"
+                return f"the sides share {of} of the day, so the version cannot be told from the {covariate.label}"
+    return ""
+
+
+def _adjusted(
+    plain: Sides,
+    frames: Sequence[pl.DataFrame],
+    is_candidate: np.ndarray,
+    metric: Metric,
+    population: Population,
+) -> Sides | None:
+    covariates = covariates_of(metric, population)
+    values = np.concatenate([frame[metric.id].to_numpy() for frame in frames])
+    groups = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])
+    design = np.concatenate([_design(frame, covariates) for frame in frames])
+    found = adjusted_means(values, groups, design, _clusters(frames, population.time_key))
+    if found is None:
+        return None
+    weights = np.where(is_candidate, 1.0 / is_candidate.sum(), -1.0 / (~is_candidate).sum())
+    exact = float(weights @ found.covariance @ weights)
+    apart = float(np.square(weights) @ np.diag(found.covariance))
+    # Sides are joined as if their errors were independent; where unlike conditions make them opposite, that is too few.
+    factor = np.sqrt(max(1.0, exact / apart)) if apart > 0.0 else 1.0
+    errors = np.sqrt(np.diag(found.covariance)) * factor
+    sides = [
+        _side(side, metric, found.means[is_candidate == place], errors[is_candidate == place])
+        for place, side in enumerate((plain.baseline, plain.candidate))
+    ]
+    return Sides(sides[0], sides[1])
+
+
+def _side(plain: SideEstimates, metric: Metric, means: FloatArray, errors: FloatArray) -> SideEstimates:
+    values = [float(value) for value in means]
+    relative = [float(error / value) if value > 0.0 else 0.0 for value, error in zip(means, errors, strict=True)]
+    total = float(np.mean(means)) * plain.exposure if metric.kind is Kind.COUNT else plain.total
+    return replace(
+        plain,
+        per_run=list(values),
+        values=values,
+        standard_errors=[float(error) for error in errors],
+        log_standard_errors=relative,
+        total=total,
+    )
+
+
+def _design(frame: pl.DataFrame, covariates: Sequence[Covariate]) -> FloatArray:
+    columns = []
+    for covariate in covariates:
+        values = frame[covariate.column].to_numpy()
+        columns.append(day_waves(values) if covariate.kind is CovariateKind.DAY else values[:, None])
+    return np.concatenate(columns, axis=1)
+
+
+def _clusters(frames: Sequence[pl.DataFrame], time_key: str | None) -> IntArray:
+    """Stretches of time, numbered over all runs."""
+    found, before = [], 0
+    for frame in frames:
+        if time_key is None:
+            own = np.arange(frame.height)
+        else:
+            times = frame[time_key].to_numpy()
+            span = float(times.max() - times.min())
+            own = ((times - times.min()) // max(min(_CLUSTER_S, span / _CLUSTERS), 1e-9)).astype(np.int64)
+        found.append(own + before)
+        before += int(own.max()) + 1
+    return np.concatenate(found)

@@ -1,0 +1,298 @@
+"""One host's run as a page: how late blocks come, whose time that is, what the host used, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from chainmark.core import units
+from chainmark.core.manifest import Status
+from chainmark.core.verdict import Case, Suite, Verdict, worst
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
+from chainmark.report.chart import Axis, Chart, Layer, Series, Tip, columns_of
+from chainmark.report.document import Document
+from chainmark.systems.cardano.host.report import sampled
+from chainmark.systems.cardano.host.results import Beside, HostReport, SeenBlock
+from chainmark.systems.cardano.host.sample_files import BLOCKPERF_NAMES
+from chainmark.systems.cardano.received import SAMPLE
+
+# Metric, openblockperf's name of it, and whose time it is.
+_DELAYS = (
+    ("header_delay_s", "header_delta", "the network's"),
+    ("request_delay_s", "block_request_delta", "this host's, choosing a peer"),
+    ("fetch_delay_s", "block_response_delta", "the peer's and the way to it"),
+    ("adopt_delay_s", "block_adopt_delta", "this host's"),
+    ("header_to_adopted_s", "", "this host's and the peer's"),
+    ("received_adopted_s", "", "all of them"),
+)
+_CENTILES = ("p50", "p95", "p99", "max")
+_RESOURCES = ("process_cpu_percent", "gc_cpu_percent", "rss_mib", "heap_mib")
+_PEERS = 3
+_POINTS = 200
+_LISTED = 10
+_CONCLUSIONS = (
+    "The header delay is the network's: other blocks, other forgers and other peers give another one. Whether this "
+    "host is slow, the time after the header says.",
+    "Another day has another chain. To judge a release, import some days of each and give them to chainmark compare: "
+    "time of day, epoch boundary, header delay and block size are then made equal.",
+)
+
+
+def host_document(report: HostReport) -> Document:
+    """Lay out one host's run."""
+    manifest = report.manifest
+    sections = [
+        Section("beside", "Beside the other tool", _beside(report.beside) if report.beside else []),
+        Section("host", "How late blocks were, and whose time that is", _page(report)),
+    ]
+    cases = [_valid(report), *([_agreement(report.beside)] if report.beside else [])]
+    verdict = worst([case.verdict for case in cases])
+    return Document(
+        kind="host",
+        title=f"{report.host}: {manifest.subject.name} {manifest.subject.version}",
+        subtitle=one_line([manifest.run_id, f"{units.utc(manifest.started_at)} to {units.utc(manifest.ended_at)}"]),
+        verdict=verdict,
+        word=_word(report, verdict),
+        sentence=_sentence(report),
+        suites=[Suite(manifest.run_id, cases, started_at=manifest.started_at)],
+        sections=[section for section in sections if section.blocks],
+        notes=[],
+        result=report,
+        date=manifest.ended_at,
+        tool_version=manifest.tool_version,
+    )
+
+
+def _page(report: HostReport) -> list[Block]:
+    return [
+        _delay_table(report),
+        *_chart(report.blocks),
+        _chain_table(report),
+        _peer_table(report),
+        _slowest_table(report),
+        Remarks("conclusions", "What follows from it", _CONCLUSIONS),
+    ]
+
+
+def _word(report: HostReport, verdict: Verdict) -> str:
+    if report.beside is not None and verdict in {Verdict.PASS, Verdict.FAIL}:
+        return "AGREES" if report.beside.agrees else "DIFFERS"
+    return report.manifest.status.value.upper()
+
+
+def _valid(report: HostReport) -> Case:
+    status = report.manifest.status
+    verdicts = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
+    failed = "; ".join(f"{gate.label}: {gate.measured}" for gate in report.manifest.deciding_gates)
+    return Case("run", "the run", verdicts[status], failed or f"{status.value}; no gate failed")
+
+
+def _agreement(beside: Beside) -> Case:
+    verdict = Verdict.PASS if beside.agrees else Verdict.FAIL
+    return Case("beside", f"the samples of {beside.file}", verdict, _beside_sentence(beside))
+
+
+def _value(report: HostReport, metric_id: str, statistic: str) -> float | None:
+    summary = report.metrics.get(metric_id)
+    if summary is None or summary.distribution is None:
+        return None
+    if statistic in summary.estimates:
+        return summary.estimates[statistic].value
+    return None
+
+
+def _sentence(report: HostReport) -> str:
+    count, others = sampled(report.chain.classes)
+    if not count:
+        return (
+            f"No block was received and adopted within the limits, of {units.count(others)} that the log mentions: the "
+            "accounts of the run say why."
+        )
+    if _value(report, "received_adopted_s", "p50") is None:
+        return f"{units.plural(count, 'block')} received and adopted, too few to tell a median."
+    whole = units.quantity(_value(report, "received_adopted_s", "p50"), "s")
+    header = units.quantity(_value(report, "header_delay_s", "p50"), "s")
+    own = units.quantity(_value(report, "header_to_adopted_s", "p50"), "s")
+    late = _value(report, "received_adopted_s", "p95")
+    tail = f", and 95 of 100 within {units.quantity(late, 's')}" if late is not None else ""
+    return (
+        f"Half of {units.plural(count, 'block')} were adopted within {whole} of their slots{tail}; at the median the "
+        f"header took {header} to get here, and the block was adopted {own} after its header."
+    )
+
+
+def _delay_table(report: HostReport) -> Table:
+    columns = [*words("delay", "in blockperf", "whose time"), *map(Column, _CENTILES)]
+    rows = [_delay_row(report, *entry) for entry in _DELAYS]
+    others = ", ".join(name for _, name, _ in _DELAYS if name)
+    notes = [
+        "Header: from slot start. Request: from the header, to the peer that sent it. Fetched: from the request. "
+        f"Adopted: from then, also by a switch of forks. In openblockperf: {others}.",
+    ]
+    return Table("delays", "", columns, rows, notes)
+
+
+def _delay_row(report: HostReport, metric_id: str, name: str, whose: str) -> TableRow:
+    label = report.catalogue.metric(metric_id).label
+    values = [_value(report, metric_id, one) for one in _CENTILES]
+    return row_of(label, BLOCKPERF_NAMES.get(name, ""), whose, *_scaled("s", values))
+
+
+def _scaled(unit: str, values: Sequence[float | None]) -> list[TableCell]:
+    """Figures of one row in one unit."""
+    shown = units.display_unit(unit, values)
+    decimals = units.decimals_for([shown.of(value) for value in values])
+    return [
+        TableCell(units.number(shown.of(value), decimals), shown.symbol)
+        if value is not None
+        else TableCell(units.NOT_ESTIMABLE)
+        for value in values
+    ]
+
+
+def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
+    """The share of blocks over time since their slot: header here, and adopted."""
+    if not blocks:
+        return []
+    headers = np.array([one.sample.header_delta / 1e3 for one in blocks])
+    adopted = np.array([one.adopted_s for one in blocks])
+    rows = [
+        {"label": label, "x": units.rounded(float(value)), "y": units.rounded(float(share))}
+        for label, values in (("first header", headers), ("adopted", adopted))
+        for value, share in _curve(values)
+    ]
+    time = "time since slot start, s"
+    tips = [Tip("", "label"), Tip("blocks", "y", ".0%"), Tip(time, "x", ".3g")]
+    line = Layer("line", x="x", y="y", colour="label", style="label", order="y", opacity=1, tips=tips, nearest=True)
+    return [
+        Chart(
+            id="received",
+            title="Blocks here, over time since their slots",
+            x=Axis(time, domain=(0.0, float(np.quantile(adopted, 0.99)))),
+            y=Axis("share of blocks", numbers="percent", domain=(0, 1)),
+            layers=[line],
+            data={"points": columns_of(rows)},
+            series={"label": Series(["first header", "adopted"])},
+            note="The slowest hundredth lies beyond the right edge.",
+            wide=True,
+            height=220,
+            paper=(560, 80),
+        )
+    ]
+
+
+def _curve(values: np.ndarray) -> list[tuple[float, float]]:
+    """At most so many points of the distribution, up to the slowest hundredth."""
+    ordered = np.sort(values)
+    ordered = ordered[: max(1, int(np.ceil(len(ordered) * 0.99)))]
+    places = np.unique(np.linspace(0, len(ordered) - 1, min(_POINTS, len(ordered))).astype(int))
+    return [(max(0.0, float(ordered[place])), (place + 1) / len(values)) for place in places]
+
+
+def _chain_table(report: HostReport) -> Table:
+    chain = report.chain
+    count, others = sampled(chain.classes)
+    reasons = {name: n for name, n in chain.classes.items() if name not in {SAMPLE, "forged here"}}
+    size = _value(report, "received_size_bytes", "mean")
+    missed = "no forge loop is logged: a relay, or Forge.Loop is not traced"
+    if chain.missed_slots is not None and chain.loop_slots:
+        share = units.plain_percent(chain.missed_slots / chain.loop_slots)
+        missed = f"{units.count(chain.missed_slots)} of {units.count(chain.loop_slots)} ({share})"
+    forged = (
+        "none" if not chain.forged else f"{units.count(chain.forged)}, {units.count(chain.forged_lost)} of them lost"
+    )
+    facts = {
+        "blocks of others": f"{units.count(count)} of {units.count(others)} received and adopted",
+        "the others of them": one_line(f"{name} {units.count(n)}" for name, n in reasons.items()) or "none",
+        "mean size": units.NO_DATA if size is None else units.byte_size(round(size)),
+        "heights with a battle": units.count(chain.battles),
+        "switches to another fork": units.count(chain.switches),
+        "own blocks": forged,
+        "missed slots": missed,
+        **_resources(report),
+    }
+    return Table("chain", "The chain, and what the node used", words("", ""), [row_of(*fact) for fact in facts.items()])
+
+
+def _resources(report: HostReport) -> dict[str, str]:
+    """What the node used, by the metrics' labels."""
+    facts = {}
+    for metric_id in _RESOURCES:
+        metric = report.catalogue.metric(metric_id)
+        values = {name: _value(report, metric_id, name) for name in ("mean", "p99", "max")}
+        told = [f"{name} {units.quantity(value, metric.unit)}" for name, value in values.items() if value is not None]
+        facts[metric.label] = one_line(told) or "not logged: trace Resources at Info"
+    return facts
+
+
+def _peer_table(report: HostReport) -> Table:
+    total = max(len(report.blocks), 1)
+    rows = [
+        row_of(
+            one.peer,
+            units.plain_percent(one.headers / total),
+            units.plain_percent(one.blocks / total),
+            units.quantity(one.fetch_p50_s, "s"),
+        )
+        for one in report.peers[:_PEERS]
+    ]
+    columns = [*words("peer"), Column("first headers"), Column("blocks"), Column("median fetch")]
+    more = len(report.peers) - _PEERS
+    notes = [f"{units.plural(more, 'more peer')} sent less."] if more > 0 else []
+    return Table("peers", "Who sent them first", columns, rows, notes)
+
+
+def _slowest_table(report: HostReport) -> Table:
+    columns = [*words("height", "slot start"), *map(Column, ("header", "request", "fetch", "adopt", "adopted after"))]
+    columns += words("from")
+    rows = [_slow_row(one) for one in report.slowest]
+    notes = ["chainmark block RUN HEIGHT shows one block with its log lines."] if rows else []
+    return Table("slowest", "The slowest blocks", columns, rows, notes)
+
+
+def _slow_row(one: SeenBlock) -> TableRow:
+    sample = one.sample
+    deltas = (
+        sample.header_delta,
+        sample.block_request_delta,
+        sample.block_response_delta,
+        sample.block_adopt_delta,
+    )
+    cells = [TableCell(units.count(delta), "ms") for delta in deltas]
+    peer = f"{sample.block_remote_addr}:{sample.block_remote_port}"
+    height, start = units.count(sample.block_number), units.utc_of_nanoseconds(one.time_ns)
+    return row_of(height, start, *cells, units.quantity(one.adopted_s, "s"), peer)
+
+
+def _beside_sentence(beside: Beside) -> str:
+    told = [
+        f"{units.plural(beside.common, 'block')} in both, {units.count(beside.figures)} figures compared, "
+        f"{units.count(len(beside.differences))} differ"
+    ]
+    if lacking := len(beside.only_theirs) + len(beside.not_in_log):
+        told.append(f"{units.plural(lacking, 'block')} only in {beside.file}")
+    if beside.outside:
+        told.append(f"{units.plural(beside.outside, 'block')} there from before or after this log")
+    if beside.only_ours:
+        told.append(f"{units.plural(len(beside.only_ours), 'block')} only here")
+    if beside.masked:
+        told.append(
+            f"{units.plural(beside.masked, 'peer address', 'peer addresses')} not the same, which may be masked"
+        )
+    return "; ".join(told)
+
+
+def _beside(beside: Beside) -> list[Block]:
+    sentence = f"{_beside_sentence(beside)}. Delays may differ by 1 ms, to which both are cut."
+    rows = [
+        row_of(units.count(one.block_number), one.field, one.ours, one.theirs) for one in beside.differences[:_LISTED]
+    ]
+    rows += [row_of(units.count(height), "block", why, "a sample") for height, why in beside.only_theirs[:_LISTED]]
+    rows += [
+        row_of(units.count(height), "block", "not in the log", "a sample") for height in beside.not_in_log[:_LISTED]
+    ]
+    blocks: list[Block] = [Remarks("beside", "", [sentence])]
+    if rows:
+        blocks.append(Table("differences", "What differs", words("height", "figure", "here", beside.file), rows))
+    return blocks

@@ -1,0 +1,86 @@
+"""The last blocks of one host's log while it is written."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Silent
+from chainmark.core.times import utc_text
+from chainmark.lab.protocols import ImportOrder
+from chainmark.report.blocks import Column, Table, TableRow, row_of, words
+from chainmark.systems.cardano.analyse import read_lives
+from chainmark.systems.cardano.decoding import Reading, decode
+from chainmark.systems.cardano.documents import Genesis, StatedGenesis, find_genesis, resolve_genesis
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, LogFile
+from chainmark.systems.cardano.received import DELAYS, SAMPLE, received_blocks
+from chainmark.systems.cardano.rules import Rules
+
+# Lines without one of these tell nothing of how a block came.
+MARKS = (
+    b"DownloadedHeader",
+    b"SendFetchRequest",
+    b"CompletedBlockFetch",
+    b"AddedToCurrentChain",
+    b"SwitchedToAFork",
+    b"ForgedBlock",
+)
+
+
+def to_follow(order: ImportOrder, stated: StatedGenesis) -> ImportOrder:
+    """The order with the genesis that lies beside the log.
+
+    Raises:
+        UsageError: it is a folder, or there is no genesis.
+    """
+    if order.path.is_dir():
+        raise UsageError(f"`{order.path}` is a folder, and one log can be followed", "give the file that grows")
+    found = replace(order, genesis=find_genesis(order.path.parent, order.genesis))
+    genesis_of(found, stated)
+    return found
+
+
+def genesis_of(order: ImportOrder, stated: StatedGenesis) -> Genesis:
+    """The genesis of a log that is followed: needed from its first block on.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return resolve_genesis(order.genesis, stated)[0]
+
+
+def recent_blocks(window: Path, genesis: Genesis) -> Table:
+    """The blocks that a stretch of a log tells whole, oldest first; each row's anchor is its block.
+
+    Args:
+        window: lines of the log, of which the first may lack what came before.
+        genesis: of the network.
+    """
+    lives = _lives(window, genesis)
+    blocks = received_blocks(lives, genesis).filter(pl.col("class") == SAMPLE).sort("adoption_ns")
+    columns = [*words("height", "slot start"), *map(Column, ("header", "request", "fetch", "adopt", "adopted after"))]
+    return Table("recent", "", [*columns, *words("from")], [_row(row) for row in blocks.iter_rows(named=True)])
+
+
+def _row(row: dict[str, object]) -> TableRow:
+    figures = [units.quantity(float(str(row[name])), "s") for name in (*DELAYS, "received_adopted_s")]
+    start = units.utc_clock(utc_text(int(str(row["slot_start_ns"]))))
+    made = row_of(units.count(int(str(row["block_no"]))), start, *figures, str(row["fetched_from"]))
+    return TableRow(made.cells, anchor=str(row["block"]))
+
+
+def _lives(window: Path, genesis: Genesis) -> pl.DataFrame:
+    folder = window.with_suffix(".decoded")
+    folder.mkdir()
+    try:
+        reading = Reading(genesis, Rules(published=False, count_switches=True), folder, None)
+        log = LogFile(window, window.name, window.stat().st_size)
+        traces, *_ = decode(ClusterLogs(window.parent, (HostLogs("host", (log,)),)), reading, 1, Silent())
+        return read_lives(traces, genesis, {})
+    finally:
+        shutil.rmtree(folder)

@@ -1,0 +1,142 @@
+"""From a sealed run of one host to what its operator wants to know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.core.errors import UsageError
+from chainmark.store.runs import SealedRun
+from chainmark.systems.cardano.host.beside import set_beside
+from chainmark.systems.cardano.host.results import Chain, HostReport, PeerRow, SeenBlock
+from chainmark.systems.cardano.host.sample_files import BlockSample, read_samples
+from chainmark.systems.cardano.received import RECEIVED, SAMPLE, block_class
+
+_NS_PER_MS = 10**6
+_SLOWEST = 3
+CLASSES = "blocks that the host knew"
+
+
+def host_report(run: SealedRun, against: Path | None) -> HostReport:
+    """What one host's run tells, and another tool's samples beside it.
+
+    Raises:
+        UsageError: the run is of several hosts, or was imported before one host alone was looked at; the file holds no
+            samples.
+    """
+    if not is_of_one_host(run):
+        raise UsageError(
+            f"run `{run.run_id}` is not of one host", "import one host's log: `chainmark ingest cardano relay.log`"
+        )
+    lives = run.events("lives")
+    blocks = seen_blocks(run, lives)
+    beside = None
+    if against is not None:
+        classed = lives.with_columns(block_class().alias("class"))
+        beside = set_beside([one.sample for one in blocks], read_samples(against), classed, against.name)
+    host = lives["host"].first()
+    return HostReport(
+        host="the host" if host is None else str(host),
+        manifest=run.manifest,
+        metrics=run.summaries(),
+        catalogue=run.catalogue,
+        chain=_chain(run, lives),
+        peers=_peers(run),
+        blocks=blocks,
+        slowest=sorted(blocks, key=lambda one: (-one.adopted_s, one.sample.block_number))[:_SLOWEST],
+        beside=beside,
+    )
+
+
+def is_of_one_host(run: SealedRun) -> bool:
+    """Whether one host's log alone made the run."""
+    return any(population.id == RECEIVED for population in run.catalogue.populations)
+
+
+def seen_blocks(run: SealedRun, lives: pl.DataFrame) -> list[SeenBlock]:
+    """The run's samples as the other tools give them, the oldest first."""
+    told = run.samples(RECEIVED).select("block", "received_adopted_s", "received_switches")
+    joined = told.join(lives, on="block", how="inner", maintain_order="left")
+    spans = {
+        "header_delta": pl.col("noticed_ns") - pl.col("slot_start_ns"),
+        "block_request_delta": pl.col("answered_request_ns") - pl.col("noticed_ns"),
+        "block_response_delta": pl.col("fetched_ns") - pl.col("answered_request_ns"),
+        "block_adopt_delta": pl.min_horizontal("adopted_ns", "switched_ns") - pl.col("fetched_ns"),
+    }
+    cut = {name: (span.abs() // _NS_PER_MS) * span.sign() for name, span in spans.items()}
+    return [_seen(row) for row in joined.with_columns(**cut).iter_rows(named=True)]
+
+
+def _seen(row: dict[str, object]) -> SeenBlock:
+    header, fetched = _address(row["noticed_from"]), _address(row["fetched_from"])
+    sample = BlockSample.model_validate(
+        {
+            **{name: row[name] for name in BlockSample.model_fields if name in row},
+            "block_hash": row["block"],
+            "block_number": row["block_no"],
+            "block_size": row["fetched_bytes"],
+            "header_remote_addr": header[0],
+            "header_remote_port": header[1],
+            "block_remote_addr": fetched[0],
+            "block_remote_port": fetched[1],
+        }
+    )
+    return SeenBlock.model_validate(
+        {
+            "sample": sample,
+            "time_ns": row["slot_start_ns"],
+            "adopted_s": row["received_adopted_s"],
+            "switched": bool(row["received_switches"]),
+        }
+    )
+
+
+def _address(peer: object) -> tuple[str, str]:
+    address, _, port = str(peer or "").rpartition(":")
+    return address.strip("[]"), port
+
+
+def _chain(run: SealedRun, lives: pl.DataFrame) -> Chain:
+    sound = lives.filter(pl.col("role") != "error")
+    heights = sound.drop_nulls("block_no").group_by("block_no").len()
+    forged = sound.filter(pl.col("role") == "forger")
+    top = sound["block_no"].max()
+    # What became of the highest block is not known yet.
+    lost = forged.filter(~pl.col("on_chain") & (pl.col("block_no") != top))
+    loop, missed = _forge_loop(run)
+    return Chain(
+        classes=run.manifest.counts.get(CLASSES, {}),
+        battles=heights.filter(pl.col("len") > 1).height,
+        switches=sound.filter(pl.col("switched_ns").is_not_null()).height,
+        forged=forged.height,
+        forged_lost=lost.height,
+        loop_slots=loop,
+        missed_slots=missed,
+    )
+
+
+def _forge_loop(run: SealedRun) -> tuple[int | None, int | None]:
+    """Slots between the first and the last round of the forge loop, and those of them without a round."""
+    slots = run.samples("slot_host", ["slot", "forge_loop_starts"]).drop_nulls("forge_loop_starts")
+    begun = slots.filter(pl.col("forge_loop_starts") > 0)["slot"]
+    if begun.is_empty():
+        return None, None
+    within = slots.filter(pl.col("slot").is_between(begun.min(), begun.max()))
+    return within.height, within.filter(pl.col("forge_loop_starts") == 0).height
+
+
+def _peers(run: SealedRun) -> list[PeerRow]:
+    """Every peer that sent a first header or a block, the one that sent most blocks first."""
+    told = run.samples(RECEIVED)
+    headers = told.group_by(peer="header_from").agg(headers=pl.len())
+    blocks = told.group_by(peer="fetched_from").agg(blocks=pl.len(), fetch_p50_s=pl.col("fetch_delay_s").median())
+    joined = headers.join(blocks, on="peer", how="full", coalesce=True)
+    joined = joined.with_columns(pl.col("headers", "blocks").fill_null(0))
+    ordered = joined.sort("blocks", "headers", "peer", descending=[True, True, False])
+    return [PeerRow.model_validate(row) for row in ordered.iter_rows(named=True)]
+
+
+def sampled(classes: dict[str, int]) -> tuple[int, int]:
+    """Blocks that are samples, and all that others forged."""
+    return classes.get(SAMPLE, 0), sum(classes.values()) - classes.get("forged here", 0)

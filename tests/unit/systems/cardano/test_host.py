@@ -1,0 +1,209 @@
+"""One host's log for its operator: its page, its samples as files, following it, comparing it with another day's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import chainmark as cm
+from chainmark.core.errors import UsageError
+from chainmark.report.blocks import Table
+from chainmark.store.runs import SealedRun
+from chainmark.systems.cardano.documents import StatedGenesis, epoch_slot, resolve_genesis
+from chainmark.systems.cardano.host.sample_files import read_samples
+
+from tests.unit.systems.cardano.clusters import ingest, make_cluster
+
+GENESIS = "genesis/genesis.shelley.json"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cluster(tmp_path_factory.mktemp("cluster") / "logs", slots=700)
+
+
+def alone(cluster: Path, folder: Path, host: str = "node-1") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "relay.log"
+    log.write_bytes((cluster / host / "stdout").read_bytes())
+    return log
+
+
+@pytest.fixture(scope="module")
+def run(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
+    folder = tmp_path_factory.mktemp("alone")
+    return ingest(folder / "store", alone(cluster, folder), genesis=cluster / GENESIS, filters=()).run
+
+
+def test_the_page_tells_the_delays_with_the_names_that_operators_know(run: SealedRun) -> None:
+    document = cm.host(run)
+    text = document.text(160)
+    assert document.verdict is cm.Verdict.PASS
+    assert "of their slots" in document.sentence
+    for name in ("headerDelta", "blockReqDelta", "blockRspDelta", "blockAdoptDelta", "block_adopt_delta"):
+        assert name in text
+    assert "missed slots" in text
+    assert document.pdf().count(b"/Type /Page\n") + document.pdf().count(b"/Type /Page ") <= 1
+
+
+def test_the_deltas_add_up_and_every_block_is_in_one_class(run: SealedRun) -> None:
+    samples = run.samples("received")
+    parts = pl.sum_horizontal("header_delay_s", "request_delay_s", "fetch_delay_s", "adopt_delay_s")
+    assert samples.select((parts - pl.col("received_adopted_s")).abs().max()).item() < 1e-9
+    classes = run.manifest.counts["blocks that the host knew"]
+    assert sum(classes.values()) == run.events("lives").height
+    assert classes["received and adopted"] == samples.height
+
+
+def test_what_a_cluster_is_judged_by_is_not_asked_of_one_host(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
+    judged = {metric.population for metric in run.catalogue.metrics if metric.gating}
+    assert judged == {"received", "slot_host"}
+    whole = ingest(tmp_path / "store", cluster).run
+    assert "received" not in {metric.population for metric in whole.catalogue.metrics}
+    with pytest.raises(UsageError, match="is not of one host"):
+        cm.host(whole)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_samples_are_written_as_the_tools_name_them_and_read_again(run: SealedRun, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"samples{suffix}"
+    cm.host(run, samples=path)
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    assert ("blockAdoptDelta" if suffix == ".csv" else '"block_adopt_delta"') in first
+    assert len(read_samples(path)) == run.samples("received").height
+    assert cm.host(run, against=path).word == "AGREES"
+    assert cm.verify_against(path, run).word == "AGREES"
+    with pytest.raises(UsageError, match=r"\.txt"):
+        cm.host(run, samples=tmp_path / "samples.txt")
+
+
+def test_figures_as_text_masked_peers_and_clamped_adoptions_are_those_of_blockperf(
+    run: SealedRun, tmp_path: Path
+) -> None:
+    path = tmp_path / "samples.jsonl"
+    cm.host(run, samples=path)
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row["header_remote_addr"] = "x.x.x.x"
+        row["block_hash"] = f'"{row["block_hash"]}"'
+    path.write_text(json.dumps([{name: str(value) for name, value in row.items()} for row in rows]), encoding="utf-8")
+    document = cm.host(run, against=path)
+    assert document.word == "AGREES"
+    assert "may be masked" in document.text(160)
+    rows[0]["block_size"] += 1
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    differs = cm.host(run, against=path)
+    assert differs.verdict is cm.Verdict.FAIL
+    assert "block_size" in differs.text(160)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"block_hash": "ab"}', "a,b\n1,2\n", "[1]"])
+def test_a_file_that_holds_no_samples_is_named(run: SealedRun, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "theirs.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"theirs\.json"):
+        cm.host(run, against=path)
+
+
+def _genesis_file(folder: Path, cluster: Path, **values: Any) -> Path:
+    content = json.loads((cluster / GENESIS).read_text(encoding="utf-8"))
+    path = folder / "shelley-genesis.json"
+    path.write_text(json.dumps(content | values), encoding="utf-8")
+    return path
+
+
+def test_slots_of_mainnet_are_counted_as_its_nodes_do(cluster: Path, tmp_path: Path) -> None:
+    """Its genesis tells when it began, with slots of 20 s: taken at its word, every delay would be two years."""
+    file = _genesis_file(
+        tmp_path, cluster, systemStart="2017-09-23T21:44:51Z", networkMagic=764824073, epochLength=432_000, slotLength=1
+    )
+    genesis, notes = resolve_genesis(file, StatedGenesis())
+    assert genesis.system_start_ns == 1_591_566_291 * 10**9
+    assert notes
+    assert "20 s" in notes[0]
+    stated, _ = resolve_genesis(None, StatedGenesis(network="mainnet"))
+    assert stated.system_start_ns == genesis.system_start_ns
+    # Epoch 208 was the first of today's length, and began with slot 4,492,800.
+    slots = pl.DataFrame({"slot": [4_492_800, 4_492_799 + 432_000, 4_492_800 + 432_000]})
+    assert slots.select(epoch_slot(stated, pl.col("slot")))["slot"].to_list() == [0, 431_999, 0]
+
+
+def test_a_log_is_followed_until_the_time_is_up_and_the_run_is_that_of_the_whole(
+    run: SealedRun, cluster: Path, tmp_path: Path
+) -> None:
+    log = alone(cluster, tmp_path / "logs")
+    shown: list[Table] = []
+    (made,) = cm.follow(
+        "cardano", log, lasts="10ms", show=shown.append, genesis=cluster / GENESIS, store=tmp_path / "store"
+    )
+    assert made.samples("received").equals(run.samples("received"))
+    blocks = set(made.samples("received")["block"])
+    assert shown
+    assert {row.anchor for row in shown[-1].rows} <= blocks
+    assert list((tmp_path / "store").glob("following-*")) == []
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT as a terminal sends it: whoever starts tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interruption_ends_the_following_and_not_the_run(cluster: Path, tmp_path: Path) -> None:
+    log = alone(cluster, tmp_path / "logs")
+    raised: list[Table] = []
+
+    def interrupt(rows: Table) -> None:
+        if not raised:
+            raised.append(rows)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    (made,) = cm.follow("cardano", log, lasts="1h", show=interrupt, genesis=cluster / GENESIS, store=tmp_path / "store")
+    assert raised
+    assert made.is_valid
+
+
+def test_what_cannot_be_followed_is_said_before_anything_is_read(cluster: Path, tmp_path: Path) -> None:
+    log = alone(cluster, tmp_path / "logs")
+    with pytest.raises(UsageError, match="no genesis"):
+        cm.follow("cardano", log, store=tmp_path / "store")
+    with pytest.raises(UsageError, match="is a folder"):
+        cm.follow("cardano", cluster, store=tmp_path / "store")
+    with pytest.raises(UsageError, match="cannot follow logs"):
+        cm.follow("cometbft", log, store=tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[SealedRun]]:
+    """Two days of each of two versions on one relay; the networks differ, the node does not."""
+    folder = tmp_path_factory.mktemp("days")
+    made: dict[str, list[SealedRun]] = {"1": [], "2": []}
+    for seed, version in ((11, "1"), (12, "1"), (13, "2"), (14, "2")):
+        logs = make_cluster(folder / f"logs-{seed}", slots=700, seed=seed)
+        log = alone(logs, folder / f"relay-{seed}")
+        made[version].append(
+            ingest(folder / "store", log, genesis=logs / GENESIS, filters=(), version=f"10.5.{version}").run
+        )
+    return made
+
+
+def test_two_versions_on_one_relay_are_judged_at_equal_conditions(days: dict[str, list[SealedRun]]) -> None:
+    comparison = json.loads(cm.compare(days["1"], days["2"]).json)
+    judged = {one["metric_id"]: one for one in comparison["judgements"] if one["statistic"] == "mean"}
+    own = judged["header_to_adopted_s"]
+    assert own["gating"]
+    assert own["low"] < own["change"] < own["high"]
+    assert own["note"].startswith("at equal time of day, epoch boundary, header delay and block size, as measured")
+    assert judged["header_delay_s"]["note"].startswith("at equal time of day and epoch boundary")
+    assert not judged["header_delay_s"]["gating"]
+    assert not judged["adoption_p50_s"]["gating"]
