@@ -16,8 +16,10 @@ use crate::input::Input;
 use crate::text::{Text, TextBuffer};
 use crate::wrapper::Wrapper;
 
-/// Text that is looked at together; the second-level cache of a processor holds it and its bitmaps.
+/// Text that is read together; the second-level cache of a processor holds it and its bitmaps.
 const CHUNK: usize = 256 << 10;
+/// Room for the beginning of a line before a chunk that ends it.
+const BEGUN: usize = 32 << 10;
 
 /// Reads the files of one host, in the order of the first time stamps in them, and tells `listen` every event in the
 /// order of the lines. The file of a place is an index into the books' files.
@@ -184,7 +186,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
-        Ok(Self { input: Input::open(path, control, whole)?, buffer: TextBuffer::new(CHUNK), text_bytes: 0 })
+        Ok(Self { input: Input::open(path, control, whole)?, buffer: TextBuffer::new(CHUNK + BEGUN), text_bytes: 0 })
     }
 
     /// Tells every line until there is none, or `tell` breaks off.
@@ -195,12 +197,8 @@ impl<'a> Lines<'a> {
             if control.is_cancelled() {
                 return Err(ReadError::Cancelled);
             }
-            let added = self.input.fill(self.buffer.free())?;
-            self.text_bytes += added as u64;
-            self.buffer.extend(added);
-            self.buffer.index();
+            let last = self.read()?;
             let text = &self.buffer.text();
-            let last = self.buffer.len() < self.buffer.capacity();
             let (mut start, mut count) = (0, 0);
             loop {
                 let end = text.next_newline(start);
@@ -224,14 +222,28 @@ impl<'a> Lines<'a> {
         }
     }
 
+    /// Adds text to what is left of the last line; tells whether it is the file's last.
+    fn read(&mut self) -> Result<bool> {
+        let is_long = self.buffer.len() > BEGUN;
+        let free = self.buffer.free();
+        let wanted = if is_long { free.len() } else { self.input.to_next(CHUNK).min(free.len()) };
+        let added = self.input.fill(&mut free[..wanted])?;
+        self.text_bytes += added as u64;
+        self.buffer.extend(added);
+        self.buffer.index();
+        Ok(added < wanted)
+    }
+
     /// Keeps the beginning of the next line. A line that fills the whole buffer gets a larger one, up to the limit.
     fn make_room(&mut self, start: usize, skipping: &mut bool, tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) {
         if *skipping {
             self.buffer.clear();
         } else if start > 0 {
             self.buffer.consume(start);
+        } else if self.buffer.len() < self.buffer.capacity() {
+            // There is room for more of the line.
         } else if self.buffer.capacity() < MAX_LINE {
-            self.buffer.grow(2 * self.buffer.capacity());
+            self.buffer.grow((2 * self.buffer.capacity()).min(MAX_LINE));
         } else {
             // Nobody breaks off at a line that cannot be read.
             let _ = tell(Piece::TooLong { text: &self.buffer.text() });
