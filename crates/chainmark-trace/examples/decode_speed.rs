@@ -2,6 +2,7 @@
 //! With `--events`, all that an import makes of a host is made, and every event written.
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let begun = Instant::now();
         let books = match &events {
             Some(out) => decode(&files, out)?,
-            None => read_host(&files, &Control::default(), &mut |_, _| {})?,
+            None => read_host(&files, false, &Control::default(), &mut |_, _| {})?,
         };
         let seconds = begun.elapsed().as_secs_f64();
         best_s = best_s.min(seconds);
@@ -44,6 +45,7 @@ fn decode(files: &[PathBuf], out: &Path) -> Result<HostBooks, Box<dyn Error>> {
     let order = HostOrder {
         host: "host".to_owned(),
         files: files.to_vec(),
+        read_ahead: std::env::var_os("READ_AHEAD").is_some(),
         published_rules: false,
         system_start_ns: 0,
         slot_length_s: 1.0,
@@ -51,6 +53,7 @@ fn decode(files: &[PathBuf], out: &Path) -> Result<HostBooks, Box<dyn Error>> {
         security_parameter: 40,
         active_slots_coefficient: 0.05,
         slots_out: None,
+        slots_group_rows: NonZeroUsize::MIN,
         lives_out: None,
         links_out: None,
         events_out: Some(out.to_owned()),

@@ -30,7 +30,7 @@ fn fold(events: &[Event<'_>], clock: Clock, published: bool) -> (Vec<Row>, Timel
         timeline.listen(event);
     }
     let path = fresh_path();
-    timeline.write(&path).unwrap();
+    timeline.write(&path, 8192).unwrap();
     (read(&path), timeline.summary())
 }
 

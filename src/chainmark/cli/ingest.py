@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -73,6 +74,9 @@ def ingest(
     """
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")
+    if threads:
+        # Polars reads them when it is loaded, which no import above does: its workers, and those that read files.
+        os.environ["POLARS_MAX_THREADS"] = os.environ["POLARS_ASYNC_THREAD_COUNT"] = str(threads)
     with progress() as listener:
         made = cm.ingest(
             system,

@@ -8,31 +8,45 @@ use proptest::prelude::*;
 
 const AT: &str = "2026-02-05T18:52:17.25Z";
 
+const COLLECTED: &str = r#"{"count":2,"kind":"C","peer":{"connectionId":"a:1 b:2"}}"#;
+const CHURN: &str = r#"{"kind":"Churn","count":2}"#;
+
+/// What stands behind the time of a usual line.
+fn usual(ns: &str, data: &str) -> String {
+    format!(r#"","ns":"{ns}","data":{data},"sev":"Debug","thread":"82","host":"node-0"}}"#)
+}
+
 /// What can stand behind a line's time: usual lines, and such as are easily taken for them.
-const RESTS: [&str; 22] = [
-    r#"","ns":"TxSubmission.TxInbound.Collected","data":{"count":2,"kind":"C","peer":{"connectionId":"a:1 b:2"}},"sev":"Debug","thread":"82","host":"node-0"}"#,
-    r#"","ns":"TxSubmission.TxInbound.Collected","data":{"count":3,"kind":"C","peer":{"connectionId":"a:1 b:2"}},"sev":"Debug","thread":"82","host":"node-0"}"#,
-    r#"","ns":"TxSubmission.TxInbound.Collected","data":{"count":2,"kind":"C","peer":{"connectionId":"a:1 b:2"}},"sev":"Debug","thread":"82","host":"node-1"}"#,
-    r#"","ns":"TxSubmission.TxInbound.Processed","data":{"accepted":2,"kind":"P","rejected":-1},"sev":"Debug","thread":"82","host":"node-0"}"#,
-    r#"","ns":"TxSubmission.TxInbound.Processed","data":{"accepted":2,"kind":"P","rejected":-1},"sev":"Debug","thread":"82","host":"node-0"}}"#,
-    r#"","ns":"TxSubmission.TxInbound.Processed","data":{"accepted":2,"kind":"P","rejected":},"sev":"Debug","thread":"82","host":"node-0"}"#,
-    r#"","ns":"Net.Churn","data":{"kind":"Churn","ns":"TxSubmission.TxInbound.Collected","count":2},"sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"","ns":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"","ns":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1","host":"node-0","at":"2027-01-01T00:00:00Z"}"#,
-    r#"","ns":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1","host":"node-0","ns":"Forge.Loop.LedgerView"}"#,
-    r#"","\u006es":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"","ns":"Net.Churn","data":{"kind":"TraceTxSubmissionCollected","count":7},"sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"","data":{"kind":"Churn","count":2},"ns":"Net.Churn","sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"","env":"8.1.1:ea2c0","ns":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"","ns":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1"}"#,
-    r#"","ns":"Net.Churn","data":{"kind":"Chürn","count":2},"sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"","ns":"Version.NodeVersion","data":{"kind":"V","applicationVersion":"10.5.4","gitRevision":"abc"},"sev":"Info","thread":"5","host":"node-0"}"#,
-    r#"","ns":"Version.NodeVersion","data":{"kind":"V","applicationVersion":"10.6.2","gitRevision":"def"},"sev":"Info","thread":"5","host":"node-0"}"#,
-    r#"","ns":"Forge.Loop.LedgerView","data":{"kind":"TraceLedgerView","slot":2999},"sev":"Debug","thread":"49","host":"node-0"}"#,
-    r#"","ns":"ChainSync.ServerHeader.Update","data":{"blockingRead":false,"kind":"U","risingEdge":true},"sev":"Debug","thread":"102","host":"node-0"}"#,
-    r#"x","ns":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1","host":"node-0"}"#,
-    r#"\u005a","ns":"Net.Churn","data":{"kind":"Churn","count":2},"sev":"Info","thread":"1","host":"node-0"}"#,
-];
+fn rests() -> Vec<String> {
+    let (collected, churn) = (usual("TxSubmission.TxInbound.Collected", COLLECTED), usual("Net.Churn", CHURN));
+    let processed = usual("TxSubmission.TxInbound.Processed", r#"{"accepted":2,"kind":"P","rejected":-1}"#);
+    let version = r#"{"kind":"V","applicationVersion":"10.5.4","gitRevision":"abc"}"#;
+    let with = |member: &str| churn.replace("\"node-0\"}", &format!("\"node-0\",{member}}}"));
+    vec![
+        collected.replace("node-0", "node-1"),
+        collected.replace("\"count\":2", "\"count\":3"),
+        collected,
+        format!("{processed}}}"),
+        processed.replace("-1", ""),
+        processed,
+        usual("Net.Churn", r#"{"kind":"Churn","ns":"TxSubmission.TxInbound.Collected","count":2}"#),
+        usual("Net.Churn", r#"{"kind":"TraceTxSubmissionCollected","count":7}"#),
+        usual("Net.Churn", r#"{"kind":"Chürn","count":2}"#),
+        with(r#""at":"2027-01-01T00:00:00Z""#),
+        with(r#""ns":"Forge.Loop.LedgerView""#),
+        with(r#""env":"8.1.1:ea2c0""#),
+        churn.replace("\"ns\"", "\"\\u006es\""),
+        churn.replace(",\"host\":\"node-0\"", ""),
+        format!(r#"","data":{CHURN},"ns":"Net.Churn","sev":"Info","thread":"1","host":"node-0"}}"#),
+        format!("x{churn}"),
+        format!("\\u005a{churn}"),
+        churn,
+        usual("Version.NodeVersion", version),
+        usual("Version.NodeVersion", &version.replace("10.5.4", "10.6.2")),
+        usual("Forge.Loop.LedgerView", r#"{"kind":"TraceLedgerView","slot":2999}"#),
+        usual("ChainSync.ServerHeader.Update", r#"{"blockingRead":false,"kind":"U","risingEdge":true}"#),
+    ]
+}
 
 fn decode(decoder: &mut Decoder, line: &[u8]) -> String {
     let mut buffer = TextBuffer::new(0);
@@ -43,14 +57,15 @@ fn decode(decoder: &mut Decoder, line: &[u8]) -> String {
 
 fn line() -> impl Strategy<Value = Vec<u8>> {
     let stamp = prop_oneof![
-        8 => (0_u32..60, 1_u32..999_999_999).prop_map(|(second, fraction)| format!("2026-02-05T18:52:{second:02}.{fraction}Z")),
+        8 => (0..60, 1..999_999_999)
+            .prop_map(|(second, fraction)| format!("2026-02-05T18:52:{second:02}.{fraction}Z")),
         1 => Just(AT.to_owned()),
         1 => Just("2026-02-05T18:52:17+01:00".to_owned()),
         1 => Just("yesterday".to_owned()),
     ];
     // A byte is changed now and then, anywhere.
     let change = proptest::option::weighted(0.1, (any::<prop::sample::Index>(), any::<u8>()));
-    (stamp, prop::sample::select(&RESTS[..]), change).prop_map(|(stamp, rest, change)| {
+    (stamp, prop::sample::select(rests()), change).prop_map(|(stamp, rest, change)| {
         let mut line = format!("{{\"at\":\"{stamp}{rest}").into_bytes();
         if let Some((place, byte)) = change {
             let place = place.index(line.len());
@@ -96,7 +111,8 @@ fn more_lines_repeat_than_are_kept() {
     let mut events = 0;
     for _ in 0..4 {
         for count in 0..3_000 {
-            let line = format!("{{\"at\":\"{AT}{}", RESTS[0].replace("\"count\":2", &format!("\"count\":{count}")));
+            let data = COLLECTED.replace("\"count\":2", &format!("\"count\":{count}"));
+            let line = format!("{{\"at\":\"{AT}{}", usual("TxSubmission.TxInbound.Collected", &data));
             let mut buffer = TextBuffer::new(0);
             buffer.append(line.as_bytes());
             buffer.index();

@@ -31,12 +31,14 @@ class Reading:
     Attributes:
         folder: of the tables.
         events: the folder of all decoded events; None drops them.
+        slots_group_rows: rows of a group of the tables of slots.
     """
 
     genesis: Genesis
     rules: Rules
     folder: Path
     events: Path | None
+    slots_group_rows: int
 
     def slots(self, host: str) -> Path:
         """The table of a host's slots."""
@@ -50,11 +52,12 @@ class Reading:
         """The table of what a host's lines tell of the chain."""
         return self.folder / f"{host}.links.parquet"
 
-    def order(self, host: HostLogs) -> dict[str, Any]:
+    def order(self, host: HostLogs, *, read_ahead: bool) -> dict[str, Any]:
         """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
         return {
             "host": host.name,
             "files": [str(file.path) for file in host.files],
+            "read_ahead": read_ahead,
             "published_rules": self.rules.published,
             "system_start_ns": self.genesis.system_start_ns,
             "slot_length_s": self.genesis.slot_length_s,
@@ -62,6 +65,7 @@ class Reading:
             "security_parameter": self.genesis.security_parameter,
             "active_slots_coefficient": self.genesis.active_slots_coefficient,
             "slots_out": str(self.slots(host.name)),
+            "slots_group_rows": self.slots_group_rows,
             "lives_out": str(self.lives(host.name)),
             "links_out": str(self.links(host.name)),
             "events_out": None if self.events is None else str(self.events / f"messages-{host.name}.parquet"),
@@ -92,10 +96,16 @@ def decode(
     if reading.events is not None:
         with storage_errors(reading.events):
             reading.events.mkdir(exist_ok=True)
-    parts = [Part(host.name, json.dumps(reading.order(host)), host.stored_bytes) for host in cluster.hosts]
+    threads = threads or os.cpu_count() or 1
+    # Hosts fill the threads; where there are fewer, one thread reads and another one decodes.
+    read_ahead = threads >= 2 * len(cluster.hosts)
+    parts = [
+        Part(host.name, json.dumps(reading.order(host, read_ahead=read_ahead)), host.stored_bytes)
+        for host in cluster.hosts
+    ]
     decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
     progress.stage(f"reading {len(parts)} hosts" if len(parts) > 1 else f"reading {parts[0].host}")
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="decoder") as executor:
+    with ThreadPoolExecutor(threads, thread_name_prefix="decoder") as executor:
         told = map_parts(
             decoders.decode,
             parts,

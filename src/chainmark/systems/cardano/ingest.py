@@ -48,6 +48,7 @@ from chainmark.systems.cardano.mixing import check_names, without_copies
 from chainmark.systems.cardano.network import DOCUMENT, KnownNetwork, known_regions
 from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.slots import rows_at_a_time
 from chainmark.systems.cardano.trips import ROUND_TRIP_MAX_S, read_pings, stated_trips
 
 NOT_STATED = "not stated"
@@ -119,7 +120,8 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         count_switches=settings.analysis.count_switches,
     )
     with _scratch(run) as folder:
-        reading = Reading(documents.genesis, rules, folder, run.path / "events" if order.keep_events else None)
+        events = run.path / "events" if order.keep_events else None
+        reading = Reading(documents.genesis, rules, folder, events, rows_at_a_time(len(cluster.hosts)))
         traces, summaries = decode(cluster, reading, order.threads, progress)
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
