@@ -1,7 +1,8 @@
 """One reader of log lines, in a process of its own: lines in, typed events as Parquet out.
 
-``python benches/trace/readers.py READER THREADS OUT FILE…`` prints seconds and rows as JSON. All readers keep the same
-messages and the same fields of them. What a reader is made of is imported by itself: no other may need it.
+``python benches/trace/readers.py READER THREADS OUT FILE…`` prints seconds, CPU seconds and rows as JSON. All readers
+keep the same messages and the same fields of them. What a reader is made of is imported by itself: no other may need
+it.
 """
 
 from __future__ import annotations
@@ -186,10 +187,16 @@ def main() -> None:
     with Path(files[0]).open("rb") as source:
         small.write_bytes(b"".join(source.readline() for _ in range(2000)))
     reader([str(small)], first, 1)
-    begin = time.perf_counter()
+    begin, cpu_begin_s = time.perf_counter(), _cpu_s()
     rows = reader(files, Path(out), int(threads))
-    seconds = time.perf_counter() - begin
-    print(json.dumps({"seconds": seconds, "rows": rows, "version": version(PACKAGES[name]), "pid": os.getpid()}))
+    told = {"seconds": time.perf_counter() - begin, "cpu_s": _cpu_s() - cpu_begin_s, "rows": rows}
+    print(json.dumps({**told, "version": version(PACKAGES[name]), "pid": os.getpid()}))
+
+
+def _cpu_s() -> float:
+    """Processor time of this process and of the children that have ended, in seconds."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 if __name__ == "__main__":

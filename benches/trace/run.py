@@ -1,9 +1,10 @@
 """Decoding log lines to event Parquet beside its peers, in one run, with the same files and number of threads.
 
 ``python benches/trace/run.py [--megabytes 600] [--repeat 5] [--folder DIR]`` prints throughput, peak memory, and how
-much quicker the project's decoder is than each peer. Half of the lines are analysed. Every reading happens in a process
-of its own, in turns; files lie in the page cache; a reading ends when its Parquet is written. The peers live in a
-virtual environment of their own in the cache folder. It asserts nothing: a busy machine is not a regression.
+much quicker the project's decoder is than each peer, by the clock and by processor time: on a busy machine only the
+latter says much. Half of the lines are analysed. Every reading happens in a process of its own, in turns; files lie in
+the page cache; a reading ends when its Parquet is written. The peers live in a virtual environment of their own in the
+cache folder. It asserts nothing: a busy machine is not a regression.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Reading:
     """One reading of all files."""
 
     seconds: float
+    cpu_s: float
     rows: int
     peak_mib: float
     version: str
@@ -93,17 +95,21 @@ def read(reader: str, threads: int, python: Path, files: Sequence[Path], scratch
     finally:
         shutil.rmtree(out)
     told = json.loads(ran.output)
-    return Reading(told["seconds"], told["rows"], ran.peak_mib, told["version"])
+    return Reading(told["seconds"], told["cpu_s"], told["rows"], ran.peak_mib, told["version"])
 
 
-def show(name: str, threads: int, readings: Sequence[Reading], text_bytes: int, own_s: float) -> str:
-    """One line of the table."""
+def show(name: str, threads: int, readings: Sequence[Reading], text_bytes: int, own: Sequence[Reading]) -> str:
+    """One line of the table; the ratios are to the project's own decoder."""
     seconds = statistics.median(one.seconds for one in readings)
     spread = f"{min(one.seconds for one in readings):.2f}-{max(one.seconds for one in readings):.2f}"
     peak = max(one.peak_mib for one in readings)
     label = f"{name} {readings[0].version}"
     speed = f"{text_bytes / seconds / 1e9:>6.2f} {seconds:>8.2f} {spread:>12}"
-    return f"{label:<18} {threads:>7} {speed} {readings[0].rows:>12,} {peak:>8.0f} MiB {seconds / own_s:>7.2f}"
+    cpu_s = statistics.median(one.cpu_s for one in readings)
+    ratio = seconds / statistics.median(one.seconds for one in own)
+    cpu_ratio = cpu_s / statistics.median(one.cpu_s for one in own)
+    ratios = f"{ratio:>7.2f} {cpu_s:>7.2f} {cpu_ratio:>9.2f}"
+    return f"{label:<18} {threads:>7} {speed} {readings[0].rows:>12,} {peak:>8.0f} MiB {ratios}"
 
 
 def main() -> None:
@@ -119,7 +125,7 @@ def main() -> None:
         text_bytes = warm(files)
         print(f"{text_bytes / 1e9:.2f} GB of {len(files)} hosts; medians of {asked.repeat} readings each, in turns\n")
         title = f"{'reader':<18} {'threads':>7} {'GB/s':>6} {'seconds':>8} {'from-to':>12} {'events':>12}"
-        print(f"{title} {'peak':>12} {'ratio':>7}")
+        print(f"{title} {'peak':>12} {'ratio':>7} {'CPU s':>7} {'CPU ratio':>9}")
         for threads in THREADS:
             readings: dict[str, list[Reading]] = defaultdict(list)
             failed: dict[str, str] = {}
@@ -131,12 +137,11 @@ def main() -> None:
                         readings[reader].append(read(reader, threads, python, files, Path(scratch)))
                     except RuntimeError as error:
                         failed[reader] = str(error)
-            own_s = statistics.median(one.seconds for one in readings["chainmark"])
             for reader in READERS:
                 if reader in failed:
                     print(f"{reader:<18} {threads:>7} failed: {failed[reader][:100]}")
                 else:
-                    print(show(reader, threads, readings[reader], text_bytes, own_s))
+                    print(show(reader, threads, readings[reader], text_bytes, readings["chainmark"]))
 
 
 if __name__ == "__main__":

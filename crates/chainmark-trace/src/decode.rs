@@ -6,6 +6,7 @@ mod notes;
 mod opening;
 mod peers;
 mod problem;
+mod repeats;
 mod shown;
 
 use std::borrow::Cow;
@@ -14,7 +15,7 @@ pub use problem::Problem;
 
 use crate::books::{self, HostBooks, MAX_ADDRESSES};
 use crate::event::{Event, Fact, Peer};
-use crate::json::{self, Scanner, Span, plain_string, string};
+use crate::json::{self, Scanner, Span, plain_string, string, word_of};
 use crate::key;
 use crate::message::{Message, Route, Routed, Routes};
 use crate::text::{Text, TextBuffer};
@@ -25,6 +26,7 @@ use fields::Fields;
 use notes::count_host;
 use opening::{Envelope, Opened, Opening};
 use peers::Peers;
+use repeats::{Repeats, Rest, Said};
 
 /// Longer lines are not read.
 pub const MAX_LINE: usize = 16 << 20;
@@ -67,10 +69,17 @@ impl Decoder {
     /// The line from `start` to before `end` of `text`, without its newline.
     #[inline]
     pub fn line(&mut self, text: &Text<'_>, start: usize, end: usize) -> Line<'_> {
+        let rest = rest_of(text, start, end);
+        if let Some(rest) = rest
+            && let Some(line) = self.core.repeated(text, start, rest)
+        {
+            self.wrappers[Wrapper::None as usize] += 1;
+            return line;
+        }
         match self.core.opening.open(text, start, end) {
             Opened::Trace => {
                 self.wrappers[Wrapper::None as usize] += 1;
-                self.core.trace(text, start, end)
+                self.core.trace(text, start, end, rest)
             }
             Opened::Wrapped(wrapper) => self.wrapped(text, start, end, wrapper),
             Opened::NotObject => self.after_lead(&text.bytes[start..end]),
@@ -168,6 +177,8 @@ struct Core {
     /// A namespace that is told in segments, joined.
     ns: Vec<u8>,
     peers: Peers,
+    /// Lines of the last line's host.
+    repeats: Repeats,
     tally: HostBooks,
     decoded: [u64; Message::ALL.len()],
     /// The last line's host, and how often it was told since it was last counted.
@@ -184,6 +195,7 @@ impl Default for Core {
             opening: Opening::default(),
             ns: Vec::new(),
             peers: Peers::default(),
+            repeats: Repeats::default(),
             tally: HostBooks::default(),
             decoded: [0; Message::ALL.len()],
             last_name: (String::new(), 0),
@@ -208,7 +220,7 @@ impl Core {
             return self.not_object();
         }
         match opened {
-            Opened::Trace => self.trace(text, 0, end),
+            Opened::Trace => self.trace(text, 0, end, None),
             Opened::NotObject => self.not_object(),
             Opened::Bad(problem) => self.bad_envelope(problem, text, 0, end),
             Opened::Wrapped(within) => {
@@ -264,13 +276,27 @@ impl Core {
         Line::Malformed(problem)
     }
 
-    /// A valid object that is not wrapped.
+    /// The class of a line that is equal, behind its time, to one that was scanned: the time is all there is to read.
     #[inline(always)]
-    fn trace(&mut self, text: &Text<'_>, start: usize, end: usize) -> Line<'_> {
-        let (at_ns, routed) = match self.envelope(text, end) {
-            Ok(found) => found,
-            Err(problem) => return self.bad_envelope(problem, text, start, end),
-        };
+    fn repeated(&mut self, text: &Text<'_>, start: usize, rest: Rest) -> Option<Line<'static>> {
+        let said = self.repeats.find(text, rest)?;
+        let at_ns = self.clock.read(text, start + TIME_LEAD, rest.start)?;
+        self.count_object(at_ns);
+        self.last_name.1 += 1;
+        match said {
+            Said::Ignored(routed) => {
+                self.routes.count_ignored(routed);
+                Some(Line::Ignored)
+            }
+            Said::Event(message, fact) => {
+                self.decoded[message as usize] += 1;
+                Some(Line::Event(Event { at_ns, fact }))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn count_object(&mut self, at_ns: i64) {
         self.tally.raw_lines += 1;
         self.tally.objects += 1;
         self.tally.first_ns.get_or_insert(at_ns);
@@ -280,10 +306,24 @@ impl Core {
         } else {
             self.behind_ns = self.behind_ns.max(self.latest_ns.saturating_sub(at_ns));
         }
+    }
+
+    /// A valid object that is not wrapped. Its `rest` is kept if the line is of the usual form: the time is the first
+    /// member, and no other one.
+    #[inline(always)]
+    fn trace(&mut self, text: &Text<'_>, start: usize, end: usize, rest: Option<Rest>) -> Line<'_> {
+        let (at_ns, routed) = match self.envelope(text, end) {
+            Ok(found) => found,
+            Err(problem) => return self.bad_envelope(problem, text, start, end),
+        };
+        self.count_object(at_ns);
+        let rest = rest.filter(|_| self.opening.envelope.plain);
         let fields = Fields { scanner: Scanner { text, end }, members: &self.opening.members };
         let Route::Decode(message) = routed.route else {
             if let Route::Note(note) = routed.route {
                 self.tally.note(note, fields);
+            } else if let Some(rest) = rest {
+                self.repeats.keep(text, rest, Said::Ignored(routed));
             }
             self.routes.count_ignored(routed);
             return Line::Ignored;
@@ -292,6 +332,11 @@ impl Core {
         match &line {
             Line::Event(event) => {
                 self.decoded[message as usize] += 1;
+                if let Some(rest) = rest
+                    && let Some(fact) = event.fact.of_count()
+                {
+                    self.repeats.keep(text, rest, Said::Event(message, fact));
+                }
                 if let Fact::Fetched { peer: Peer { local: Some(local), .. }, .. } = &event.fact {
                     books::count_name(&mut self.tally.local_addresses, local, MAX_ADDRESSES);
                 }
@@ -341,6 +386,7 @@ impl Core {
             self.last_name.1 += 1;
         } else {
             count_host(&mut self.tally.names, &mut self.last_name, &host);
+            self.repeats.clear();
         }
         if env.present() && self.tally.node_version.is_none() {
             self.tally.note_environment(string(env));
@@ -363,6 +409,18 @@ impl Core {
             }
         }
     }
+}
+
+/// Bytes before the time of a line that begins with it.
+const TIME_LEAD: usize = br#"{"at":""#.len();
+
+/// What stands behind the time of a line that begins with it.
+#[inline(always)]
+fn rest_of(text: &Text<'_>, start: usize, end: usize) -> Option<Rest> {
+    if text.word(start) & (u64::MAX >> 8) != const { word_of(br#"{"at":""#) } {
+        return None;
+    }
+    Rest::new(text, text.next_special(start + TIME_LEAD), end)
 }
 
 fn without_newline(buffer: &TextBuffer) -> usize {

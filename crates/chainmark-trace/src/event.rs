@@ -56,7 +56,7 @@ pub struct Peer<'a> {
 }
 
 /// What one line tells.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fact<'a> {
     Resources(Resources),
     /// The forge loop begins its round; old nodes tell the ledger's figures here.
@@ -193,6 +193,18 @@ impl Fact<'_> {
             Fact::TransactionRejected => Fact::TransactionRejected,
             Fact::TransactionsAcknowledged => Fact::TransactionsAcknowledged,
             Fact::GeneratorSummary => Fact::GeneratorSummary,
+        }
+    }
+
+    /// The fact if it is nothing but a count: others tell a slot, a block or the time, and hardly ever the same again.
+    #[inline(always)]
+    pub fn of_count(&self) -> Option<Fact<'static>> {
+        match *self {
+            Fact::TransactionsCollected { count } => Some(Fact::TransactionsCollected { count }),
+            Fact::TransactionsProcessed { accepted, rejected } => {
+                Some(Fact::TransactionsProcessed { accepted, rejected })
+            }
+            _ => None,
         }
     }
 

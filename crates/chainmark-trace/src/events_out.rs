@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use crate::columns::{Field, Kind, Table, Text};
@@ -105,7 +106,8 @@ fn fields() -> Vec<Field> {
 /// The table of a host's events.
 pub struct EventTable {
     table: Table,
-    messages: Vec<Text>,
+    /// Static ones, which are cloned without a count.
+    messages: [Text; MESSAGES.len()],
     peers: FxHashMap<Box<str>, Text>,
 }
 
@@ -114,7 +116,11 @@ impl EventTable {
     /// The file cannot be made.
     pub fn create(path: &Path) -> Result<Self> {
         let table = Table::create(path, &fields(), GROUP_ROWS)?;
-        Ok(Self { table, messages: MESSAGES.into_iter().map(Text::from).collect(), peers: FxHashMap::default() })
+        Ok(Self {
+            table,
+            messages: MESSAGES.map(|name| Text::from(Bytes::from_static(name.as_bytes()))),
+            peers: FxHashMap::default(),
+        })
     }
 
     /// # Errors

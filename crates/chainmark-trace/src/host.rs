@@ -1,6 +1,7 @@
 //! One host's logs, read once: its slot records, the lives of its blocks, what it tells of the chain and, if wanted,
 //! every event, as Parquet.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::links::{Links, LinksSummary};
 use crate::lives::{Lives, LivesSummary};
 use crate::reader::read_host;
 use crate::time_filter::TimeFilter;
-use crate::timeline::{Clock, Timeline, TimelineSummary};
+use crate::timeline::{Clock, GROUP_ROWS, Timeline, TimelineSummary};
 use crate::usage::{Unused, Usage, Use};
 
 /// A silence of so many slots, and of so many seconds at least, makes a line's time one that others must confirm.
@@ -30,6 +31,9 @@ const EARLIEST_ROUND_NS: i64 = 3_600_000_000_000;
 pub struct HostOrder {
     pub host: String,
     pub files: Vec<PathBuf>,
+    /// Whether a second thread reads what is decoded next, for a host that has a processor left.
+    #[serde(default)]
+    pub read_ahead: bool,
     /// Whether the published analysis is followed where it errs.
     pub published_rules: bool,
     pub system_start_ns: i64,
@@ -38,12 +42,19 @@ pub struct HostOrder {
     pub security_parameter: i64,
     pub active_slots_coefficient: f64,
     pub slots_out: Option<PathBuf>,
+    /// Rows of a group of the table of slots: fewer where many hosts are put together at a time.
+    #[serde(default = "default_group_rows")]
+    pub slots_group_rows: NonZeroUsize,
     pub lives_out: Option<PathBuf>,
     pub links_out: Option<PathBuf>,
     /// The tables of slots and of lives once more, by the published analysis's rules, where the first ones are not.
     pub published_slots_out: Option<PathBuf>,
     pub published_lives_out: Option<PathBuf>,
     pub events_out: Option<PathBuf>,
+}
+
+fn default_group_rows() -> NonZeroUsize {
+    NonZeroUsize::new(GROUP_ROWS).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// An order that cannot be followed.
@@ -112,7 +123,8 @@ pub struct HostSummary {
 /// A file cannot be read or written, or the reading was cancelled.
 pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result<HostSummary> {
     let mut folds = Folds::new(order, clock)?;
-    let books = read_host(&order.files, control, &mut |event, place| folds.listen(event, place, control));
+    let books =
+        read_host(&order.files, order.read_ahead, control, &mut |event, place| folds.listen(event, place, control));
     if let Some(failure) = folds.failure {
         return Err(failure);
     }
@@ -124,9 +136,11 @@ pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result
         events.finish()?;
     }
     let analysis = folds.analysis;
-    analysis.tables.write(order.lives_out.as_deref(), order.slots_out.as_deref(), control)?;
+    let group_rows = order.slots_group_rows.get();
+    analysis.tables.write(order.lives_out.as_deref(), order.slots_out.as_deref(), group_rows, control)?;
     if let Some(tables) = &analysis.published {
-        tables.write(order.published_lives_out.as_deref(), order.published_slots_out.as_deref(), control)?;
+        let (lives, slots) = (order.published_lives_out.as_deref(), order.published_slots_out.as_deref());
+        tables.write(lives, slots, group_rows, control)?;
     }
     write_unless_cancelled(order.links_out.as_deref(), control, |path| analysis.links.write(path))?;
     let bytes = books.files.iter().map(|file| file.stored_bytes).sum();
@@ -177,9 +191,9 @@ impl Tables {
         self.lives.listen(event, place).or(of_slot).unwrap_or(Use::Unused(Unused::NoMetric))
     }
 
-    fn write(&self, lives: Option<&Path>, slots: Option<&Path>, control: &Control) -> Result<()> {
+    fn write(&self, lives: Option<&Path>, slots: Option<&Path>, group_rows: usize, control: &Control) -> Result<()> {
         write_unless_cancelled(lives, control, |path| self.lives.write(path))?;
-        write_unless_cancelled(slots, control, |path| self.timeline.write(path))
+        write_unless_cancelled(slots, control, |path| self.timeline.write(path, group_rows))
     }
 }
 
@@ -302,6 +316,7 @@ mod tests {
         let mut order = HostOrder {
             host: "node-7".to_owned(),
             files: Vec::new(),
+            read_ahead: false,
             published_rules: false,
             system_start_ns: 0,
             slot_length_s: 1.0,
@@ -309,6 +324,7 @@ mod tests {
             security_parameter: 3,
             active_slots_coefficient: 0.05,
             slots_out: None,
+            slots_group_rows: default_group_rows(),
             lives_out: None,
             links_out: None,
             published_slots_out: None,

@@ -187,6 +187,15 @@ impl<'a> Input<'a> {
         Ok(filled)
     }
 
+    /// Bytes to the next multiple of `block` in a plain file, which is hashed as it is read: whole blocks at their own
+    /// places are whole trees of BLAKE3, others leave pieces at both ends that take longer.
+    pub fn to_next(&self, block: usize) -> usize {
+        match &self.source {
+            Source::Plain(stored) => block - (stored.bytes as usize - self.head.len()) % block,
+            _ => block,
+        }
+    }
+
     fn stored(&mut self) -> &mut Stored<'a> {
         match &mut self.source {
             Source::Plain(stored) => stored,

@@ -217,7 +217,7 @@ mod tests {
         let forged = Fact::Forged { slot: 9, block_no: 5, block: block(5), parent: Some(block(4)) };
         let ticked = Fact::Ticked { slot: 9, prev: Some(Point { block: block(3), slot: None }) };
         let adopted = Fact::SelfAdopted { slot: Some(9), block: block(5), size_bytes: 7 };
-        let all = [added(2), added(5), ticked.clone(), adopted.clone(), forged.clone()];
+        let all = [added(2), added(5), ticked, adopted, forged];
         assert_eq!(parent(&all, 5), Some((Evidence::Forged, Some(block(4)))));
         assert_eq!(parent(&[forged, added(2), added(5)], 5), Some((Evidence::Forged, Some(block(4)))));
         assert_eq!(parent(&all[..4], 5), Some((Evidence::ForgeLoop, Some(block(3)))));

@@ -137,7 +137,7 @@ pub struct Routes {
 }
 
 /// A line's place in `Routes`.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Routed {
     pub route: Route,
     known: Option<u16>,

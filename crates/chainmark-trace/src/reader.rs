@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
 
@@ -16,14 +17,25 @@ use crate::input::Input;
 use crate::text::{Text, TextBuffer};
 use crate::wrapper::Wrapper;
 
-/// Text that is looked at together; the second-level cache of a processor holds it and its bitmaps.
+/// Text that is read together; the second-level cache of a processor holds it and its bitmaps.
 const CHUNK: usize = 256 << 10;
+/// Room for the beginning of a line before a chunk that ends it.
+const BEGUN: usize = 32 << 10;
+/// Pieces that are read before their turn.
+const AHEAD: usize = 4;
 
 /// Reads the files of one host, in the order of the first time stamps in them, and tells `listen` every event in the
-/// order of the lines. The file of a place is an index into the books' files.
-pub fn read_host(files: &[PathBuf], control: &Control, listen: &mut dyn FnMut(&Event<'_>, Place)) -> Result<HostBooks> {
+/// order of the lines. The file of a place is an index into the books' files. With `ahead`, another thread reads what
+/// is decoded next.
+pub fn read_host(
+    files: &[PathBuf],
+    ahead: bool,
+    control: &Control,
+    listen: &mut dyn FnMut(&Event<'_>, Place),
+) -> Result<HostBooks> {
     let mut reader = HostReader {
         decoder: Decoder::default(),
+        ahead,
         control,
         listen,
         told: Told::default(),
@@ -82,6 +94,7 @@ impl Told {
 
 struct HostReader<'a> {
     decoder: Decoder,
+    ahead: bool,
     control: &'a Control,
     listen: &'a mut dyn FnMut(&Event<'_>, Place),
     told: Told,
@@ -94,6 +107,7 @@ impl HostReader<'_> {
         let mut place = Place { file: self.files.len() as u32, line: 0 };
         let name = path.to_string_lossy();
         let mut lines = Lines::open(path, self.control, true)?;
+        lines.ahead = self.ahead;
         lines.each(self.control, |piece| {
             place.line += 1;
             let line = piece.decode(&mut self.decoder);
@@ -107,9 +121,9 @@ impl HostReader<'_> {
             }
             ControlFlow::Continue(())
         })?;
-        let text_bytes = lines.text_bytes;
-        let container = lines.input.container;
-        let finished = lines.input.finish()?;
+        let text_bytes = lines.pieces.text_bytes;
+        let container = lines.pieces.input.container;
+        let finished = lines.pieces.input.finish()?;
         self.files.push(FileBook {
             path: name.into_owned(),
             stored_bytes: finished.stored_bytes,
@@ -177,67 +191,156 @@ impl<'a> Piece<'a> {
 
 /// The lines of one file.
 struct Lines<'a> {
-    input: Input<'a>,
-    buffer: TextBuffer,
-    text_bytes: u64,
+    pieces: Pieces<'a>,
+    /// Whether a thread of its own reads ahead.
+    ahead: bool,
 }
 
 impl<'a> Lines<'a> {
     fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
-        Ok(Self { input: Input::open(path, control, whole)?, buffer: TextBuffer::new(CHUNK), text_bytes: 0 })
+        let input = Input::open(path, control, whole)?;
+        Ok(Self { pieces: Pieces { input, text_bytes: 0, skipping: false }, ahead: false })
     }
 
     /// Tells every line until there is none, or `tell` breaks off.
     fn each(&mut self, control: &Control, mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>) -> Result<()> {
-        // Whether the text until the next newline belongs to a line that was told as too long.
-        let mut skipping = false;
+        if self.ahead {
+            return each_ahead(&mut self.pieces, control, &mut tell);
+        }
+        let mut buffer = TextBuffer::new(CHUNK + BEGUN);
+        loop {
+            let found = self.pieces.next(&mut buffer, control)?;
+            if found.tell(&buffer, control, &mut tell).is_break() || found.is_last {
+                return Ok(());
+            }
+            buffer.consume(found.until);
+        }
+    }
+}
+
+/// Tells the lines that another thread reads, hashes, decompresses and marks meanwhile: one piece after the other, so
+/// that nothing depends on the threads.
+fn each_ahead(
+    pieces: &mut Pieces<'_>,
+    control: &Control,
+    tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
+) -> Result<()> {
+    let (give, take) = sync_channel::<Result<(TextBuffer, Found)>>(AHEAD);
+    let (give_back, take_back) = sync_channel::<TextBuffer>(AHEAD + 2);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut left = Vec::new();
+            loop {
+                let mut buffer = take_back.try_recv().unwrap_or_else(|_| TextBuffer::new(CHUNK + BEGUN));
+                buffer.clear();
+                buffer.append(&left);
+                let found = pieces.next(&mut buffer, control);
+                let is_last = found.as_ref().map_or(true, |found| found.is_last);
+                if let Ok(found) = &found {
+                    left.clear();
+                    left.extend_from_slice(&buffer.as_bytes()[found.until..]);
+                }
+                // Nobody takes what comes behind a line at which the reading was broken off.
+                if give.send(found.map(|found| (buffer, found))).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        for read in take {
+            let (buffer, found) = read?;
+            if found.tell(&buffer, control, tell).is_break() {
+                break;
+            }
+            // A buffer that is not wanted back is dropped.
+            let _ = give_back.try_send(buffer);
+        }
+        Ok(())
+    })
+}
+
+/// A file's text in pieces of whole lines.
+struct Pieces<'a> {
+    input: Input<'a>,
+    text_bytes: u64,
+    /// Whether the text until the next newline belongs to a line that was told as too long.
+    skipping: bool,
+}
+
+/// What a buffer holds.
+struct Found {
+    /// Where its last whole line ends; what follows begins the next piece.
+    until: usize,
+    is_last: bool,
+    /// Whether its first line is the end of one that was told as too long.
+    skip_first: bool,
+    /// Whether all of it begins one line that cannot be read.
+    too_long: bool,
+}
+
+impl Pieces<'_> {
+    /// Adds text to a buffer, which begins with what is left of the piece before, until a line ends in it.
+    fn next(&mut self, buffer: &mut TextBuffer, control: &Control) -> Result<Found> {
         loop {
             if control.is_cancelled() {
                 return Err(ReadError::Cancelled);
             }
-            let added = self.input.fill(self.buffer.free())?;
-            self.text_bytes += added as u64;
-            self.buffer.extend(added);
-            self.buffer.index();
-            let text = &self.buffer.text();
-            let last = self.buffer.len() < self.buffer.capacity();
-            let (mut start, mut count) = (0, 0);
-            loop {
-                let end = text.next_newline(start);
-                if end >= text.len && !(last && start < text.len) {
-                    break;
-                }
-                let next = (end + 1).min(text.len);
-                if !std::mem::take(&mut skipping) {
-                    count += 1;
-                    if tell(Piece::Line { text, start, end }).is_break() {
-                        return Ok(());
-                    }
-                }
-                start = next;
+            let is_last = self.read(buffer)?;
+            let until = memchr::memrchr(b'\n', buffer.as_bytes()).map_or(0, |newline| newline + 1);
+            if is_last || until > 0 {
+                let skip_first = std::mem::take(&mut self.skipping);
+                return Ok(Found { until, is_last, skip_first, too_long: false });
             }
-            control.lines.fetch_add(count, Ordering::Relaxed);
-            if last {
-                return Ok(());
+            if self.skipping {
+                buffer.clear();
+            } else if buffer.len() == buffer.capacity() && buffer.capacity() >= MAX_LINE {
+                self.skipping = true;
+                return Ok(Found { until: buffer.len(), is_last, skip_first: false, too_long: true });
+            } else if buffer.len() == buffer.capacity() {
+                // A line that fills the whole buffer gets a larger one, up to the limit.
+                buffer.grow((2 * buffer.capacity()).min(MAX_LINE));
             }
-            self.make_room(start, &mut skipping, &mut tell);
         }
     }
 
-    /// Keeps the beginning of the next line. A line that fills the whole buffer gets a larger one, up to the limit.
-    fn make_room(&mut self, start: usize, skipping: &mut bool, tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) {
-        if *skipping {
-            self.buffer.clear();
-        } else if start > 0 {
-            self.buffer.consume(start);
-        } else if self.buffer.capacity() < MAX_LINE {
-            self.buffer.grow(2 * self.buffer.capacity());
-        } else {
+    /// Adds text to a buffer and marks it; tells whether it is the file's last.
+    fn read(&mut self, buffer: &mut TextBuffer) -> Result<bool> {
+        let is_long = buffer.len() > BEGUN;
+        let free = buffer.free();
+        let wanted = if is_long { free.len() } else { self.input.to_next(CHUNK).min(free.len()) };
+        let added = self.input.fill(&mut free[..wanted])?;
+        self.text_bytes += added as u64;
+        buffer.extend(added);
+        buffer.index();
+        Ok(added < wanted)
+    }
+}
+
+impl Found {
+    /// Tells the lines in a buffer; the last one of a file need not end.
+    fn tell(
+        &self,
+        buffer: &TextBuffer,
+        control: &Control,
+        tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let text = &buffer.text();
+        if self.too_long {
             // Nobody breaks off at a line that cannot be read.
-            let _ = tell(Piece::TooLong { text: &self.buffer.text() });
-            *skipping = true;
-            self.buffer.clear();
+            let _ = tell(Piece::TooLong { text });
+            return ControlFlow::Continue(());
         }
+        let until = if self.is_last { text.len } else { self.until };
+        let (mut start, mut count, mut skip) = (0, 0, self.skip_first);
+        while start < until {
+            let end = text.next_newline(start);
+            if !std::mem::take(&mut skip) {
+                count += 1;
+                tell(Piece::Line { text, start, end })?;
+            }
+            start = end + 1;
+        }
+        control.lines.fetch_add(count, Ordering::Relaxed);
+        ControlFlow::Continue(())
     }
 }
 
@@ -286,7 +389,7 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
     }
     let wrapper = decoder.take_wrapper();
     let books = decoder.books();
-    let container = lines.input.container;
+    let container = lines.pieces.input.container;
     Ok(Head {
         container,
         wrapper,
@@ -302,6 +405,6 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
         node_revision: books.node_revision,
         compiler_version: books.compiler_version,
         network_magic: books.network_magic,
-        damage: lines.input.finish()?.damage,
+        damage: lines.pieces.input.finish()?.damage,
     })
 }

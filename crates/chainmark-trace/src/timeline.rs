@@ -19,8 +19,8 @@ pub const NEVER: i64 = i64::MIN;
 const LONGEST_JUMP: i64 = 1_000_000;
 /// Records made by filling that are worth a mention.
 const LONG_GAP: i64 = 1000;
-/// Rows of a group: readers assemble hosts group by group.
-const GROUP_ROWS: usize = 8192;
+/// Rows of a group of the table: readers assemble hosts group by group.
+pub const GROUP_ROWS: usize = 8192;
 const SECOND_NS: f64 = 1e9;
 
 /// The chain's clock.
@@ -453,12 +453,12 @@ impl Timeline {
         }
     }
 
-    /// Write one row per record, by slot.
+    /// Write one row per record, by slot, in groups of `group_rows`.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let mut table = Table::create(path, &fields(), GROUP_ROWS)?;
+    pub fn write(&self, path: &Path, group_rows: usize) -> Result<()> {
+        let mut table = Table::create(path, &fields(), group_rows)?;
         let mut gaps = self.gaps.iter().peekable();
         for (place, &slot) in self.records.slots.iter().enumerate() {
             let first_missing = if place > 0 { self.records.slots[place - 1] + 1 } else { slot };

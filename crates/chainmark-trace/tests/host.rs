@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use chainmark_trace::control::Control;
@@ -55,6 +56,7 @@ fn order() -> (PathBuf, HostOrder) {
     let order = HostOrder {
         host: "node-7".to_owned(),
         files,
+        read_ahead: false,
         published_rules: false,
         system_start_ns: 1_770_317_536_000_000_000,
         slot_length_s: 1.0,
@@ -62,6 +64,7 @@ fn order() -> (PathBuf, HostOrder) {
         security_parameter: 40,
         active_slots_coefficient: 0.05,
         slots_out: out("slots.parquet"),
+        slots_group_rows: NonZeroUsize::new(8192).unwrap(),
         lives_out: out("lives.parquet"),
         links_out: out("links.parquet"),
         published_slots_out: None,

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, LivesSummary) {
     let mut lives = Lives::new(published);
     for (place, fact) in (1..).zip(facts) {
-        lives.listen(&Event { at_ns: place as i64, fact: fact.clone() }, Place { file: 3, line: place });
+        lives.listen(&Event { at_ns: place as i64, fact: *fact }, Place { file: 3, line: place });
     }
     let path = fresh_path();
     lives.write(&path).unwrap();

@@ -30,7 +30,7 @@ fn fold(events: &[Event<'_>], clock: Clock, published: bool) -> (Vec<Row>, Timel
         timeline.listen(event);
     }
     let path = fresh_path();
-    timeline.write(&path).unwrap();
+    timeline.write(&path, 8192).unwrap();
     (read(&path), timeline.summary())
 }
 
@@ -648,11 +648,9 @@ fn event((at_ns, message, beside, figure): Step, clock: &Clock) -> Event<'static
         11 => Fact::LedgerMetrics { slot, utxo_entries: figure % 1000, density: small as f64 / 7.0 },
         12 => Fact::TransactionsProcessed { accepted: small, rejected: -(small as i64) },
         13 => Fact::MempoolSize { transactions: small },
-        14 => [Fact::TransactionRejected, Fact::TransactionsCollected { count: small }][(figure % 2) as usize].clone(),
+        14 => [Fact::TransactionRejected, Fact::TransactionsCollected { count: small }][(figure % 2) as usize],
         15 => Fact::LedgerSnapshot { renamed: small == 0 },
-        16 => {
-            [Fact::Switched { block: hash(0), delta: 1 }, Fact::TransactionsAcknowledged][(figure % 2) as usize].clone()
-        }
+        16 => [Fact::Switched { block: hash(0), delta: 1 }, Fact::TransactionsAcknowledged][(figure % 2) as usize],
         _ => Fact::Resources(resources(at_ns, figure)),
     };
     Event { at_ns, fact }

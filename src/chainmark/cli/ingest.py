@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -111,6 +112,9 @@ def ingest(
         return
     if lasts is not None:
         raise UsageError("`--for` says how long a log is followed", "give `--follow`, too")
+    if threads:
+        # Polars reads them when it is loaded, which no import above does: its workers, and those that read files.
+        os.environ["POLARS_MAX_THREADS"] = os.environ["POLARS_ASYNC_THREAD_COUNT"] = str(threads)
     with progress() as listener:
         made = cm.ingest(
             system,

@@ -10,6 +10,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.times import utc_text
 from chainmark.lab.protocols import ImportableSystem, Imported, ImportOrder, PartedSystem
 from chainmark.lab.session import Content, Origin, StagedSession
+from chainmark.stats.threads import at_most
 from chainmark.store.runs import SealedRun, Store
 
 # Of everything drawn at random: the same logs have the same standard errors.
@@ -47,7 +48,8 @@ class Importer:
             UsageError: the logs cannot be used, or a living process is importing the same.
             EnvironmentFailure: they cannot be read, or the store cannot be written.
         """
-        with StagedSession.stage(self.store, self._decisive(order), source=str(order.source)) as session:
+        staged = StagedSession.stage(self.store, self._decisive(order), source=str(order.source))
+        with at_most(order.threads), staged as session:
             imported = self.system.ingest(order, session.run, progress)
             known = self._known(imported)
             if known is not None:

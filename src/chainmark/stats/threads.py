@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _MOST_THREADS = 2  # each holds a few columns of a large population
+_allowed: ContextVar[int] = ContextVar("allowed", default=_MOST_THREADS)
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Pools that are made in this context have so many threads at most; 0 means any number.
+
+    Polars has a pool of its own, as large as `POLARS_MAX_THREADS` said when it was loaded.
+    """
+    token = _allowed.set(threads or _MOST_THREADS)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
 
 
 def worker_threads() -> ThreadPoolExecutor:
     """A pool of as many threads as the memory of large populations allows."""
-    return ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1))
+    return ThreadPoolExecutor(min(_MOST_THREADS, _allowed.get(), os.cpu_count() or 1))
 
 
 def product_threads() -> ThreadPoolExecutor:

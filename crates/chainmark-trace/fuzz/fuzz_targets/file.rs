@@ -1,4 +1,5 @@
-//! Any bytes as a stored file, compressed or not: no panic, no failure, and the sums hold.
+//! Any bytes as a stored file, compressed or not: no panic, no failure, the sums hold, whether or not another thread
+//! reads ahead.
 //!
 //! In crates/chainmark-trace: `cargo +nightly fuzz run file -- -max_total_time=60`
 
@@ -11,9 +12,18 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let path = std::env::temp_dir().join(format!("chainmark-trace-fuzz-{}", std::process::id()));
     std::fs::write(&path, bytes).expect("the temporary folder can be written");
-    let mut events = 0;
-    let books = read_host(&[path], &Control::default(), &mut |_, _| events += 1).expect("any file can be read");
+    let mut told = Vec::new();
+    let books = read_host(std::slice::from_ref(&path), false, &Control::default(), &mut |event, place| {
+        told.push(format!("{event:?} {place:?}"));
+    })
+    .expect("any file can be read");
+    let mut again = told.iter();
+    let ahead = read_host(&[path], true, &Control::default(), &mut |event, place| {
+        assert_eq!(again.next(), Some(&format!("{event:?} {place:?}")), "a second thread changes nothing");
+    });
+    assert_eq!(ahead.expect("any file can be read"), books);
+    assert!(again.next().is_none());
     books.check().expect("the sums hold");
-    assert_eq!(books.decoded, events);
+    assert_eq!(books.decoded, told.len() as u64);
     assert_eq!(books.files[0].stored_bytes, bytes.len() as u64);
 });

@@ -208,7 +208,7 @@ fn a_damaged_file_counts_as_far_as_it_goes() {
 fn a_missing_file_is_an_error() {
     let folder = Folder::new();
     let missing = folder.path("missing");
-    let result = read_host(std::slice::from_ref(&missing), &Control::default(), &mut |_, _| {});
+    let result = read_host(std::slice::from_ref(&missing), false, &Control::default(), &mut |_, _| {});
     assert!(matches!(result, Err(ReadError::Storage { path, .. }) if path == missing));
 }
 
@@ -218,7 +218,9 @@ fn a_reading_can_be_ended() {
     let control = Control::default();
     control.cancel();
     let files = [folder.write("log", slots(3).join("\n").as_bytes())];
-    assert!(matches!(read_host(&files, &control, &mut |_, _| {}), Err(ReadError::Cancelled)));
+    for ahead in [false, true] {
+        assert!(matches!(read_host(&files, ahead, &control, &mut |_, _| {}), Err(ReadError::Cancelled)));
+    }
 }
 
 #[test]

@@ -66,12 +66,17 @@ pub fn told(event: &Event<'_>) -> String {
     format!("{event:?}")
 }
 
-/// The events of the files as text with their places, and the counts.
+/// The events of the files as text with their places, and the counts; the same whether or not a thread reads ahead.
 pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostBooks) {
-    let mut events = Vec::new();
-    let books = read_host(files, &Control::default(), &mut |event, place| events.push((told(event), place)))
-        .expect("the files can be read");
-    (events, books)
+    let read = |ahead| {
+        let mut events = Vec::new();
+        let books = read_host(files, ahead, &Control::default(), &mut |event, place| events.push((told(event), place)))
+            .expect("the files can be read");
+        (events, books)
+    };
+    let found = read(false);
+    assert_eq!(found, read(true));
+    found
 }
 
 /// What `text` tells as a file of its own.

@@ -4,3 +4,4 @@ mod files;
 mod lines;
 mod log_lines;
 mod messages;
+mod repeats;

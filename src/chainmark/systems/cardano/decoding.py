@@ -31,12 +31,14 @@ class Reading:
     Attributes:
         folder: of the tables.
         events: the folder of all decoded events; None drops them.
+        slots_group_rows: rows of a group of the tables of slots.
     """
 
     genesis: Genesis
     rules: Rules
     folder: Path
     events: Path | None
+    slots_group_rows: int
 
     def slots(self, host: str) -> Path:
         """The table of a host's slots."""
@@ -56,12 +58,13 @@ class Reading:
             return self.slots(host), self.lives(host)
         return self.folder / f"{host}.published-slots.parquet", self.folder / f"{host}.published-lives.parquet"
 
-    def order(self, host: HostLogs) -> dict[str, Any]:
+    def order(self, host: HostLogs, *, read_ahead: bool) -> dict[str, Any]:
         """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
         slots, lives = (None, None) if self.rules.published else map(str, self.published(host.name))
         return {
             "host": host.name,
             "files": [str(file.path) for file in host.files],
+            "read_ahead": read_ahead,
             "published_rules": self.rules.published,
             "system_start_ns": self.genesis.system_start_ns,
             "slot_length_s": self.genesis.slot_length_s,
@@ -69,6 +72,7 @@ class Reading:
             "security_parameter": self.genesis.security_parameter,
             "active_slots_coefficient": self.genesis.active_slots_coefficient,
             "slots_out": str(self.slots(host.name)),
+            "slots_group_rows": self.slots_group_rows,
             "lives_out": str(self.lives(host.name)),
             "links_out": str(self.links(host.name)),
             "published_slots_out": slots,
@@ -102,10 +106,16 @@ def decode(
     if reading.events is not None:
         with storage_errors(reading.events):
             reading.events.mkdir(exist_ok=True)
-    parts = [Part(host.name, json.dumps(reading.order(host)), host.stored_bytes) for host in cluster.hosts]
+    threads = threads or os.cpu_count() or 1
+    # Hosts fill the threads; where there are fewer, one thread reads and another one decodes.
+    read_ahead = threads >= 2 * len(cluster.hosts)
+    parts = [
+        Part(host.name, json.dumps(reading.order(host, read_ahead=read_ahead)), host.stored_bytes)
+        for host in cluster.hosts
+    ]
     decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
     progress.stage(f"reading {len(parts)} hosts" if len(parts) > 1 else f"reading {parts[0].host}")
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="decoder") as executor:
+    with ThreadPoolExecutor(threads, thread_name_prefix="decoder") as executor:
         told = map_parts(
             decoders.decode,
             parts,

@@ -50,6 +50,7 @@ from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
 from chainmark.systems.cardano.published.measured import keep_published
 from chainmark.systems.cardano.received import of_a_cluster, of_one_host
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.slots import rows_at_a_time
 from chainmark.systems.cardano.trips import ROUND_TRIP_MAX_S, read_pings, stated_trips
 
 NOT_STATED = "not stated"
@@ -121,7 +122,8 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         count_switches=settings.analysis.count_switches,
     )
     with _scratch(run) as folder:
-        reading = Reading(documents.genesis, rules, folder, run.path / "events" if order.keep_events else None)
+        events = run.path / "events" if order.keep_events else None
+        reading = Reading(documents.genesis, rules, folder, events, rows_at_a_time(len(cluster.hosts)))
         traces, published, summaries = decode(cluster, reading, order.threads, progress)
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})

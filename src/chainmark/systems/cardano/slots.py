@@ -21,10 +21,11 @@ from chainmark.systems.cardano.filters import Condition, slot_test
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.tables import check_slots_table
 
-# What the decoder writes at a time, so that nothing is decoded twice: 100 MB of 52 hosts wait to be put in order.
-READ_ROWS = 8192
-# What is put in order at a time, and held several times meanwhile.
-CHUNK_SLOTS = 1024
+# Records of all hosts that wait to be put in order, 100 MB, and of one host at most and at least.
+WAITING_ROWS = 52 * 8192
+MOST_ROWS, LEAST_ROWS = 8192, 256
+# Rows that are put in order at a time, and held several times meanwhile.
+CHUNK_ROWS = 52 * 1024
 ROW_GROUP_ROWS = 32_768
 # Metrics that are a column of the slot records as the decoder leaves them under either rules.
 COPIED: Mapping[str, str] = {
@@ -64,6 +65,11 @@ COUNTED_BY: Mapping[str, pl.Expr] = {
     "transactions_rejected": (pl.col("transactions_accepted") != 0) | (pl.col("transactions_rejected") != 0),
 }
 COUNTED_COLUMNS = {"mempool_rejected_transactions": "rejected_transactions"}
+
+
+def rows_at_a_time(hosts: int) -> int:
+    """Records of each of so many hosts that are read at a time; the decoder writes as many, so none is read twice."""
+    return max(LEAST_ROWS, min(MOST_ROWS, WAITING_ROWS // max(1, hosts)))
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,8 @@ def write_slot_samples(
     with storage_errors(path):
         parts.mkdir(parents=True)
         rows, total = 0, max(1, sum(host.kept for host in hosts))
-        readers = [_Reader(host, conditions, _selection(host, genesis, rules, names)) for host in hosts]
+        at_a_time = rows_at_a_time(len(hosts))
+        readers = [_Reader(host, conditions, _selection(host, genesis, rules, names), at_a_time) for host in hosts]
         # A file without rows first, so that there is one.
         files = [parts / "0.parquet"]
         _no_rows(names).write_parquet(files[0])
@@ -183,9 +190,11 @@ class _Reader:
         waiting: those that were read and not yet given away, ascending.
     """
 
-    def __init__(self, host: HostSlots, conditions: Sequence[Condition], columns: Sequence[pl.Expr]) -> None:
+    def __init__(
+        self, host: HostSlots, conditions: Sequence[Condition], columns: Sequence[pl.Expr], at_a_time: int
+    ) -> None:
         self._path, self._test, self._columns = host.path, slot_test(conditions), columns
-        self._offset = 0
+        self._offset, self._at_a_time = 0, at_a_time
         self.unread = host.kept
         self.waiting = pl.DataFrame(schema={"slot": pl.Int64})
 
@@ -206,8 +215,8 @@ class _Reader:
 
     def piece(self) -> pl.LazyFrame:
         """The next records, as far as they are kept."""
-        piece = pl.scan_parquet(self._path).slice(self._offset, READ_ROWS)
-        self._offset += READ_ROWS
+        piece = pl.scan_parquet(self._path).slice(self._offset, self._at_a_time)
+        self._offset += self._at_a_time
         return piece.filter(self._test).select(self._columns)
 
     def take(self, piece: pl.DataFrame) -> None:
@@ -223,7 +232,8 @@ class _Reader:
 
 
 def _in_order(readers: Sequence[_Reader]) -> Iterator[pl.DataFrame]:
-    """The rows of all hosts by slot, then host, some thousand slots at a time; never an empty frame."""
+    """The rows of all hosts by slot, then host, some thousand at a time; never an empty frame."""
+    chunk_slots = max(1, CHUNK_ROWS // max(1, len(readers)))
     while True:
         while dry := [reader for reader in readers if reader.is_dry and reader.unread]:
             for reader, piece in zip(dry, pl.collect_all([reader.piece() for reader in dry]), strict=True):
@@ -234,7 +244,7 @@ def _in_order(readers: Sequence[_Reader]) -> Iterator[pl.DataFrame]:
         # Beyond the last slot that waits of a host with more to read, its rows are not known yet.
         reached = min((reader.last for reader in ready if reader.unread), default=max(reader.last for reader in ready))
         while ready and (low := min(reader.first for reader in ready)) <= reached:
-            until = min(low + CHUNK_SLOTS - 1, reached)
+            until = min(low + chunk_slots - 1, reached)
             yield pl.concat([reader.give(until) for reader in ready]).sort("slot", "host")
             ready = [reader for reader in ready if not reader.is_dry]
 

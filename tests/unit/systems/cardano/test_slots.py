@@ -53,8 +53,9 @@ def test_slots_of_all_hosts_stand_in_order_and_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, read: int
 ) -> None:
     """Small pieces, so that many borders lie between them."""
-    monkeypatch.setattr(slots, "CHUNK_SLOTS", chunk)
-    monkeypatch.setattr(slots, "READ_ROWS", read)
+    monkeypatch.setattr(slots, "CHUNK_ROWS", chunk * 4)
+    monkeypatch.setattr(slots, "WAITING_ROWS", read * 4)
+    monkeypatch.setattr(slots, "LEAST_ROWS", 1)
     hosts = {
         f"node-{number}": [slot_row(slot, starts=slot * 10 + number) for slot in range(3 + 9 * number, 61 - 5 * number)]
         for number in (0, 1, 10, 2)
@@ -65,6 +66,12 @@ def test_slots_of_all_hosts_stand_in_order_and_none_is_lost(
     assert frame.select("slot", pl.col("host").cast(pl.String), "forge_loop_starts").rows() == expected
     assert frame["time_s"].to_list() == frame["slot"].cast(pl.Float64).to_list()
     assert not list(tmp_path.glob("*.parts"))
+
+
+def test_the_rows_that_wait_do_not_grow_with_the_number_of_hosts() -> None:
+    """A thousand hosts are put together in the memory of 52; few hosts are read in long pieces."""
+    assert [slots.rows_at_a_time(hosts) for hosts in (1, 52, 104, 1000)] == [8192, 8192, 4096, 425]
+    assert all(slots.rows_at_a_time(hosts) * hosts <= slots.WAITING_ROWS for hosts in range(1, 1600))
 
 
 def test_only_kept_slots_are_there_and_the_first_record_belongs_to_epoch_0(tmp_path: Path) -> None:

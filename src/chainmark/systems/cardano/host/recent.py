@@ -20,6 +20,7 @@ from chainmark.systems.cardano.documents import Genesis, StatedGenesis, find_gen
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, LogFile
 from chainmark.systems.cardano.received import DELAYS, SAMPLE, received_blocks
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.slots import rows_at_a_time
 
 # Lines without one of these tell nothing of how a block came.
 MARKS = (
@@ -78,7 +79,7 @@ def _lives(window: Path, genesis: Genesis) -> pl.DataFrame:
     folder = window.with_suffix(".decoded")
     folder.mkdir()
     try:
-        reading = Reading(genesis, Rules(published=False, count_switches=True), folder, None)
+        reading = Reading(genesis, Rules(published=False, count_switches=True), folder, None, rows_at_a_time(1))
         log = LogFile(window, window.name, window.stat().st_size)
         traces, *_ = decode(ClusterLogs(window.parent, (HostLogs("host", (log,)),)), reading, 1, Silent())
         return read_lives(traces, genesis, {})
