@@ -134,6 +134,7 @@ class Catalogue(BaseModel):
                 "populations": [population for population in self.populations if population.id in columns],
                 "tables": [table for table in self.tables if table.id in tables],
                 "conditions": conditions,
+                "trails": [_trail_of(trail, columns) for trail in self.trails],
             }
         )
 
@@ -141,6 +142,13 @@ class Catalogue(BaseModel):
         """All metrics in the order of the report: by table, then by ``order``, then by id."""
         rank = {table.id: index for index, table in enumerate(self.tables)}
         return sorted(self.metrics, key=lambda metric: (rank[metric.table], metric.order, metric.id))
+
+
+def _trail_of(trail: Mapping[str, JsonValue], populations: Collection[str]) -> dict[str, JsonValue]:
+    """A trail of those of its populations that there are."""
+    followed = trail.get("populations")
+    kept: list[JsonValue] = [one for one in followed if one in populations] if isinstance(followed, list) else []
+    return {**trail, "populations": kept}
 
 
 def load_catalogue(path: Path) -> Catalogue:

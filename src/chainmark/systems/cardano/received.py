@@ -84,13 +84,8 @@ def received_counts(blocks: pl.DataFrame) -> dict[str, int]:
 
 def of_a_cluster(catalogue: Catalogue) -> Catalogue:
     """The catalogue without what only one host's logs have."""
-    return catalogue.model_copy(
-        update={
-            "populations": [one for one in catalogue.populations if one.id != RECEIVED],
-            "tables": [one for one in catalogue.tables if one.id != RECEIVED],
-            "metrics": [one for one in catalogue.metrics if one.population != RECEIVED],
-        }
-    )
+    others = [population.id for population in catalogue.populations if population.id != RECEIVED]
+    return catalogue.sampled({name: {metric.id for metric in catalogue.metrics_of(name)} for name in others})
 
 
 def of_one_host(catalogue: Catalogue) -> Catalogue:
