@@ -58,6 +58,7 @@ EXCEPTIONS = {
     ("old_verdict", "core/qa_report.py"): "a name of schema 1, which is read",
     ("old_rule", "report/qa_document.py"): "a property of the JUnit file, by which pipelines read it",
     ("genesis", "api/measure.py"): "an option of `ingest`, passed on unread",
+    ("genesis", "api/tailing.py"): "the same option, passed on unread",
     ("slots", "api/modelling.py"): "an option of `synth`, passed on unread",
     ("genesis", "lab/protocols.py"): "an option of `ingest`, passed on unread",
     ("slots", "lab/synthetic.py"): "an option of `synth`, passed on unread",

@@ -18,6 +18,7 @@ from chainmark.store.runs import Store, UnfinishedRun
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.analyse import Analysis, HostTrace, analyse, catalogue_for
 from chainmark.systems.cardano.filters import parse_conditions
+from chainmark.systems.cardano.received import of_a_cluster
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.tables import STAGES
 from chainmark.systems.cardano.trails.trail import trails_of
@@ -78,7 +79,7 @@ def _samples(run: UnfinishedRun, population: str) -> pl.DataFrame:
 
 def test_every_population_of_the_catalogue_is_written_with_its_keys_and_metrics(tmp_path: Path) -> None:
     """A metric without a column would be "no data" for ever, and nobody would know why."""
-    catalogue = SYSTEM.catalogue()
+    catalogue = of_a_cluster(SYSTEM.catalogue())
     for regions in (REGIONS, None):
         run = _run(tmp_path)
         found = _analysed(run, _cluster(tmp_path), regions=regions)
