@@ -177,9 +177,15 @@ def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Map
 
 
 def _split(change: PartedChange, judgement: Judgement) -> Split | None:
+    """Of a baseline that is the level of several releases, the step from the named run: only a run has parts."""
     base, other = judgement.baseline.value, judgement.candidate.value
     if judgement.change is None or base is None or other is None:
         return None
+    own = [value for value in judgement.baseline.per_run if value is not None]
+    if len(own) == 1 and not math.isclose(own[0], base, rel_tol=1e-9):
+        found = divided(change, (own[0], other), judgement.statistic, judgement.scale)
+        told = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
+        return None if found is None else found.model_copy(update=told)
     split = divided(change, (base, other), judgement.statistic, judgement.scale)
     return None if split is None else split.model_copy(update={"change": judgement.change})
 

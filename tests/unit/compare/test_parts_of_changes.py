@@ -86,6 +86,20 @@ def test_parts_of_something_else_are_no_parts_of_the_change() -> None:
     assert splits_of(None, [], catalogue) is None
 
 
+def test_against_a_level_of_releases_the_step_from_the_named_run_is_divided() -> None:
+    """The level has no parts; to divide the change against it as the run's would be wrong by their difference."""
+    comparison = passing()
+    id_ = comparison.judgements[0].metric_id
+    judged = _judgement(id_, 1.0, 1.2)
+    judged = judged.model_copy(update={"baseline": SideValue(value=1.05, per_run=[1.0], samples=1)})
+    parted = Parted("Line or work", [PartedChange(id_, _effects((LINE, 1.0, 1.2)), "b")])
+    splits = splits_of(parted, [judged], comparison.catalogue)
+    assert splits is not None
+    (split,) = splits.splits
+    assert split.change == pytest.approx(0.2)
+    assert split.basis == "b, against the baseline's own run and not the level of releases"
+
+
 def test_a_part_that_is_not_the_sum_of_its_parts_is_a_mistake_of_the_system() -> None:
     change = PartedChange("m", _effects((WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, 0.5, 0.5)), "b")
     with pytest.raises(InternalError, match="do not add up"):

@@ -38,7 +38,7 @@ from chainmark.systems.cardano.published.files import read_content
 from chainmark.systems.cardano.published.reader import is_report
 from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
-from chainmark.systems.cardano.split.parted import parts_of
+from chainmark.systems.cardano.split.parted import causes_of
 from chainmark.systems.cardano.synth import fault_kinds, synthesise
 from chainmark.systems.cardano.trails.document import trail_document
 from chainmark.systems.cardano.trails.following import follow
@@ -132,7 +132,7 @@ class Cardano:
 
     def causes(self, sides: Sequence[SelectedRuns]) -> Parted | None:
         """How much of a change of adoption is the network between regions, and how much the nodes."""
-        return parts_of(sides)
+        return causes_of(sides)
 
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong in synthetic logs."""

@@ -21,7 +21,7 @@ from chainmark.systems.cardano.figures import ADOPTION, FETCH
 from chainmark.systems.cardano.formula import fit_formula
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.predict import predict
-from chainmark.systems.cardano.split.parted import BLOCKS_LEAST, lacks, parts_of, published_parts, ways_of
+from chainmark.systems.cardano.split.parted import BLOCKS_LEAST, causes_of, lacks, published_parts, ways_of
 from chainmark.systems.cardano.split.paths import COLUMNS, Ways, trace
 from chainmark.systems.cardano.synth import synthesise
 
@@ -63,7 +63,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 
 
 def _compared(baseline: list[SealedRun], candidate: list[SealedRun]) -> Comparison:
-    return compare(baseline, candidate, parts=parts_of, tool_version="test")
+    return compare(baseline, candidate, parts=causes_of, tool_version="test")
 
 
 def _splits(baseline: SealedRun, candidate: SealedRun) -> Splits:

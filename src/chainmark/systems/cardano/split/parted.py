@@ -35,7 +35,7 @@ WITHIN_RUNS = (
 )
 
 
-def parts_of(sides: Sequence[SelectedRuns]) -> Parted | None:
+def causes_of(sides: Sequence[SelectedRuns]) -> Parted | None:
     """The parts of adoption on two sides; None where one has no run that is judged.
 
     Where logs do not tell, and the cluster has as many hosts as those that the formula was fitted to, by the stages.
