@@ -78,6 +78,8 @@ def test_the_shipped_formula_is_what_the_older_reports_give(reports: list[Path])
         assert again.block_bytes == pytest.approx(formula.block_bytes, abs=0.1)
         assert again.k == pytest.approx(formula.k, abs=1e-5)
         assert again.constant_s == pytest.approx(formula.constant_s, abs=1e-6)
+        assert again.k_error == pytest.approx(formula.k_error, abs=1e-5)
+        assert again.step_error_s == pytest.approx(formula.step_error_s, abs=1e-6)
 
 
 def test_late_hosts_that_no_stage_shows_are_flagged(reports: list[Path]) -> None:

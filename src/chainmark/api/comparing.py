@@ -14,6 +14,7 @@ from chainmark.compare.assemble import Follow
 from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.compare.split import PartsOf
 from chainmark.compare.workloads import joined, matched
 from chainmark.core.baseline import BaselineKind
 from chainmark.core.catalogue import Margins
@@ -25,17 +26,24 @@ from chainmark.report.layouts import document_of
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
-from chainmark.systems.capabilities import followable
+from chainmark.systems.capabilities import SplittingSystem, followable
 
 
 def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None = None) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
     history = store.alike(run for side in sides for run in side)
     past = _past(store, how or How())
-    follow, margins, tool = _follow(sides), (how or How()).margins, tool_version()
     if len(sides) > 2:
         return document_of(
-            compare_side_by_side(sides, history=history, past=past, follow=follow, margins=margins, tool_version=tool)
+            compare_side_by_side(
+                sides,
+                history=history,
+                past=past,
+                follow=_follow(sides),
+                parts=_parts(sides),
+                margins=(how or How()).margins,
+                tool_version=tool_version(),
+            )
         )
     return document_of(_pair(sides[0], sides[1], store, how or How()))
 
@@ -48,6 +56,7 @@ def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: 
         past=_past(store, how),
         anchor=_anchor(baseline, candidate, store, how),
         follow=_follow([baseline, candidate]),
+        parts=_parts([baseline, candidate]),
         margins=how.margins,
         tool_version=tool_version(),
     )
@@ -91,6 +100,13 @@ def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
     if run is None or run.manifest.subject.system not in system_names():
         return None
     return followable(load_system(run.manifest.subject.system)).tails
+
+
+def _parts(sides: Sequence[Sequence[SealedRun]]) -> PartsOf | None:
+    """How the runs' system divides changes among causes; None where it does not, or is not there."""
+    name = next((run.manifest.subject.system for side in sides for run in side), "")
+    system = load_system(name) if name in system_names() else None
+    return system.causes if isinstance(system, SplittingSystem) else None
 
 
 def compare(

@@ -20,6 +20,7 @@ from chainmark.compare.gates import (
 from chainmark.compare.inputs import RunData
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
+from chainmark.compare.split import PartsOf, splits_of
 from chainmark.compare.whereabouts import located
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.caveats import Caveats, caveats_of
@@ -163,6 +164,7 @@ def compare(
     past: Past | None = None,
     anchor: Sequence[RunData] = (),
     follow: Follow | None = None,
+    parts: PartsOf | None = None,
     margins: Margins = NO_MARGINS,
     tool_version: str,
 ) -> Comparison:
@@ -176,6 +178,7 @@ def compare(
         past: how the releases among them are used.
         anchor: runs of a release that the candidate is also held against; the verdict does not rest on that.
         follow: of the runs' system, where it can follow samples to what happened.
+        parts: likewise, where it knows what metrics consist of.
         margins: those to judge by instead of the catalogue's.
         tool_version: recorded in the result.
 
@@ -228,6 +231,7 @@ def compare(
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
         anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
+        splits=splits_of(parts((left, right)), judgements, catalogue) if parts else None,
         catalogue=catalogue,
         caveats=Caveats.joined([caveats_of(run.manifest for run in [*left.runs, *right.runs]), builds]),
     )

@@ -9,6 +9,7 @@ from chainmark.compare.decide import Past
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
+from chainmark.compare.split import PartsOf
 from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.caveats import A_A, Caveats, caveats_of
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
@@ -31,6 +32,7 @@ def compare_side_by_side(
     history: Sequence[RunData] = (),
     past: Past | None = None,
     follow: Follow | None = None,
+    parts: PartsOf | None = None,
     margins: Margins = NO_MARGINS,
     tool_version: str,
 ) -> SideBySide:
@@ -42,6 +44,7 @@ def compare_side_by_side(
         sides: the runs of each version, the baseline's first.
         history, past: archived runs and their use, as for two sides.
         follow: of the runs' system, as for two sides.
+        parts: likewise.
         margins: as for two sides.
         tool_version: recorded in the result.
 
@@ -64,7 +67,16 @@ def compare_side_by_side(
                 )
             seen[run.run_id] = number
     comparisons = [
-        compare(sides[0], side, history=history, past=past, follow=follow, margins=margins, tool_version=tool_version)
+        compare(
+            sides[0],
+            side,
+            history=history,
+            past=past,
+            follow=follow,
+            parts=parts,
+            margins=margins,
+            tool_version=tool_version,
+        )
         for side in sides[1:]
     ]
     labels = _labels([side.version for side in selected])

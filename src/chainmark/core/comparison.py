@@ -214,7 +214,7 @@ class EffectSize(BaseModel):
     largest_gap_at: float
 
 
-def _is_empty(value: str | list[float | None]) -> bool:
+def _is_empty(value: object) -> bool:
     return not value
 
 
@@ -270,6 +270,61 @@ class Breakdown(BaseModel):
         if mean is None or median is None:
             return None, None
         return mean / median if mean > 0.0 and median > 0.0 else None, mean - median
+
+
+class SplitPart(BaseModel):
+    """What one part of a quantity contributed to its change.
+
+    Attributes:
+        of: the id of the part that it is a part of; "" for those that the whole change consists of.
+        change: on the split's scale; the changes of the parts of anything add up to the change of it.
+        low, high: the 90 % interval, on the scale.
+    """
+
+    id: str
+    label: str
+    of: str = ""
+    change: float
+    low: float
+    high: float
+
+
+class Split(BaseModel):
+    """One judged change as the sum of the changes of its parts. It decides nothing.
+
+    Attributes:
+        basis: what the intervals rest on: "between 3 + 3 runs", "within one run a side" …
+    """
+
+    metric_id: str
+    statistic: str
+    scale: Scale
+    change: float
+    basis: str
+    parts: list[SplitPart]
+
+    def of(self, part_id: str = "") -> list[SplitPart]:
+        """The parts that a part consists of; those of the whole change without one."""
+        return [part for part in self.parts if part.of == part_id]
+
+
+class Splits(BaseModel):
+    """The changes that a system can divide among causes, and why it cannot divide others.
+
+    Attributes:
+        title: the question: "Network or node".
+        untold: why nothing could be divided, in a sentence; "" where something is.
+        notes: how it was done, and what it cannot tell.
+    """
+
+    title: str
+    splits: list[Split] = []
+    untold: str = ""
+    notes: list[str] = []
+
+    def split_of(self, metric_id: str, statistic: str) -> Split | None:
+        """That of one judgement."""
+        return next((one for one in self.splits if (one.metric_id, one.statistic) == (metric_id, statistic)), None)
 
 
 class Followed(Attachment):
@@ -337,6 +392,7 @@ class Comparison(BaseModel):
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
+    splits: Splits | None = Field(default=None, exclude_if=_is_empty)
     catalogue: Catalogue
     caveats: CaveatsField = Caveats()
     confidence: float = 0.90

@@ -43,6 +43,7 @@ from chainmark.report.metric_tables import (
     run_by_run,
 )
 from chainmark.report.phrases import Phrase
+from chainmark.report.split_parts import split_sections
 from chainmark.report.wording import VERDICT_WORDS, prose
 
 _OUTLIERS = 12  # told in sentences
@@ -61,6 +62,7 @@ def comparison_document(comparison: Comparison) -> Document:
     sections = [
         Section("verdict", "Verdict", _verdict(comparison, rows)),
         Section("validity", "Validity", _validity(comparison), folded=False),
+        *split_sections(comparison.splits, comparison.catalogue, _gating(comparison)),
         *_open_parts(comparison, rows),
         Section("closing", "Besides", _closing(comparison, rows), media=TERMINAL),
         *_facts(comparison),
@@ -89,6 +91,10 @@ def comparison_document(comparison: Comparison) -> Document:
         date=comparison.date,
         tool_version=comparison.tool_version,
     )
+
+
+def _gating(comparison: Comparison) -> set[str]:
+    return {judgement.metric_id for judgement in comparison.judgements if judgement.gating}
 
 
 def _verdict(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:

@@ -7,6 +7,7 @@ from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.manifest import GateStatus, Status
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.split_parts import split_sentence
 
 _OF_OUTCOME = {
     Outcome.WORSE: Verdict.FAIL,
@@ -71,13 +72,16 @@ def _case(comparison: Comparison, judgement: Judgement, row: Row) -> Case:
         "low": judgement.low,
         "high": judgement.high,
     }
+    split = comparison.splits.split_of(judgement.metric_id, judgement.statistic) if comparison.splits else None
+    figures |= {f"change.{part.id}": part.change for part in split.parts} if split else {}
+    causes = f"; {split_sentence(split, comparison.catalogue.metric(split.metric_id))}" if split else ""
     return Case(
         f"{judgement.metric_id}.{judgement.statistic}",
         row.label,
         _verdict(comparison, judgement),
         f"{row.label_with_unit}: {row.baseline} → {row.candidate}, {row.change_with_unit}, "
         f"{units.plain_percent(comparison.confidence)} "
-        f"interval {row.interval}: {row.outcome}",
+        f"interval {row.interval}: {row.outcome}{causes}",
         gates=judgement.gating,
         figures={name: value for name, value in figures.items() if value is not None},
     )

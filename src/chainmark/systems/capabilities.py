@@ -27,6 +27,7 @@ from chainmark.store.runs import SealedRun
 
 if TYPE_CHECKING:
     from chainmark.compare.sides import SelectedRuns
+    from chainmark.compare.split import Parted
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.comparison import Followed
     from chainmark.report.blocks import Table
@@ -238,6 +239,14 @@ class GrowingLogSystem(ImportableSystem, Protocol):
             order: of the whole log.
             window: a file of the last lines that have a mark.
         """
+
+
+@runtime_checkable
+class SplittingSystem(System, Protocol):
+    """A system that knows what some of its metrics consist of, so that a change of them can be divided among causes."""
+
+    def causes(self, sides: Sequence[SelectedRuns]) -> Parted | None:
+        """The parts of metrics on two sides, or why there are none; None where there is nothing to be said."""
 
 
 @dataclass(frozen=True)

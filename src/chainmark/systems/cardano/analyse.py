@@ -250,7 +250,7 @@ class Blocks:
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(
             time_s=pl.col("slot") * genesis.slot_length_s
         )
-        self._addresses = {host.name: host.local_addresses for host in hosts}
+        self._owners = propagation.peer_hosts({host.name: host.local_addresses for host in hosts})
         self._observed = self._observations()
 
     def bridged(self) -> list[tuple[int, str]]:
@@ -265,12 +265,13 @@ class Blocks:
 
     def samples(self) -> dict[str, pl.DataFrame]:
         """The samples of every population of blocks."""
-        owners = propagation.peer_hosts(self._addresses)
         forged = self._roles("forger")
         chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
         return {
             "block": propagation.block_samples(self.table),
-            "block_peer": propagation.block_peer_samples(propagation.with_links(self._observed, self.regions, owners)),
+            "block_peer": propagation.block_peer_samples(
+                propagation.with_links(self._observed, self.regions, self._owners)
+            ),
             "block_region": propagation.block_region_samples(self._adoptions()),
             "chained": propagation.chained_samples(self.table),
             "host": propagation.host_samples(self.names, forged, chained, accepted),
@@ -301,7 +302,8 @@ class Blocks:
             .otherwise("rejected_because")
         )
         front = ["block", "block_no", "slot", "slot_start_ns", "host", "region", "role", "error"]
-        made = self.lives.drop("adoption_ns", "chain_delta").join(chained, on="block", how="left")
+        told = propagation.with_fetched_host(self.lives.drop("adoption_ns", "chain_delta"), self._owners)
+        made = told.join(chained, on="block", how="left")
         return (
             made.with_columns(
                 pl.col("host").cast(pl.String),

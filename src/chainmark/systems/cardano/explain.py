@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.split import splits_between
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Splits
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.wording import enumerated
@@ -24,7 +28,7 @@ from chainmark.systems.cardano.figures import (
     Figures,
 )
 from chainmark.systems.cardano.formula import formula_for
-from chainmark.systems.cardano.model.results import Explanation, Modelled, PartRow, RoundTripRow, WholeRow
+from chainmark.systems.cardano.model.results import Explanation, Modelled, PartRow, RoundTripRow, ShareRow, WholeRow
 from chainmark.systems.cardano.predict import (
     SIZES_NOTE,
     contributions,
@@ -33,9 +37,12 @@ from chainmark.systems.cardano.predict import (
     is_benchmark,
     known_size,
 )
+from chainmark.systems.cardano.published.reader import ReportFigures
 from chainmark.systems.cardano.record import allowed
 from chainmark.systems.cardano.simulation import Simulate, Simulator, native
 from chainmark.systems.cardano.sources import read_source
+from chainmark.systems.cardano.split.parted import lacks, published_parts, ways_of
+from chainmark.systems.cardano.split.simulated import shares
 
 SAMPLING_ERRORS = 2.0
 NOTES = (
@@ -86,9 +93,30 @@ def explain(
         contribution_metric_ids=list(ADOPTION),
         fractions=dict(zip(ADOPTION, FRACTIONS, strict=True)),
         contributions=list(contributions(0, calibration.simulated)),
+        shares=_shares(source, given.figures, calibration),
+        split=_against(source, given.figures, catalogue),
         notes=[fitted_note(calibration, pinged=given.pinged), *given.notes, *size_note, *NOTES],
         caveats=given.figures.caveats,
     )
+
+
+def _against(source: ModelSource, figures: Figures, catalogue: Catalogue) -> Splits | None:
+    """What of the changes against a published report's baseline is the network; nothing of other sources."""
+    if source.document is None:
+        return None
+    report = ReportFigures(source.document, catalogue)
+    baseline = report.versions[0]
+    if baseline == figures.version:
+        return None
+    values = report.figures(baseline).values
+    parted = published_parts(values, figures.values)
+    return splits_between(replace(parted, title=f"{parted.title}, against {baseline}"), values, figures.values)
+
+
+def _shares(source: ModelSource, figures: Figures, calibration: Calibration) -> list[ShareRow]:
+    """What network and nodes are of a run's adoptions by its own logs, where they tell."""
+    ways = ways_of(LoadedRun(source.run)) if source.run is not None else None
+    return shares(ways, calibration.simulated, figures) if ways is not None and not lacks(ways) else []
 
 
 def limits(figures: Figures) -> dict[str, float]:

@@ -7,6 +7,7 @@ are fitted to one cluster and one size of blocks, so it knows nothing of other n
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -19,10 +20,17 @@ from chainmark.systems.cardano.figures import ADOPTED, ADOPTION, ANNOUNCED, BLOC
 
 # A block within this share of the fitted size is of that workload: published means vary by less than 1 %.
 SAME_SIZE = 0.05
+# Fetch durations that differ by less, as a share of their mean, show nothing of what a longer one does.
+LEAST_RANGE = 0.01
 
 
 class Formula(BaseModel):
-    """The coefficients for one workload: per adoption metric, ``k`` and ``constant_s``."""
+    """The coefficients for one workload: per adoption metric, ``k`` and ``constant_s``.
+
+    Attributes:
+        k_error: the standard errors of ``k``.
+        step_error_s: by how much the formula is off the step from one run to the next, root mean square.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,6 +39,8 @@ class Formula(BaseModel):
     runs: int
     k: dict[str, float]
     constant_s: dict[str, float]
+    k_error: dict[str, float]
+    step_error_s: dict[str, float]
 
     def applies(self, block_bytes: float) -> bool:
         """Whether blocks of this size are those of the fitted workload."""
@@ -43,22 +53,39 @@ class Formula(BaseModel):
 
 
 def fit_formula(workload: str, runs: Sequence[Mapping[str, float]]) -> Formula:
-    """Least squares over measured runs, each given by its figures.
+    """Least squares over measured runs, each given by its figures, in the order in which they were made.
 
     Raises:
-        ValueError: there are fewer than three runs, so nothing would be left to fit.
+        ValueError: there are fewer than three runs, so nothing would be left to fit, or their fetch durations are
+            all alike, so that nothing shows what a longer one does.
     """
     if len(runs) < 3:
         raise ValueError(f"a formula cannot be fitted to {len(runs)} runs")
-    design = np.array([[figures[FETCH], 1.0] for figures in runs])
-    k: dict[str, float] = {}
-    constant_s: dict[str, float] = {}
+    fetches = np.array([figures[FETCH] for figures in runs])
+    if float(np.ptp(fetches)) <= LEAST_RANGE * float(fetches.mean()):
+        raise ValueError("a formula cannot be fitted to runs whose fetch durations are all alike")
+    design = np.column_stack([fetches, np.ones(len(runs))])
+    spread = float(((fetches - fetches.mean()) ** 2).sum())
+    coefficients: dict[str, tuple[float, float, float, float]] = {}
     for metric in ADOPTION:
         target = np.array([figures[metric] - figures[ANNOUNCED] - figures[ADOPTED] for figures in runs])
         solution = np.linalg.lstsq(design, target, rcond=None)[0]
-        k[metric], constant_s[metric] = float(solution[0]), float(solution[1])
-    size = float(np.mean([figures[BLOCK_SIZE] for figures in runs]))
-    return Formula(workload=workload, block_bytes=size, runs=len(runs), k=k, constant_s=constant_s)
+        off = target - design @ solution
+        error = math.sqrt(float((off**2).sum()) / (len(runs) - 2) / spread)
+        step_s = math.sqrt(float((np.diff(off) ** 2).mean()))
+        coefficients[metric] = (float(solution[0]), float(solution[1]), error, step_s)
+    k, constant_s, k_error, step_error_s = (
+        {metric: found[place] for metric, found in coefficients.items()} for place in range(4)
+    )
+    return Formula(
+        workload=workload,
+        block_bytes=float(np.mean([figures[BLOCK_SIZE] for figures in runs])),
+        runs=len(runs),
+        k=k,
+        constant_s=constant_s,
+        k_error=k_error,
+        step_error_s=step_error_s,
+    )
 
 
 @cache

@@ -17,11 +17,21 @@ from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate
 from chainmark.systems.cardano.figures import ADOPTED, ADOPTION, ANNOUNCED, CENTILES, FETCH, FORGING_STAGES, FRACTIONS
 from chainmark.systems.cardano.formula import formula_for
-from chainmark.systems.cardano.model.results import Cell, Contribution, Curve, Modelled, Prediction, Row, ScenarioEntry
+from chainmark.systems.cardano.model.results import (
+    Cell,
+    Contribution,
+    Curve,
+    Modelled,
+    Prediction,
+    Row,
+    ScenarioEntry,
+    ScenarioSplits,
+)
 from chainmark.systems.cardano.record import joined, record
 from chainmark.systems.cardano.scenario import Scenario, Stages
 from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
 from chainmark.systems.cardano.sources import Input, read_source
+from chainmark.systems.cardano.split.simulated import simulated_splits
 from chainmark.systems.cardano.topology import RandomPeers
 from chainmark.systems.cardano.whatif import Edit, FetchMean, apply_edits, parse_change
 
@@ -112,6 +122,11 @@ def predict(
         contribution_metric_ids=list(ADOPTION),
         fractions=dict(zip(ADOPTION, FRACTIONS, strict=True)),
         contributions=[part for index, result in enumerate(results) for part in contributions(index, result)],
+        splits=[
+            ScenarioSplits(scenario=index, splits=simulated_splits(results[0], result, arm.scenario.block_bytes))
+            for index, (arm, result) in enumerate(zip(planned, results, strict=True))
+            if index
+        ],
         notes=_notes(given, planned, calibration, results),
         caveats=given.figures.caveats if given.figures else Caveats(),
     )

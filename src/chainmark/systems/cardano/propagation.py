@@ -29,6 +29,19 @@ def peer_hosts(local_addresses: Mapping[str, Mapping[str, int]]) -> dict[str, st
     return {name: next(iter(hosts)) for name, hosts in owners.items() if len(hosts) == 1 and name}
 
 
+def host_of(address: str, owners: Mapping[str, str]) -> str | None:
+    """Whose an address is; None where that is not known. A port that nobody calls its own leaves the ip."""
+    return owners.get(address) or owners.get(address.rpartition(":")[0])
+
+
+def with_fetched_host(lives: pl.DataFrame, owners: Mapping[str, str]) -> pl.DataFrame:
+    """Add `fetched_host`: whose address `fetched_from` is."""
+    addresses = lives["fetched_from"].drop_nulls().unique().to_list()
+    known = {address: host for address in addresses if (host := host_of(address, owners)) is not None}
+    found = lives["fetched_from"].replace_strict(known, default=None, return_dtype=pl.String)
+    return lives.with_columns(fetched_host=found)
+
+
 def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mapping[str, str]) -> pl.DataFrame:
     """Add `route` and `link`, both "FROM→TO" by regions.
 
@@ -39,7 +52,7 @@ def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mappi
         observed: with `region` of the host, `forger_region` and `fetched_from`.
     """
     addresses = observed["fetched_from"].drop_nulls().unique().sort()
-    hosts = [owners.get(address) or owners.get(address.rpartition(":")[0], "") for address in addresses]
+    hosts = [host_of(address, owners) or "" for address in addresses]
     peers = pl.DataFrame(
         {"fetched_from": addresses, "peer_region": [regions.get(host) for host in hosts]},
         schema={"fetched_from": pl.String, "peer_region": pl.String},

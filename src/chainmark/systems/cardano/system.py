@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from chainmark.compare.sides import SelectedRuns
+from chainmark.compare.split import Parted
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.comparison import Followed
 from chainmark.core.progress import Progress
@@ -37,6 +38,7 @@ from chainmark.systems.cardano.published.files import read_content
 from chainmark.systems.cardano.published.reader import is_report
 from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
+from chainmark.systems.cardano.split.parted import causes_of
 from chainmark.systems.cardano.synth import fault_kinds, synthesise
 from chainmark.systems.cardano.trails.document import trail_document
 from chainmark.systems.cardano.trails.following import follow
@@ -127,6 +129,10 @@ class Cardano:
         if samples is not None:
             write_bytes(samples, written([one.sample for one in report.blocks], samples.suffix))
         return host_document(report)
+
+    def causes(self, sides: Sequence[SelectedRuns]) -> Parted | None:
+        """How much of a change of adoption is the network between regions, and how much the nodes."""
+        return causes_of(sides)
 
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong in synthetic logs."""

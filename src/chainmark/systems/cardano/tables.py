@@ -63,9 +63,11 @@ SLOTS: Schema = {
     **dict.fromkeys(FIGURES, pl.Float64),
     "is_gap": pl.Boolean,
 }
-# ``events/lives.parquet``: what the hosts know, with what became of the block.
+# ``events/lives.parquet``: what the hosts know, with what became of the block, and from which host its body came: null
+# where the address is of no host of the cluster, or of several.
 LIFE_EVENTS: Schema = {
     **LIVES,
+    "fetched_host": pl.String,
     "slot_start_ns": pl.Int64,
     "host": pl.String,
     "region": pl.String,

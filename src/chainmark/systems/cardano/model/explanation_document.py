@@ -22,6 +22,7 @@ from chainmark.report.blocks import (
 from chainmark.report.chart import Chart
 from chainmark.report.document import Document
 from chainmark.report.phrases import Emphasis
+from chainmark.report.split_parts import split_sections
 from chainmark.report.wording import prose
 from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.blocks import curve_charts, matrix_table, measured_points, parts_chart
@@ -41,6 +42,8 @@ def explanation_document(explanation: Explanation) -> Document:
     sections = [
         Section("whole", "The whole", _whole(explanation)),
         Section("contributions", "What it is made of", _contributions(explanation)),
+        Section("shares", "Network and node", _shares(explanation)),
+        *split_sections(explanation.split, explanation.catalogue),
         Section("parts", "The parts", _parts(explanation)),
         Section("round-trips", "Round trips", _round_trips(explanation)),
     ]
@@ -135,6 +138,29 @@ def _contributions(explanation: Explanation) -> list[Block]:
     figure = parts_chart(["modelled"], stages, entries, ends)
     errors = {row.metric_id: row.modelled.standard_error for row in explanation.whole}
     return [figure, matrix_table(metrics, stages, parts, errors.get(metrics[0].id, 0.0))]
+
+
+def _shares(explanation: Explanation) -> list[Block]:
+    if not explanation.shares:
+        return []
+    labels = list(dict.fromkeys(row.part for row in explanation.shares))
+    columns = words("metric")
+    for label in labels:
+        columns += [Column("by the logs", group=label), Column("modelled", group=label)]
+    rows = []
+    for metric_id in dict.fromkeys(row.metric_id for row in explanation.shares):
+        metric = explanation.catalogue.metric(metric_id)
+        own = [row for row in explanation.shares if row.metric_id == metric_id]
+        values = [value for row in own for value in (row.measured, row.modelled.value)]
+        scale = modelled.row_scale(metric.unit, values, [row.modelled.standard_error for row in own])
+        cells = [cell for row in own for cell in (scale.figure(row.measured), scale.modelled(row.modelled))]
+        rows.append(row_of(scale.label(metric.label), *cells))
+    notes = [
+        modelled.ERRORS_ARE,
+        "network by the logs: what hops between regions take beyond those within one, on the way to the host whose "
+        "adoption is the centile; modelled: round trips and further TCP rounds. The model was not fitted to either.",
+    ]
+    return [Table("shares", "Network and node, by the logs and modelled", columns, rows, notes)]
 
 
 def _parts(explanation: Explanation) -> list[Block]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chainmark.core import units
 from chainmark.core.metric import Metric
@@ -11,11 +12,17 @@ from chainmark.core.metric import Table as MetricGroup
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
+from chainmark.report.split_parts import split_table
 from chainmark.report.wording import prose
 from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
 from chainmark.systems.cardano.model.results import Cell, Contribution, Prediction, Row, ScenarioEntry
+from chainmark.systems.cardano.split.parts import TITLE
 
+SPLIT_READ = (
+    "Network: round trips and further TCP rounds; node: everything else that a block waits for. Behind ±: half the "
+    "width of the 90 % interval."
+)
 SECOND_OPINION = "by formula"
 FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same from a closed formula, another method, as a second opinion."
 _SHORT_LABEL = 30  # what every rendering has room for in a heading
@@ -33,6 +40,7 @@ def prediction_document(prediction: Prediction) -> Document:
     sections = [
         Section("whole", "The whole", [*first, *curves]),
         Section("contributions", "What it is made of", _contributions(prediction, names)),
+        Section("split", TITLE, _splits(prediction, names)),
         Section("stages", "The stages", stages),
     ]
     return Document(
@@ -211,6 +219,17 @@ def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:
     errors = {row.metric_id: row.cells[0].modelled.standard_error for row in prediction.rows}
     tables = parts_tables(names, stages, [entries[index] for index in ends], errors)
     return [parts_chart(names, stages, entries, ends), *tables]
+
+
+def _splits(prediction: Prediction, names: Sequence[str]) -> list[Block]:
+    """Of every scenario's changes, what the network and the nodes are."""
+    tables: list[Block] = []
+    for one in prediction.splits:
+        if not one.splits:
+            continue
+        table = split_table(prediction.catalogue, one.splits, f"split-{one.scenario}")
+        tables.append(replace(table, title=f"{TITLE}: {names[one.scenario]} against {names[0]}", notes=[SPLIT_READ]))
+    return tables
 
 
 def _parts(contributions: Sequence[Contribution], stages: Sequence[str], index: int) -> Parts:

@@ -5,14 +5,19 @@ These documents are the only source of every rendering of them, as ``comparison.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.comparison import Split, Splits
 
 PREDICTION_SCHEMA = 1
 # Below this many standard errors a difference is not printed as one.
 SIGNIFICANT_STANDARD_ERRORS = 2.0
+
+
+def _is_empty(value: object) -> bool:
+    return not value
 
 
 class Modelled(BaseModel):
@@ -112,6 +117,26 @@ class Contribution(BaseModel):
     values: list[float]
 
 
+class ScenarioSplits(BaseModel):
+    """The change of one scenario from the base, divided between the network and the nodes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    scenario: int
+    splits: list[Split]
+
+
+class ShareRow(BaseModel):
+    """What a part is of a metric, in its unit: by the run's own logs, and simulated."""
+
+    model_config = ConfigDict(frozen=True)
+
+    metric_id: str
+    part: str
+    measured: float
+    modelled: Modelled
+
+
 class Prediction(BaseModel):
     """A base scenario and what-ifs, side by side.
 
@@ -130,6 +155,7 @@ class Prediction(BaseModel):
     curves: list[Curve]
     contribution_metric_ids: list[str]
     contributions: list[Contribution]
+    splits: list[ScenarioSplits] = Field(default=[], exclude_if=_is_empty)
     fractions: dict[str, float] = {}
     notes: list[str] = []
     caveats: CaveatsField = Caveats()
@@ -208,7 +234,12 @@ class RoundTripRow(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Do the parts explain the whole? ``fractions`` as in a prediction."""
+    """Do the parts explain the whole? ``fractions`` as in a prediction.
+
+    Attributes:
+        shares: network and node of every centile; empty where the run's logs do not tell.
+        split: the changes against the baseline of the same published report, divided; None where there is none.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -226,6 +257,8 @@ class Explanation(BaseModel):
     curve: Curve
     contribution_metric_ids: list[str]
     contributions: list[Contribution]
+    shares: list[ShareRow] = Field(default=[], exclude_if=_is_empty)
+    split: Splits | None = Field(default=None, exclude_if=_is_empty)
     fractions: dict[str, float] = {}
     notes: list[str] = []
     caveats: CaveatsField = Caveats()

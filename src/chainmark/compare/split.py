@@ -1,0 +1,242 @@
+"""Changes as sums of the changes of their parts, on the scale of the judgement.
+
+The parts come from the system: it knows what a value consists of. Here they get their intervals, and are held against
+the judged change that they have to add up to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from chainmark.compare.sides import SelectedRuns
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Judgement, Scale, Split, SplitPart, Splits
+from chainmark.core.errors import InternalError
+from chainmark.core.wording import enumerated
+from chainmark.stats.bootstrap import generator, multiplicities, optimal_block_length, resampled_means, standard_error
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.intervals import LEVEL, own_spread
+from chainmark.stats.special import t_quantile
+
+# By how much the parts of a side may add up to something else than its judged value. More than that is not left out by
+# chance, as single blocks of which something is not told are.
+TOLERANCE = 0.01
+_RESAMPLES = 200
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a metric; ``of`` is the id of the part that it is a part of, "" for those of the whole."""
+
+    id: str
+    label: str
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class PartEffect:
+    """A part on both sides, in the metric's unit.
+
+    Attributes:
+        standard_error: of the difference. degrees_of_freedom: None where it is known.
+    """
+
+    part: Part
+    baseline: float
+    candidate: float
+    standard_error: float
+    degrees_of_freedom: float | None = None
+
+    @property
+    def half_width(self) -> float:
+        """Half the 90 % interval of the difference, in the metric's unit."""
+        return t_quantile(1.0 - LEVEL, self.degrees_of_freedom) * self.standard_error
+
+
+@dataclass(frozen=True)
+class PartedChange:
+    """The parts of one metric's mean, in the report's order; ``basis`` is what their errors rest on."""
+
+    metric_id: str
+    effects: Sequence[PartEffect]
+    basis: str
+
+
+@dataclass(frozen=True)
+class Parted:
+    """What a system says of the parts of a comparison's metrics; see `chainmark.core.comparison.Splits`."""
+
+    title: str
+    changes: Sequence[PartedChange] = ()
+    untold: str = ""
+    notes: Sequence[str] = field(default_factory=list)
+
+
+PartsOf = Callable[[Sequence[SelectedRuns]], Parted | None]
+
+
+def effects(
+    parts: Sequence[Part], baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]
+) -> tuple[list[PartEffect], str]:
+    """The parts' means on both sides, with the errors of their differences, and what these rest on.
+
+    With several runs on a side it is the spread between runs, as in a judgement, or the error within the runs where
+    that is larger. With one run on each it is the error within the runs: how well this change is divided, and not how
+    the parts of another run would differ.
+
+    Args:
+        parts: one without parts of its own stands for a column, in their order.
+        baseline: per run, shape (samples, columns) in time order, in the metric's unit.
+        candidate: likewise.
+    """
+    leaves = [part.id for part in parts if not any(other.of == part.id for other in parts)]
+    found = []
+    for part in parts:
+        columns = [place for place, leaf in enumerate(leaves) if leaf == part.id or _is_within(leaf, part.id, parts)]
+        left, right = ([run[:, columns].sum(axis=1) for run in side] for side in (baseline, candidate))
+        found.append(_effect(part, left, right))
+    runs = f"{len(baseline)} + {len(candidate)}"
+    return found, f"between {runs} runs" if len(baseline) + len(candidate) > 2 else "within one run a side"
+
+
+def _is_within(leaf: str, part_id: str, parts: Sequence[Part]) -> bool:
+    above = {part.id: part.of for part in parts}
+    while leaf := above[leaf]:
+        if leaf == part_id:
+            return True
+    return False
+
+
+def _effect(part: Part, baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]) -> PartEffect:
+    means = [[float(run.mean()) for run in side] for side in (baseline, candidate)]
+    within = math.hypot(*(_mean_error(run) / len(side) for side in (baseline, candidate) for run in side))
+    error, freedom = within, None
+    if len(baseline) + len(candidate) > 2:
+        own = own_spread(means[0], means[1])
+        between = math.sqrt(own.variance * (1.0 / len(baseline) + 1.0 / len(candidate)))
+        error, freedom = max(within, between), own.degrees_of_freedom
+    left, right = (math.fsum(side) / len(side) for side in means)
+    return PartEffect(part, left, right, error, freedom)
+
+
+def _mean_error(series: FloatArray) -> float:
+    """Standard error of the mean of samples in time order, which may depend on their neighbours."""
+    rng = generator(0, "parts")
+    drawn = multiplicities(rng, len(series), optimal_block_length(series), _RESAMPLES)
+    ones = np.ones(len(series))
+    means = [resampled_means(chunk.astype(np.float64), series, ones) for chunk in drawn]
+    return standard_error(np.concatenate(means)) or 0.0
+
+
+def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue: Catalogue) -> Splits | None:
+    """The parts of every judged change of a mean, on the scale of its judgement.
+
+    The parts of each side are those of its runs' plain mean. A judged value may differ from that by a little: it is the
+    runs' geometric mean, and single samples may lack a part. It is divided as the plain mean is.
+
+    Raises:
+        InternalError: the parts of a part do not add up to it.
+    """
+    if parted is None:
+        return None
+    splits, unlike = [], []
+    by_metric = {change.metric_id: change for change in parted.changes}
+    for judgement in judgements:
+        change = by_metric.get(judgement.metric_id)
+        if change is None or judgement.statistic != "mean" or judgement.change is None:
+            continue
+        found = _split(change, judgement)
+        if found is None:
+            unlike.append(catalogue.metric(judgement.metric_id).label)
+        else:
+            splits.append(found)
+    notes = list(parted.notes) if splits else []
+    if unlike:
+        off = f"the known parts of {enumerated(unlike)} add up to something else than the measured value"
+        notes.append(f"{off}, by more than {units.plain_percent(TOLERANCE)}: too many samples lack a part")
+    untold = parted.untold or ("" if splits else enumerated(notes) or "nothing that has parts was judged")
+    return Splits(title=parted.title, splits=splits, untold=untold, notes=notes if splits else [])
+
+
+def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Mapping[str, float]) -> Splits:
+    """The parts of the changes between two sets of means that nobody judged.
+
+    Args:
+        baseline: by metric id, in the metric's unit.
+        candidate: likewise.
+    """
+    found = [divided(one, (baseline[one.metric_id], candidate[one.metric_id])) for one in parted.changes]
+    known = [split for split in found if split is not None]
+    untold = parted.untold or ("" if known else "the known parts add up to something else than the values")
+    return Splits(title=parted.title, splits=known, untold=untold, notes=list(parted.notes))
+
+
+def _split(change: PartedChange, judgement: Judgement) -> Split | None:
+    """Of a baseline that is the level of several releases, the step from the named run: only a run has parts."""
+    base, other = judgement.baseline.value, judgement.candidate.value
+    if judgement.change is None or base is None or other is None:
+        return None
+    own = [value for value in judgement.baseline.per_run if value is not None]
+    if len(own) == 1 and not math.isclose(own[0], base, rel_tol=1e-9):
+        found = divided(change, (own[0], other), judgement.statistic, judgement.scale)
+        told = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
+        return None if found is None else found.model_copy(update=told)
+    split = divided(change, (base, other), judgement.statistic, judgement.scale)
+    return None if split is None else split.model_copy(update={"change": judgement.change})
+
+
+def divided(
+    change: PartedChange, values: tuple[float, float], statistic: str = "mean", scale: Scale = Scale.RELATIVE
+) -> Split | None:
+    """The change between two values of a metric, divided; None where the parts of one add up to something else.
+
+    Args:
+        change: the parts of both values.
+        values: the metric's own, baseline and candidate, in its unit.
+        statistic: that they are.
+        scale: RELATIVE gives fractions of the baseline.
+
+    Raises:
+        InternalError: the parts of a part do not add up to it.
+    """
+    _check(change)
+    whole = [effect for effect in change.effects if not effect.part.of]
+    plain = [math.fsum(sides) for sides in zip(*((one.baseline, one.candidate) for one in whole), strict=True)]
+    if not all(plain):
+        return None
+    factors = [value / total for value, total in zip(values, plain, strict=True)]
+    if max(abs(factor - 1.0) for factor in factors) > TOLERANCE:
+        return None
+    unit = 1.0 if scale is Scale.ABSOLUTE else 1.0 / abs(values[0])
+    parts = []
+    for effect in change.effects:
+        moved = (effect.candidate * factors[1] - effect.baseline * factors[0]) * unit
+        half, part = effect.half_width * unit, effect.part
+        parts.append(
+            SplitPart(id=part.id, label=part.label, of=part.of, change=moved, low=moved - half, high=moved + half)
+        )
+    return Split(
+        metric_id=change.metric_id,
+        statistic=statistic,
+        scale=scale,
+        change=(values[1] - values[0]) * unit,
+        basis=change.basis,
+        parts=parts,
+    )
+
+
+def _check(change: PartedChange) -> None:
+    """A part that has parts is their sum, on both sides."""
+    for effect in change.effects:
+        inner = [other for other in change.effects if other.part.of == effect.part.id]
+        for side in ("baseline", "candidate") if inner else ():
+            sizes = [getattr(one, side) for one in inner]
+            if not math.isclose(math.fsum(sizes), getattr(effect, side), rel_tol=1e-9, abs_tol=1e-12):
+                raise InternalError(
+                    f"the parts of `{effect.part.id}` of {change.metric_id} do not add up to it on the {side}"
+                )

@@ -1,0 +1,115 @@
+"""Judged changes as sums of parts: what a document says of the causes of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Scale, Split, SplitPart, Splits
+from chainmark.core.metric import Metric
+from chainmark.core.wording import capitalised, enumerated, judged_name, sentence_of
+from chainmark.report.blocks import (
+    IN_FULL,
+    MARKDOWN,
+    ON_PAGES,
+    TERMINAL,
+    Block,
+    Column,
+    Remarks,
+    Section,
+    Table,
+    TableCell,
+    TableRow,
+    row_of,
+    words,
+)
+from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import prose
+
+_READ = (
+    "Behind ±: half the width of the 90 % interval. The parts of a change add up to it; a part whose interval holds no "
+    "change at all is in grey. The verdict does not use them."
+)
+
+
+def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collection[str] = ()) -> list[Section]:
+    """The changes that are divided among causes, or why none is; nothing where the system has no causes to tell.
+
+    Args:
+        splits: of a comparison.
+        catalogue: for the names and units of its metrics.
+        deciding: metrics that a terminal shows; all of them where none of these is divided.
+    """
+    if splits is None:
+        return []
+    if splits.untold:
+        told = [f"{splits.title} cannot be told: {prose(splits.untold)}"]
+        return [Section("split", splits.title, [Remarks("split-untold", "", told)])]
+    short = [split for split in splits.splits if split.metric_id in deciding] or splits.splits
+    behind = f"Behind ±: half the width of the 90 % interval, {short[0].basis}."
+    brief = replace(split_table(catalogue, short, "split-in-brief"), title=splits.title, notes=[behind], media=TERMINAL)
+    table = replace(split_table(catalogue, splits.splits, "split"), media=ON_PAGES)
+    notes = [sentence_of(capitalised(prose(note))) for note in splits.notes]
+    basis = f"Intervals: {enumerated(list(dict.fromkeys(split.basis for split in splits.splits)))}."
+    whole = [table, *_inner(catalogue, splits.splits), Remarks("split-notes", "", [*notes, basis, _READ])]
+    return [
+        Section("split-in-brief", splits.title, [brief], media=TERMINAL),
+        Section("split", splits.title, whole, media=IN_FULL),
+        Section("split-on-a-page", splits.title, [table, Remarks("split-notes-short", "", notes)], media=MARKDOWN),
+    ]
+
+
+def split_sentence(split: Split, metric: Metric) -> str:
+    """For instance "of +3.1 %, +2.6 ± 0.4 % network and +0.5 ± 0.6 % node"."""
+    unit = units.display_unit(metric.unit, [split.change])
+    parts = [f"{_cell(split, part.change, unit, part).whole} {part.label}" for part in split.of()]
+    return f"of {_cell(split, split.change, unit).whole}, {enumerated(parts)}"
+
+
+def split_table(catalogue: Catalogue, splits: Sequence[Split], id_: str) -> Table:
+    """A metric a row, with its change and the parts that this consists of."""
+    labels = list(dict.fromkeys(part.label for split in splits for part in split.of()))
+    rows = [_row(catalogue, split, split.of(), labels) for split in splits]
+    columns = [*words("metric"), Column("change"), *(Column(label) for label in labels)]
+    return Table(id_, "", columns, rows, sortable=True, tails="half widths of 90 % intervals")
+
+
+def _inner(catalogue: Catalogue, splits: Sequence[Split]) -> list[Block]:
+    """What each part of the changes consists of, where it does."""
+    tables: list[Block] = []
+    for part in {part.id: part for split in splits for part in split.of() if split.of(part.id)}.values():
+        labels = list(dict.fromkeys(one.label for split in splits for one in split.of(part.id)))
+        rows = [_row(catalogue, split, split.of(part.id), labels, part.id) for split in splits]
+        columns = [*words("metric"), Column(part.label), *(Column(label) for label in labels)]
+        title = f"What the {part.label}’s part consists of"
+        tables.append(Table(f"split-{part.id}", title, columns, rows, sortable=True, tails="half widths"))
+    return tables
+
+
+def _row(
+    catalogue: Catalogue, split: Split, parts: Sequence[SplitPart], labels: Sequence[str], whole: str = ""
+) -> TableRow:
+    metric = catalogue.metric(split.metric_id)
+    unit = units.display_unit(metric.unit, [split.change])
+    of = next((part for part in split.parts if part.id == whole), None)
+    first = _cell(split, split.change, unit) if of is None else _cell(split, of.change, unit, of)
+    found = {part.label: part for part in parts}
+    cells = [_cell(split, found[one].change, unit, found[one]) if one in found else TableCell() for one in labels]
+    return row_of(judged_name(metric, split.statistic), first, *cells)
+
+
+def _cell(split: Split, change: float, unit: units.DisplayUnit, part: SplitPart | None = None) -> TableCell:
+    """A change, with half its interval; quiet where the interval holds no change at all."""
+    half = None if part is None else (part.high - part.low) / 2.0
+    emphasis: Emphasis = "quiet" if part is not None and part.low <= 0.0 <= part.high else "plain"
+    if split.scale is Scale.RELATIVE:
+        decimals, factor, symbol = units.percent_decimals(change, half), 100.0, "%"
+    else:
+        factor, symbol = unit.factor, units.symbol_of_change(unit)
+        decimals = units.decimals_for([change * factor], None if half is None else half * factor)
+    text = units.number(change * factor, decimals, signed=True)
+    if half is None:
+        return TableCell(text, symbol, emphasis)
+    return TableCell(text, f"± {units.number(half * factor, decimals)} {symbol}".rstrip(), emphasis)

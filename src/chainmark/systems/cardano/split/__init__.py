@@ -1,0 +1,1 @@
+"""How much of a change of adoption is the network between regions, and how much the nodes."""

@@ -1,0 +1,127 @@
+"""How much of a comparison's changes of adoption is the network, and how much the nodes: from logs, or from means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chainmark.compare.estimates import mean_of
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.sides import SelectedRuns
+from chainmark.compare.split import Parted, PartedChange, effects
+from chainmark.core import units
+from chainmark.core.errors import InvalidRunError
+from chainmark.systems.cardano.figures import ADOPTION, KNOWN
+from chainmark.systems.cardano.split.parts import OF_PATHS, TITLE
+from chainmark.systems.cardano.split.paths import COLUMNS, Ways, trace
+from chainmark.systems.cardano.split.stages import HOSTS, stage_split, why_not
+
+BLOCKS_LEAST = 20
+TRACED_LEAST = 0.95
+OF_LOGS = (
+    "from the logs: the way of each body from its forger to the host whose adoption is the centile, hop by hop; what a "
+    "hop between regions takes beyond one within a region ({}), and how many hops there are, is the network",
+    "bodies that come over another number of TCP rounds count with the network, though a node may be why; a host so "
+    "slow that others fetch round it makes ways longer",
+)
+OF_STAGES = (
+    "by the stages' means: the formula's multiple of the fetch duration is the network, less what a first fetch, "
+    "mostly within a region, takes of the nodes; what the formula does not give counts with the node",
+    "a table does not tell where bodies came from: that a node reads or sends all bodies more slowly shows in the "
+    "first fetch alone, and the rest of such a change counts with the network",
+)
+WITHIN_RUNS = (
+    "with one run a side the intervals say how well this change is divided, and not how the node's part differs from "
+    "one run to the next"
+)
+
+
+def causes_of(sides: Sequence[SelectedRuns]) -> Parted | None:
+    """The parts of adoption on two sides; None where one has no run that is judged.
+
+    Where logs do not tell, and the cluster has as many hosts as those that the formula was fitted to, by the stages.
+    """
+    runs = [side.included for side in sides]
+    if not all(runs):
+        return None
+    ways = [[ways_of(run) for run in side] for side in runs]
+    reason = next((reason for side in ways for one in side if (reason := lacks(one))), "")
+    if not reason:
+        return _by_ways([[one for one in side if one is not None] for side in ways])
+    return _by_stages(runs, reason)
+
+
+def ways_of(run: LoadedRun) -> Ways | None:
+    """The ways that a run's events tell; None where it keeps none, or of an earlier kind."""
+    try:
+        events = run.scan_events("lives")
+    except InvalidRunError:  # made from figures alone
+        return None
+    if events is None or not set(COLUMNS) <= set(events.collect_schema().names()):
+        return None
+    switches = run.manifest.workload.get("analysis.count_switches", True)
+    return trace(events.select(COLUMNS).collect(), switches_count=bool(switches))
+
+
+def lacks(ways: Ways | None) -> str:
+    """Why nothing can be divided by a run's ways, in a clause; "" where it can."""
+    if ways is None:
+        return "a run keeps no events that tell which host each body came from: import its logs again"
+    untraced = f"only {units.plain_percent(ways.traced / max(1, ways.blocks))} of a run's blocks can be traced back"
+    reasons = {
+        "the hosts' regions are not known: `chainmark ingest cardano DIR --topology FILE` keeps them": not ways.regions,
+        "all hosts of a run are in one region, so that no route between regions could change": ways.regions == 1,
+        "the logs do not tell which host a body came from": not ways.known,
+        f"a run has {units.plural(ways.blocks, 'block')}, and fewer than {BLOCKS_LEAST} tell too little": (
+            ways.blocks < BLOCKS_LEAST
+        ),
+        f"{untraced} to their forgers from host to host": ways.traced < TRACED_LEAST * ways.blocks,
+        "no host had a body from its own region, so that the nodes' part of a hop is not known": (
+            not ways.within_counts.any()
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _by_ways(sides: Sequence[Sequence[Ways]]) -> Parted:
+    hops = [sum(ways.within_mean_s for ways in side) / len(side) for side in sides]
+    reference_s = sum(hops) / 2.0
+    changes = []
+    for place, metric in enumerate(ADOPTION):
+        values = [[ways.parts(place, reference_s) for ways in side] for side in sides]
+        found, basis = effects(OF_PATHS, *values)
+        changes.append(PartedChange(metric, found, basis))
+    both = " and ".join(units.quantity(hop, "s") for hop in hops)
+    alone = [WITHIN_RUNS] if all(len(side) == 1 for side in sides) else []
+    return Parted(TITLE, changes, notes=[OF_LOGS[0].format(both), *OF_LOGS[1:], *alone])
+
+
+def published_parts(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> Parted:
+    """The parts of adoption between two columns of published tables, by metric id; or why there are none."""
+    changes = stage_split(baseline, candidate)
+    if not changes:
+        return Parted(TITLE, untold=why_not(baseline, candidate))
+    return Parted(TITLE, changes, notes=OF_STAGES)
+
+
+def _by_stages(runs: Sequence[Sequence[LoadedRun]], reason: str) -> Parted:
+    if not all(_hosts(run) == HOSTS for side in runs for run in side):
+        return Parted(TITLE, untold=reason)
+    means = [_means(side) for side in runs]
+    changes = stage_split(means[0], means[1], (len(runs[0]), len(runs[1])))
+    if not changes:
+        return Parted(TITLE, untold=f"{reason}; by the stages neither: {why_not(means[0], means[1])}")
+    return Parted(TITLE, changes, notes=[f"not from logs: {reason}", *OF_STAGES])
+
+
+def _hosts(run: LoadedRun) -> int | None:
+    found = run.manifest.workload.get("network.hosts")
+    return found if isinstance(found, int) else None
+
+
+def _means(runs: Sequence[LoadedRun]) -> Mapping[str, float]:
+    """The means of the runs' means of what all of them tell."""
+    told = []
+    for run in runs:
+        summaries = {metric: summary for metric in KNOWN if (summary := run.summary(metric)) is not None}
+        told.append({metric: mean for metric, one in summaries.items() if (mean := mean_of(one)) is not None})
+    return {metric: sum(run[metric] for run in told) / len(told) for metric in set.intersection(*map(set, told))}

@@ -1,0 +1,195 @@
+"""What each adoption consists of: the way of a block's body from its forger to one host, step by step.
+
+A host's adoption time is a sum of steps that its own log and those of the hosts before it tell:
+
+    slot start → announced by the forger
+      → body fetched by a host → announced by that host     (once per host on the way)
+      → adopted by the last one
+
+The way leads back over the peers that the body came from, so that waiting for a copy that another peer delivered sooner
+is no step of it. Nothing is left out and nothing is fitted: the steps of a way add up to the adoption that it ends in.
+
+A hop, from the announcement by one host to the body at the next (header, request, body), takes what the two nodes need
+for it: that is what a hop within a region takes. What a hop between two regions takes beyond that is the network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from chainmark.stats.centiles import FloatArray
+from chainmark.systems.cardano.chain import NS
+from chainmark.systems.cardano.figures import FRACTIONS
+
+COLUMNS = (
+    *("block", "slot", "slot_start_ns", "host", "region", "role", "accepted", "fetched_host"),
+    *("fetched_ns", "announced_ns", "adopted_ns", "switched_ns"),
+)
+# The steps of a way, in the order of their columns.
+BETWEEN, WITHIN, FORGING, PASSING, ADOPTING = range(5)
+STEPS = 5
+
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways to the hosts whose adoptions are the centiles, of the blocks that can be traced, in order of time.
+
+    Attributes:
+        steps: [fraction][block][step], s; the steps of a way add up to its adoption.
+        hops: [fraction][block], all hops of the way; far_hops: those between regions.
+        within: [block], summed durations, s, of all the block's hops within regions, on whatever way.
+        within_counts: [block], how many these are.
+        blocks: accepted ones with an adoption, traced or not.
+        regions: in which there are hosts.
+        known: whether it is known of any host where its bodies came from.
+    """
+
+    steps: FloatArray
+    hops: FloatArray
+    far_hops: FloatArray
+    within: FloatArray
+    within_counts: FloatArray
+    blocks: int
+    regions: int
+    known: bool
+
+    @property
+    def traced(self) -> int:
+        """Blocks all of whose ways are known."""
+        return int(self.steps.shape[1])
+
+    @property
+    def within_mean_s(self) -> float:
+        """What a hop within a region takes on average."""
+        return float(self.within.sum() / self.within_counts.sum())
+
+    def parts(self, fraction: int, hop_s: float) -> FloatArray:
+        """Per block [part] what the centile's adoption consists of, s, in the order of `PARTS`.
+
+        A hop between regions takes the nodes as long as one within a region: their mean m. It is an estimate, too; each
+        block carries what it does to it, to first order, so that the spread over blocks shows the whole error, while
+        the mean over blocks is what it is without:
+
+            nodes' time of block b = n_b · m + n̄ · (within_b − m · count_b) / mean count,    n̄ the mean of n_b
+
+        How many hops a way has follows from the distances: each counts with the network as ``hop_s``, and with the
+        nodes by what it took beyond that. With one ``hop_s`` for two runs, Δ(n · m) comes apart as m Δn + n Δm.
+
+        Args:
+            fraction: the place of the centile.
+            hop_s: the nodes' time of a hop that both sides are held against.
+
+        Returns:
+            Shape (blocks, parts); rows add up to the adoption.
+        """
+        steps, far, mean = self.steps[fraction], self.far_hops[fraction], self.within_mean_s
+        moved = (self.within - mean * self.within_counts) / self.within_counts.mean()
+        own = far * mean + far.mean() * moved
+        longer = self.hops[fraction] * hop_s
+        nodes = (steps[:, FORGING], steps[:, WITHIN] + own - longer, steps[:, PASSING], steps[:, ADOPTING])
+        return np.column_stack([steps[:, BETWEEN] - own, longer, *nodes])
+
+
+def trace(lives: pl.DataFrame, *, switches_count: bool) -> Ways:
+    """Trace the adoptions of a run's accepted blocks back to their forgers.
+
+    Args:
+        lives: ``events/lives.parquet``, at least `COLUMNS`.
+        switches_count: whether a switch to a block's fork is an adoption, as in the run's own figures.
+    """
+    adoption = pl.min_horizontal("adopted_ns", "switched_ns") if switches_count else pl.col("adopted_ns")
+    known = lives.filter(pl.col("accepted") & pl.col("role").is_in(["forger", "observer"]))
+    known = known.with_columns(adoption_ns=adoption).sort("slot", "block", "host")
+    rows = _Rows(known)
+    steps, hops, far_hops, complete = rows.ways()
+    chosen, blocks = _adopters(known)
+    # Where a step is not told, no centile of the block is used, so that all centiles are of the same blocks.
+    picked = chosen[complete[chosen].all(axis=1)].T
+    numbers = rows.block[picked[0]]
+    near = rows.is_near
+    return Ways(
+        steps=steps[picked],
+        hops=hops[picked],
+        far_hops=far_hops[picked],
+        within=np.bincount(rows.block[near], weights=rows.hop_s[near], minlength=rows.blocks)[numbers],
+        within_counts=np.bincount(rows.block[near], minlength=rows.blocks)[numbers].astype(np.float64),
+        blocks=blocks,
+        regions=known["region"].drop_nulls().n_unique(),
+        known=known["fetched_host"].null_count() < known.height,
+    )
+
+
+def _adopters(known: pl.DataFrame) -> tuple[IntArray, int]:
+    """[block][fraction] the rows of the hosts whose adoptions are the centiles, by the rule of `chain.centiles`."""
+    adopted = known.with_row_index("row").drop_nulls("adoption_ns").sort("slot", "block", "adoption_ns", "host")
+    counts = adopted.group_by("slot", "block", maintain_order=True).len()["len"].to_numpy().astype(np.int64)
+    place = np.floor(counts[:, None] * np.asarray(FRACTIONS)[None, :]).astype(np.int64)
+    place = np.minimum(place, counts[:, None] - 1) + (np.cumsum(counts) - counts)[:, None]
+    return adopted["row"].to_numpy().astype(np.int64)[place], len(counts)
+
+
+class _Rows:
+    """One row per block and host, and the steps that end in it.
+
+    Attributes:
+        block: the number of each row's block; blocks: how many there are.
+        hop_s: from the announcement by the host that the body came from to the body, s.
+        is_near: whether that host is known to be in the same region.
+    """
+
+    def __init__(self, known: pl.DataFrame) -> None:
+        numbers = known.select(pl.struct("slot", "block").rank("dense").cast(pl.Int64) - 1).to_series()
+        self.block: IntArray = numbers.to_numpy()
+        self.blocks = numbers.n_unique()
+        self._forger: BoolArray = (known["role"] == "forger").to_numpy()
+        self._from = _rows_of(known, "fetched_host")
+        region: IntArray = known["region"].rank("dense").cast(pl.Int64).fill_null(-1).to_numpy()
+        self._fetched, self._announced, self._adopted = (
+            ((known[f"{stage}_ns"] - known["slot_start_ns"]).cast(pl.Float64) / NS).fill_null(np.nan).to_numpy()
+            for stage in ("fetched", "announced", "adoption")
+        )
+        placed = (self._from >= 0) & (region >= 0) & (region[self._from] >= 0) & ~self._forger
+        self.hop_s = np.where(placed, self._fetched - self._announced[self._from], np.nan)
+        same = region == region[self._from]
+        self.is_near: BoolArray = np.isfinite(self.hop_s) & same
+        self._is_far = np.isfinite(self.hop_s) & ~same
+
+    def ways(self) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+        """Per row the [step]s of the way to its adoption, its hops, those between regions, and if all is told."""
+        steps = np.zeros((len(self.block), STEPS))
+        steps[self._forger, FORGING] = self._announced[self._forger]
+        steps[self._is_far, BETWEEN] = self.hop_s[self._is_far]
+        steps[self.is_near, WITHIN] = self.hop_s[self.is_near]
+        known = self._is_far | self.is_near
+        hops, far_hops = known.astype(np.float64), self._is_far.astype(np.float64)
+        passed = np.where(self._forger, 0.0, self._announced - self._fetched)
+        done = self._forger.copy()
+        pending = np.flatnonzero(known)
+        while True:
+            ready = pending[done[self._from[pending]]]
+            if not len(ready):
+                break
+            before = self._from[ready]
+            steps[ready] += steps[before]
+            steps[ready, PASSING] += passed[before]
+            hops[ready] += hops[before]
+            far_hops[ready] += far_hops[before]
+            done[ready] = True
+            pending = pending[~done[pending]]
+        steps[:, ADOPTING] = self._adopted - np.where(self._forger, self._announced, self._fetched)
+        return steps, hops, far_hops, done & np.isfinite(steps).all(axis=1)
+
+
+def _rows_of(known: pl.DataFrame, column: str) -> IntArray:
+    """Per row, the row of the same block at the host that a column names; -1 where there is none."""
+    places = known.select("block", "slot", pl.col("host").alias(column), place=pl.int_range(pl.len()))
+    keys = ["block", "slot", column]
+    found = known.select(keys).join(places, on=keys, how="left", maintain_order="left")
+    return found["place"].fill_null(-1).cast(pl.Int64).to_numpy()

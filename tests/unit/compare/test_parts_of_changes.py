@@ -1,0 +1,170 @@
+"""A change divided into the changes of its parts: the sum law, and intervals that hold what they promise."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from chainmark.compare import compare
+from chainmark.compare.split import Part, Parted, PartedChange, PartEffect, divided, effects, splits_of
+from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue
+from chainmark.core.errors import InternalError
+from chainmark.report.comparison_suite import comparison_suite
+from chainmark.report.layouts import document_of
+from chainmark.report.split_parts import split_sentence
+from chainmark.stats.centiles import FloatArray
+from chainmark.store.files import json_bytes
+
+from tests.unit.compare.synthetic_runs import sides
+
+LINE, WORK = Part("line", "line"), Part("work", "work")
+READ, WRITE = Part("read", "read", "work"), Part("w", "w", "work")
+PARTS = (LINE, WORK, READ, WRITE)
+
+
+@cache
+def passing() -> Comparison:
+    """A computed comparison of two equal versions."""
+    return compare(*sides(seconds=60), tool_version="test")
+
+
+def _run(rng: np.random.Generator, *means: float, samples: int = 400) -> FloatArray:
+    """Samples of some parts; neighbours in time are alike, as blocks of a busy minute are."""
+    noise = rng.normal(size=(samples, len(means)))
+    for row in range(1, samples):
+        noise[row] = 0.5 * noise[row - 1] + math.sqrt(0.75) * noise[row]
+    return np.asarray(np.array(means) * (1.0 + 0.2 * noise))
+
+
+def _effects(*pairs: tuple[Part, float, float], error: float = 0.01) -> list[PartEffect]:
+    return [PartEffect(part, left, right, error) for part, left, right in pairs]
+
+
+def _judgement(metric_id: str, base: float, other: float) -> Judgement:
+    return Judgement(
+        metric_id=metric_id,
+        statistic="mean",
+        gating=True,
+        baseline=SideValue(value=base, per_run=[base], samples=1),
+        candidate=SideValue(value=other, per_run=[other], samples=1),
+        scale=Scale.RELATIVE,
+        change=other / base - 1.0,
+        outcome=Outcome.EQUAL,
+    )
+
+
+def test_parts_are_told_on_the_scale_of_the_judgement_and_add_up_to_it() -> None:
+    change = PartedChange("m", _effects((LINE, 1.0, 1.2), (WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, 0.6, 0.5)), "b")
+    # The judged values are geometric means of runs, a little below the plain means that the parts are of.
+    split = divided(change, (1.998, 2.297))
+    assert split is not None
+    assert split.change == pytest.approx(2.297 / 1.998 - 1.0)
+    assert sum(part.change for part in split.of()) == pytest.approx(split.change, abs=1e-15)
+    line, work = split.of()
+    assert line.change == pytest.approx(0.1, abs=2e-3)
+    assert [part.change for part in split.of("work")] == pytest.approx([0.1, -0.05], abs=2e-3)
+    assert sum(part.change for part in split.of("work")) == pytest.approx(work.change, abs=1e-15)
+    assert (line.high - line.low) / 2.0 == pytest.approx(1.645 * 0.01 / 1.998, rel=1e-3)
+    in_seconds = divided(change, (2.0, 2.3), scale=Scale.ABSOLUTE)
+    assert in_seconds is not None
+    assert [part.change for part in in_seconds.of()] == pytest.approx([0.2, 0.1])
+
+
+def test_parts_of_something_else_are_no_parts_of_the_change() -> None:
+    """More than single samples without a part: the parts would be told of another value than is judged."""
+    change = PartedChange("m", _effects((LINE, 1.0, 1.2)), "b")
+    assert divided(change, (1.2, 1.2)) is None
+    catalogue = passing().catalogue
+    id_ = passing().judgements[0].metric_id
+    parted = Parted("Line or work", [PartedChange(id_, change.effects, "b")])
+    splits = splits_of(parted, [_judgement(id_, 1.2, 1.2)], catalogue)
+    assert splits is not None
+    assert "add up to something else than the measured value" in splits.untold
+    assert splits_of(None, [], catalogue) is None
+
+
+def test_against_a_level_of_releases_the_step_from_the_named_run_is_divided() -> None:
+    """The level has no parts; to divide the change against it as the run's would be wrong by their difference."""
+    comparison = passing()
+    id_ = comparison.judgements[0].metric_id
+    judged = _judgement(id_, 1.0, 1.2)
+    judged = judged.model_copy(update={"baseline": SideValue(value=1.05, per_run=[1.0], samples=1)})
+    parted = Parted("Line or work", [PartedChange(id_, _effects((LINE, 1.0, 1.2)), "b")])
+    splits = splits_of(parted, [judged], comparison.catalogue)
+    assert splits is not None
+    (split,) = splits.splits
+    assert split.change == pytest.approx(0.2)
+    assert split.basis == "b, against the baseline's own run and not the level of releases"
+
+
+def test_a_part_that_is_not_the_sum_of_its_parts_is_a_mistake_of_the_system() -> None:
+    change = PartedChange("m", _effects((WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, 0.5, 0.5)), "b")
+    with pytest.raises(InternalError, match="do not add up"):
+        divided(change, (1.0, 1.1))
+
+
+def test_one_run_a_side_has_the_error_within_runs_which_holds() -> None:
+    """90 % of the intervals hold the true change, though neighbours in time are alike."""
+    held = dict.fromkeys(("line", "work", "read", "w"), 0)
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        found, basis = effects(PARTS, [_run(rng, 0.5, 0.2, 0.3)], [_run(rng, 0.55, 0.2, 0.28)])
+        assert basis == "within one run a side"
+        truth = {"line": 0.05, "work": -0.02, "read": 0.0, "w": -0.02}
+        for one in found:
+            held[one.part.id] += abs(one.candidate - one.baseline - truth[one.part.id]) <= one.half_width
+    assert all(98 <= count <= 118 for count in held.values()), held
+
+
+def test_several_runs_a_side_have_the_error_between_runs() -> None:
+    """A part that differs from day to day is not known any better for having many samples a day."""
+    rng = np.random.default_rng(5)
+    days = [_run(rng, 0.5 * (1.0 + 0.1 * step), 0.2, 0.3) for step in (-1.0, 1.0, 0.0, 0.5)]
+    found, basis = effects(PARTS, days[:2], days[2:])
+    assert basis == "between 2 + 2 runs"
+    line, work = found[0], found[1]
+    assert line.degrees_of_freedom == 2
+    assert line.standard_error == pytest.approx(0.5 * math.sqrt((0.02 + 0.00125 * 1.0) / 2.0), rel=0.25)
+    assert work.standard_error < 0.3 * line.standard_error
+
+
+def _with_splits(untold: str = "") -> Comparison:
+    comparison = passing()
+    judgement = next(
+        one
+        for one in comparison.judgements
+        if one.statistic == "mean" and one.change is not None and one.scale is Scale.RELATIVE
+    )
+    base, other = judgement.baseline.value or 0.0, judgement.candidate.value or 0.0
+    parts = _effects((LINE, 0.6 * base, 0.58 * base), (WORK, 0.4 * base, other - 0.58 * base), error=0.01 * base)
+    changes = [] if untold else [PartedChange(judgement.metric_id, parts, "a test")]
+    splits = splits_of(
+        Parted("Line or work", changes, untold, ["as it was made up"]), comparison.judgements, comparison.catalogue
+    )
+    return comparison.model_copy(update={"splits": splits})
+
+
+def test_a_split_is_in_every_medium_and_read_back() -> None:
+    comparison = _with_splits()
+    document = document_of(comparison)
+    assert comparison.splits is not None
+    (split,) = comparison.splits.splits
+    sentence = split_sentence(split, comparison.catalogue.metric(split.metric_id))
+    assert sentence.endswith(" work")
+    assert "−2.0 ± 1.6 % line and " in sentence
+    for text in (document.text(100), document.markdown(), document.html()):
+        assert "Line or work" in text
+        assert "± 1.6 %" in text
+    assert f'name="{split.metric_id}.mean.change.line"' in document.junit()
+    case = next(case for case in comparison_suite(comparison).cases if case.id == f"{split.metric_id}.mean")
+    assert case.reason.endswith(sentence)
+    assert case.figures["change.line"] == pytest.approx(-0.02, abs=1e-4)
+    assert Comparison.model_validate_json(json_bytes(comparison)).splits == comparison.splits
+
+
+def test_why_nothing_is_divided_is_told_and_a_system_without_causes_says_nothing() -> None:
+    assert "Line or work cannot be told: there was no line" in document_of(_with_splits("there was no line")).text(100)
+    assert "splits" not in json_bytes(passing()).decode()
