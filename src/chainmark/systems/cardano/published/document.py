@@ -39,13 +39,12 @@ _PAPER = (520, 250)
 def published_document(report: PublishedReport) -> Document:
     """Lay out a report in the published style."""
     report = worded(report)
-    figures = [_figure(report, figure, number) for number, figure in enumerate(_drawn(report), start=1)]
-    dictionary: list[Block] = [_dictionary(part, index) for index, part in enumerate(report.dictionary)]
-    tables: list[Block] = [_table(report, table) for table in report.tables]
+    dictionary = dictionary_blocks(report)
+    tables = table_blocks(report)
     sections = [
         Section("manifest", "Manifest", [manifest_table(report.facts, [one.label for one in report.columns])]),
         Section("analysis", "Analysis", tables),
-        Section("charts", "Appendix A: charts", figures),
+        Section("charts", "Appendix A: charts", figure_blocks(report)),
         Section("dictionary", "Appendix B: data dictionary", dictionary),
     ]
     return Document(
@@ -67,8 +66,20 @@ def _has_content(block: Block) -> bool:
     return not isinstance(block, Table) or bool(block.rows)
 
 
-def _drawn(report: PublishedReport) -> list[PublishedFigure]:
-    return [figure for figure in report.figures if figure.lines]
+def table_blocks(report: PublishedReport) -> list[Block]:
+    """The tables of a worded report."""
+    return [_table(report, table) for table in report.tables]
+
+
+def figure_blocks(report: PublishedReport) -> list[Block]:
+    """The charts that have data; each has the number of its place among all, so that a number names one figure."""
+    numbered = enumerate(report.figures, start=1)
+    return [_figure(report, figure, number) for number, figure in numbered if figure.lines]
+
+
+def dictionary_blocks(report: PublishedReport) -> list[Block]:
+    """The lists of what the figures are."""
+    return [_dictionary(part, index) for index, part in enumerate(report.dictionary)]
 
 
 def _table(report: PublishedReport, table: PublishedTable) -> Table:
@@ -134,13 +145,14 @@ def _dictionary(part: PublishedDictionary, index: int) -> Definitions:
 
 
 def _notes(report: PublishedReport) -> list[str]:
-    notes = [*_notes_on_changes(report), *_notes_on_columns(report)]
-    if not _drawn(report):
+    notes = [*notes_on_changes(report), *_notes_on_columns(report)]
+    if not any(figure.lines for figure in report.figures):
         notes.append(_NOT_PRINTED)
     return [*notes, *report.notes]
 
 
-def _notes_on_changes(report: PublishedReport) -> list[str]:
+def notes_on_changes(report: PublishedReport) -> list[str]:
+    """Which changes do not follow from what was printed."""
     changes = changes_of(report)
     of_all = f"of {units.plural(len(changes), 'change')} do not follow from the digits that were printed"
     told = [change for change in changes if change.told]
