@@ -75,7 +75,7 @@ def release(
     kept, signed = store_at(store), signature or Signature()
     groups = _groups(kept, candidate, known.name)
     names = list(baselines) or [_last_before(kept, candidate, groups, known.name)]
-    found = {name: matched(_groups(kept, name, known.name), groups) for name in names}
+    found = {name: _as_run(matched(_groups(kept, name, known.name), groups)) for name in names}
     without = [name for name, one in found.items() if not one.pairs]
     if without:
         raise UsageError(
@@ -102,6 +102,11 @@ def _groups(store: Store, version: str, system: str) -> list[list[SealedRun]]:
     return groups
 
 
+def _as_run(found: Matched) -> Matched:
+    """The workloads in the order in which the candidate was run under them."""
+    return replace(found, pairs=sorted(found.pairs, key=lambda pair: pair.candidate[0].manifest.started_at))
+
+
 def _checked(day: str) -> str:
     """Raises UsageError where it is no day."""
     try:
@@ -111,20 +116,21 @@ def _checked(day: str) -> str:
 
 
 def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> str:
-    """The newest lower version with all workloads of the candidate, or else with some.
+    """The newest lower version with all workloads of the candidate, or else with some; newest by its runs.
+
+    A candidate that is a mere name is after all versions that began before it.
 
     Raises:
         UsageError: there is none.
     """
     names = {name for run in _runs(groups) for name in (run.manifest.subject.version, *run.manifest.subject.aliases)}
-    began = min(run.manifest.started_at for run in _runs(groups))
+    began, own = min(run.manifest.started_at for run in _runs(groups)), _numbers(candidate)
     earlier = [
         entry.version
         for entry in reversed(store.selection().sealed)
         if entry.system == system
-        and entry.started_at < began
         and not names & set(entry.names)
-        and _numbers(entry.version) < _numbers(candidate)
+        and (_numbers(entry.version) < own if own else entry.started_at < began)
     ]
     found = {version: matched(store.groups(version), groups) for version in dict.fromkeys(earlier)}
     partners = {version: len({id(pair.candidate) for pair in one.pairs}) for version, one in found.items()}

@@ -7,10 +7,12 @@ is within what a re-run does.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chainmark.compare.judge import LEVEL_TOLD
+from chainmark.compare.verdict import FALSE_DISCOVERIES
 from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Side
@@ -29,6 +31,8 @@ from chainmark.core.wording import (
 SET_UP, OBSERVATIONS, CONCLUSION = "Set-up", "Observations", "Conclusion"
 _DECIDED = frozenset({Outcome.WORSE, Outcome.EQUAL, Outcome.BETTER})
 _NAMED_MOST = 4
+TOO_UNCERTAIN = "too uncertain to be called a change among so many figures (q > 0.05)"
+TOO_SMALL = "too small to matter (below 2 %, or below the metric's floor in its unit)"
 
 
 @dataclass(frozen=True)
@@ -58,14 +62,30 @@ class _Found:
         return self.has_interval and (one.trend or one.outcome in {Outcome.WORSE, Outcome.BETTER})
 
     @property
+    def is_uncertain(self) -> bool:
+        """Whether it is no change because many figures are looked at."""
+        return self.judgement.q_different is not None and self.judgement.q_different > FALSE_DISCOVERIES
+
+    @property
     def holds_none(self) -> bool:
         """Whether its interval holds no change."""
         return self.has_interval and (self.judgement.low or 0.0) <= 0.0 <= (self.judgement.high or 0.0)
 
     @property
     def is_worse(self) -> bool:
-        better = self.comparison.catalogue.metric(self.judgement.metric_id).better
-        return better is not Better.NEITHER and ((self.judgement.change or 0.0) > 0.0) == (better is Better.LOWER)
+        return self._better is not Better.NEITHER and self.rises == (self._better is Better.LOWER)
+
+    @property
+    def is_better(self) -> bool:
+        return self._better is not Better.NEITHER and not self.is_worse
+
+    @property
+    def _better(self) -> Better:
+        return self.comparison.catalogue.metric(self.judgement.metric_id).better
+
+    @property
+    def rises(self) -> bool:
+        return (self.judgement.change or 0.0) > 0.0
 
     @property
     def distance(self) -> float:
@@ -183,7 +203,7 @@ def _runs(results: Sequence[ByWorkload]) -> Iterator[str]:
     counts = {len(side.runs) for one in results for each in one.comparisons for side in (each.baseline, each.candidate)}
     least, most = min(counts), max(counts)
     number = units.plural(least, "run") if least == most else f"{least} to {most} runs"
-    yield f"Each version has {number} under each workload."
+    yield f"Each version has {number} under each workload. Each workload is judged by itself; the verdict is the worst."
 
 
 def _differences(results: Sequence[ByWorkload]) -> list[str]:
@@ -198,16 +218,16 @@ def _differences(results: Sequence[ByWorkload]) -> list[str]:
 
 def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
     """Where the noise of the intervals is from, and what the figures are compared with."""
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, Counter[str]] = {}
     is_level = False
     for one in (each for result in results for each in _all(result) if each.judgement.gating):
         source = one.judgement.noise.partition(";")[0]
         is_level = is_level or LEVEL_TOLD in one.judgement.noise
         if source:
-            found.setdefault(source, {})[one.workload] = None
-    parts = [f"{source} ({enumerated(list(workloads))})" for source, workloads in found.items()]
+            found.setdefault(one.workload, Counter())[source] += 1
+    parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in found.items()]
     if parts:
-        yield f"How far a re-run deviates is told by: {'; '.join(parts)}."
+        yield f"How far a re-run deviates is told, for most gating figures, by: {'; '.join(parts)}."
     if is_level:
         yield (
             "A figure's baseline is the level of the releases up to the one named where several stand together, and "
@@ -238,52 +258,62 @@ def _change(found: Sequence[_Found]) -> Sentence:
 
 def _clause(one: _Found) -> str:
     """What one figure did, with its interval."""
+    if one.holds_none:
+        return f"it stays within what a re-run does, {one.figures}"
+    moves = f"it {'rises' if one.rises else 'falls'} {one.from_to}, {one.figures}"
     if not one.is_change:
-        within = "it stays within what a re-run does" if one.holds_none else "it is not called a change"
-        return f"{within}, {one.figures}"
-    verb = "rises" if (one.judgement.change or 0.0) > 0.0 else "falls"
-    better = one.comparison.catalogue.metric(one.judgement.metric_id).better
-    kind = "" if better is Better.NEITHER else ", a cost" if one.is_worse else ", an improvement"
+        return f"{moves}, which is {TOO_UNCERTAIN if one.is_uncertain else TOO_SMALL}"
+    kind = ", a cost" if one.is_worse else ", an improvement" if one.is_better else ""
     if one.judgement.gating and one.is_worse and one.margin:
         kind += f" {'beyond' if one.judgement.outcome is Outcome.WORSE else 'within'} the margin of {one.margin}"
-    return f"it {verb} {one.from_to}, {one.figures}{kind}"
+    return moves + kind
 
 
 def _unchanged(workload: str, found: Sequence[_Found], *, others: bool) -> Iterator[Sentence]:
     within = [one for one in found if one.holds_none]
     if within:
-        yield _within(workload, within, others=others)
+        yield _within(workload, within, len(found), others=others)
     undecided = [one for one in within if one.judgement.gating and one.judgement.outcome not in _DECIDED]
     if undecided:
         told = "; ".join(f"{one.named}, margin {one.margin}" for one in undecided)
         yield Sentence(
-            text=f"Not excluded under {workload} is a worsening beyond the margin of {told}.",
+            text=f"Under {workload} a worsening beyond the margin is not excluded: {told}.",
             evidence=[one.evidence for one in undecided],
         )
-    small = [one for one in found if one.has_interval and not one.holds_none]
-    if small:
-        told = enumerated([one.named for one in small])
-        yield Sentence(
-            text=f"Not called a change under {workload}, by its size or because one of many figures deviates so far by "
-            f"chance: {told}.",
-            evidence=[one.evidence for one in small],
-        )
+    rest = [one for one in found if one.has_interval and not one.holds_none]
+    for why, own in (
+        (TOO_UNCERTAIN, [one for one in rest if one.is_uncertain]),
+        (TOO_SMALL, [one for one in rest if not one.is_uncertain]),
+    ):
+        if own:
+            told = "; ".join(f"{one.name} {one.from_to}, {one.figures}" for one in own)
+            text = f"Under {workload} {why}: {told}."
+            yield Sentence(text=text, evidence=[one.evidence for one in own])
     absent = [one for one in found if not one.has_interval]
     if absent:
         names = [f"{one.name} ({one.judgement.note or one.judgement.outcome.value})" for one in absent]
-        reasons = some_of(names, _NAMED_MOST, "figures")
-        yield Sentence(text=f"Not compared under {workload}: {reasons}.")
+        yield Sentence(text=f"Not compared under {workload}: {some_of(names, _NAMED_MOST, 'figures')}.")
 
 
-def _within(workload: str, within: Sequence[_Found], *, others: bool) -> Sentence:
-    widest = max(within, key=lambda one: one.distance)
+def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool) -> Sentence:
+    """What is said of the figures of a table that stay within what a re-run does.
+
+    Args:
+        workload: under which.
+        within: these figures.
+        count: of the figures of the table that are no change under any workload.
+        others: whether there are figures that are one.
+    """
+    furthest = max(within, key=lambda one: one.distance)
     evidence = [one.evidence for one in within]
     if len(within) == 1:
-        text = f"Under {workload}, {widest.name} stays within what a re-run does, {widest.figures}."
+        text = f"Under {workload}, {furthest.name} stays within what a re-run does, {furthest.figures}."
         return Sentence(text=text, evidence=evidence)
-    which = f"{'the other' if others else 'all'} {len(within)} figures"
-    text = f"Under {workload}, {which} stay within what a re-run does; furthest from none is {widest.named}."
-    return Sentence(text=text, evidence=evidence)
+    other = "other " if others else ""
+    whole = f"the other {count}" if others else f"all {count}"
+    which = whole if len(within) == count else f"{len(within)} of the {other}{count}"
+    text = f"Under {workload}, {which} figures stay within what a re-run does; the furthest from no change is "
+    return Sentence(text=f"{text}{furthest.named}.", evidence=evidence)
 
 
 def _concluded(result: ByWorkload) -> list[Sentence]:
@@ -308,6 +338,7 @@ def _concluded(result: ByWorkload) -> list[Sentence]:
     for title, chosen in (
         ("Costs within the margin", [one for one in gating if one.is_change and one.is_worse and one not in worse]),
         ("Improvements", [one for one in gating if one.judgement.outcome is Outcome.BETTER]),
+        ("Improvements among the diagnostics", [one for one in found if _is_moved(one) and one.is_better]),
         ("Costs among the diagnostics", [one for one in found if _is_moved(one) and one.is_worse]),
         ("Open", [one for one in gating if one.judgement.outcome not in _DECIDED]),
     ):

@@ -63,19 +63,19 @@ def verdicts_table(result: ByWorkload) -> Table:
 
 
 def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = True) -> list[Block]:
-    """What is decided under one workload, and why; in full with the tables of all metrics.
+    """What is decided under one workload, and why; in full with what moved besides and the tables of all metrics.
 
     Args:
         place: of the workload, in the ids of the blocks.
         label: what it is called.
         one: the comparison under it.
-        in_full: whether all metrics are shown.
+        in_full: whether the metrics that do not decide are shown.
     """
     rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(one).rows()]
     reasons = [prose(text) for text in (one.sentence, *one.reasons)] + [f"→ {prose(text)}" for text in one.advice]
     gating = replace(gating_table(one, rows), title=f"{label}: gating metrics")
     blocks: list[Block] = [gating, *beside_anchor(one), Remarks("why", f"{label}: why", reasons, abreast=True)]
-    if moved := [moved_text(row) for row in rows if row.moved and not row.gating]:
+    if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
     if concerns := validity.concerns(one, warnings=True):
         blocks.append(Remarks("concerns", "What to know before believing it", concerns))

@@ -31,7 +31,7 @@ def release_document(page: ReleasePage) -> Document:
             for label, one in zip(result.labels, result.comparisons, strict=True)
         ],
         sections=[section for section in [*_text(page), *judged, *_published(page)] if section.blocks],
-        notes=["Each workload is judged by itself; the verdict is the worst of theirs."],
+        notes=[],
         result=page,
         contents=True,
         is_page=True,
@@ -47,8 +47,8 @@ def _text(page: ReleasePage) -> Iterator[Section]:
 
 
 def _chapter(place: int, number: int, chapter: Chapter) -> Remarks:
-    # A title of its own where there is none: an untitled sentence would be set as a note.
-    title = chapter.title or chapter.part
+    # A single sentence without a title would be set as a note.
+    title = chapter.title or (chapter.part if len(chapter.sentences) == 1 else "")
     return Remarks(f"text-{place}-{number}", title, [prose(one.text) for one in chapter.sentences])
 
 

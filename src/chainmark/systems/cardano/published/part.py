@@ -8,7 +8,7 @@ from chainmark.compare.inputs import RunData
 from chainmark.core import units
 from chainmark.core.release_page import PublishedPart
 from chainmark.core.side_by_side import FactRow
-from chainmark.core.wording import capitalised, enumerated
+from chainmark.core.wording import capitalised
 from chainmark.report.blocks import Block, Remarks, Table, row_of, words
 from chainmark.report.side_facts import manifest_table
 from chainmark.systems.cardano.facts import ANALYSIS_DATE
@@ -51,14 +51,14 @@ class CardanoPart(PublishedPart):
         return self.report.workload
 
     def setting(self) -> str:
-        """The load and the network, as far as they are stated."""
+        """The candidate's load and network, as far as they are stated."""
         stated = {fact.label: fact.values for fact in self.report.facts}
         stated |= {row.label: row.shown for table in self.report.tables for row in table.rows}
         told = []
         for label, sentence in _SAID:
-            values = [value for value in dict.fromkeys(stated.get(label, ())) if value not in {units.UNSET, ""}]
-            if values:
-                told.append(sentence.format(enumerated(values)))
+            value = stated.get(label, [""])[-1].rstrip(".")
+            if value not in {units.UNSET, units.NO_DATA, ""}:
+                told.append(sentence.format(capitalised(value)))
         return f"{capitalised(self.report.workload)} workload: {', '.join(told)}." if told else ""
 
     def parameters(self) -> Sequence[Block]:
