@@ -209,7 +209,9 @@ def qualify(
         _refuse(launched, f"is for nodes that chainmark runs, and the runs of {known.title} are imported")
         if candidate is None:
             raise UsageError("a qualification needs a candidate", "for example `--candidate 10.6.2`")
-        return Experiment("", release(system, candidate, baselines, signature=signature, store=store), False)
+        return Experiment(
+            "", release(system, candidate, baselines, margins=margins, signature=signature, store=store), False
+        )
     lab = qualifiable(known)
     _refuse({"--author, --statement or --date": signature}, "is for a page of imported runs")
     if len(baselines) > 1:

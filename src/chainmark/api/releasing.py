@@ -9,12 +9,12 @@ from datetime import date as calendar_date
 from pathlib import Path
 
 from chainmark.api.comparing import How, pair_comparison, sealed_runs
-from chainmark.api.context import store_at
+from chainmark.api.context import as_margins, store_at
 from chainmark.compare.narrative import narrative
 from chainmark.compare.workloads import Matched, Pair, joined, matched
 from chainmark.core.by_workload import ByWorkload
+from chainmark.core.catalogue import Margins
 from chainmark.core.caveats import Caveats
-from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
 from chainmark.core.release_page import PublishedPart, ReleasePage
 from chainmark.core.tool import tool_version
@@ -50,6 +50,7 @@ def release(
     candidate: str,
     baselines: Sequence[str] = (),
     *,
+    margins: Margins | Sequence[str] | None = None,
     signature: Signature | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
@@ -60,6 +61,7 @@ def release(
         candidate: the version that is judged.
         baselines: the versions that it is held against, the main one first; none: the last release before it that was
             run under the same workloads. Where there are enough releases, each is the level of those up to it.
+        margins: by metric id, the relative change to accept instead of the catalogue's margin.
         signature: author, statement and date of the page.
         store: where the runs are.
 
@@ -84,7 +86,8 @@ def release(
         )
     days = _days([run for group in groups for run in group], found.values(), _checked(signed.date))
     parts = _parts(known, list(found.values()), days) if isinstance(known, PublishingSystem) else []
-    results = [_result(one, parts, kept) for one in found.values()]
+    how = How(margins=as_margins(margins))
+    results = [_result(one, parts, kept, how) for one in found.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
     return document_of(_page(results, [part for _, part in parts], _alone(groups, results), signed, date))
 
@@ -175,14 +178,13 @@ def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str
     return [(name, system.published_part(own, days, tool_version())) for name, own in sides.items()]
 
 
-def _result(found: Matched, parts: Sequence[Part], store: Store) -> ByWorkload:
+def _result(found: Matched, parts: Sequence[Part], store: Store, how: How) -> ByWorkload:
     """The comparisons with one baseline."""
     labels = {name: part.workload() for name, part in parts}
     told = list(labels.values())
     pairs = [_called(pair, labels, told) for pair in found.pairs]
     comparisons = [
-        pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, How(BaselineKind.HISTORY))
-        for pair in pairs
+        pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in pairs
     ]
     return joined(pairs, comparisons, found.alone)
 

@@ -30,7 +30,7 @@ from chainmark.core.wording import (
 
 SET_UP, OBSERVATIONS, CONCLUSION = "Set-up", "Observations", "Conclusion"
 _DECIDED = frozenset({Outcome.WORSE, Outcome.EQUAL, Outcome.BETTER})
-_NAMED_MOST = 4
+_NAMED_MOST, _SHORT_REVISION = 4, 10
 TOO_UNCERTAIN = "too uncertain to be called a change among so many figures (q > 0.05)"
 TOO_SMALL = "too small to matter (below 2 %, or below the metric's floor in its unit)"
 
@@ -153,14 +153,14 @@ def narrative(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Ch
         results: the comparisons with each baseline, by workload.
         settings: what the runs did, a sentence a workload, as their system tells it.
     """
-    chapters = [Chapter(part=SET_UP, title="", sentences=_set_up(results, settings))]
+    chapters = [Chapter(part=SET_UP, title="What was compared, and how", sentences=_set_up(results, settings))]
     for result in results:
         part = OBSERVATIONS if len(results) == 1 else f"{OBSERVATIONS} against {result.comparisons[0].labels[0]}"
         for table in result.comparisons[0].catalogue.tables:
             if sentences := _observed(_of_table(result, table.id), result.labels):
                 chapters.append(Chapter(part=part, title=table.title, sentences=sentences))
     concluded = [sentence for result in results for sentence in _concluded(result)]
-    return [*chapters, Chapter(part=CONCLUSION, title="", sentences=concluded)]
+    return [*chapters, Chapter(part=CONCLUSION, title="What follows", sentences=concluded)]
 
 
 def _all(result: ByWorkload) -> list[_Found]:
@@ -194,7 +194,10 @@ def _set_up(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Sent
 
 
 def _version(side: Side) -> str:
-    told = [f"revision {side.subject.revision}" if side.subject.revision else "", side.subject.build or ""]
+    told = [
+        f"revision {side.subject.revision[:_SHORT_REVISION]}" if side.subject.revision else "",
+        side.subject.build or "",
+    ]
     beside = ", ".join(filter(None, told))
     return f"{side.label} ({beside})" if beside else side.label
 

@@ -47,9 +47,7 @@ def _text(page: ReleasePage) -> Iterator[Section]:
 
 
 def _chapter(place: int, number: int, chapter: Chapter) -> Remarks:
-    # A single sentence without a title would be set as a note.
-    title = chapter.title or (chapter.part if len(chapter.sentences) == 1 else "")
-    return Remarks(f"text-{place}-{number}", title, [prose(one.text) for one in chapter.sentences])
+    return Remarks(f"text-{place}-{number}", chapter.title, [prose(one.text) for one in chapter.sentences])
 
 
 def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:

@@ -34,6 +34,9 @@ CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
 _NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
 _PAPER = (520, 250)
+# A stretch of the axis is drawn without the outermost share of each line, where all would be so many times as long.
+_OUTERMOST, _MOST_EMPTY = 0.01, 2.0
+_ROOM = 0.05  # of the stretch, beside it
 
 
 def published_document(report: PublishedReport) -> Document:
@@ -56,7 +59,7 @@ def published_document(report: PublishedReport) -> Document:
         sentence=report.statement,
         suites=[shown(report.title, [report.statement])],
         sections=[section for section in sections if any(_has_content(block) for block in section.blocks)],
-        notes=_notes(report),
+        notes=notes_of(report),
         result=report,
         contents=True,
     )
@@ -107,11 +110,37 @@ def _cell(change: PublishedChange, text: str) -> TableCell:
 def _axes(report: PublishedReport, figure: PublishedFigure) -> DistributionAxes:
     fractions = Axis(CENTILE, domain=(0, 1))
     if report.style is ReportStyle.TYPST:
-        return DistributionAxes(Axis(figure.unit), fractions, points=True)
+        return DistributionAxes(Axis(figure.unit, domain=_stretch(figure)), fractions, points=True)
     label = f"{figure.label}, {figure.unit}" if figure.unit else figure.label
     positive = any(value > 0.0 for line in figure.lines for value in line.values)
     values = Axis(label, log_beyond=1.0 if figure.logarithmic and positive else None)
     return DistributionAxes(values, fractions, upwards=True, points=True)
+
+
+def _stretch(figure: PublishedFigure) -> tuple[float, float] | None:
+    """Where all but the outermost hundredths lie, where these would take most of the axis; None: the whole of it."""
+    points = [point for line in figure.lines for point in zip(line.fractions, line.values, strict=True)]
+    inner = [value for fraction, value in points if _OUTERMOST <= fraction <= 1.0 - _OUTERMOST]
+    if not inner or max(inner) <= min(inner):
+        return None
+    low, high = min(inner), max(inner)
+    values = [value for _, value in points]
+    if max(values) - min(values) <= _MOST_EMPTY * (high - low):
+        return None
+    room = _ROOM * (high - low)
+    return max(low - room, min(values)), min(high + room, max(values))
+
+
+def _left_out(figure: PublishedFigure, stretch: tuple[float, float] | None) -> str:
+    """What lies beyond the axis, version by version; "" where nothing does."""
+    if stretch is None:
+        return ""
+    ends = [
+        f"{line.label} from {units.tidy(min(line.values), 4)} to {units.tidy(max(line.values), 4)}"
+        for line in figure.lines
+        if min(line.values) < stretch[0] or max(line.values) > stretch[1]
+    ]
+    return f"The axis leaves out outermost values: {'; '.join(ends)} {figure.unit}.".replace(" .", ".") if ends else ""
 
 
 def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Chart:
@@ -126,6 +155,8 @@ def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Ch
         title = f"Figure {number}: {figure.label}"
     if hidden := sum(axes.hidden(line) for line in lines):
         notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis.")
+    if told := _left_out(figure, axes.values.domain):
+        notes.append(told)
     absent = [label for label in labels if label not in {line.label for line in lines}]
     if absent:
         notes.append(f"No samples of {', '.join(absent)}.")
@@ -136,6 +167,7 @@ def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Ch
         caption=figure.published_id if report.style is ReportStyle.TYPST else "",
         note=" ".join(notes),
         paper=_PAPER,
+        zoom=axes.values.domain is not None,
     )
 
 
@@ -144,15 +176,15 @@ def _dictionary(part: PublishedDictionary, index: int) -> Definitions:
     return Definitions(f"dictionary-{index + 1}", part.title, entries)
 
 
-def _notes(report: PublishedReport) -> list[str]:
-    notes = [*notes_on_changes(report), *_notes_on_columns(report)]
+def notes_of(report: PublishedReport) -> list[str]:
+    """How the figures came about, and which of them are not known to the digit."""
+    notes = [*_notes_on_changes(report), *_notes_on_columns(report)]
     if not any(figure.lines for figure in report.figures):
         notes.append(_NOT_PRINTED)
     return [*notes, *report.notes]
 
 
-def notes_on_changes(report: PublishedReport) -> list[str]:
-    """Which changes do not follow from what was printed."""
+def _notes_on_changes(report: PublishedReport) -> list[str]:
     changes = changes_of(report)
     of_all = f"of {units.plural(len(changes), 'change')} do not follow from the digits that were printed"
     told = [change for change in changes if change.told]

@@ -15,7 +15,7 @@ from chainmark.systems.cardano.facts import ANALYSIS_DATE
 from chainmark.systems.cardano.published.document import (
     dictionary_blocks,
     figure_blocks,
-    notes_on_changes,
+    notes_of,
     table_blocks,
 )
 from chainmark.systems.cardano.published.joined import compare_published
@@ -77,8 +77,8 @@ class CardanoPart(PublishedPart):
         return [Table("hosts", "Hosts", words("version", "hosts", "names"), rows)]
 
     def tables(self) -> Sequence[Block]:
-        """The figures, and which changes are not known to the digit."""
-        notes = notes_on_changes(self.report)
+        """The figures, and how they came about."""
+        notes = notes_of(self.report)
         return [*table_blocks(self.report), *([Remarks("figures-notes", "About the figures", notes)] if notes else [])]
 
     def charts(self) -> Sequence[Block]:
