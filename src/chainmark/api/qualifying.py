@@ -171,6 +171,7 @@ def qualify(
     baseline_settings: Settings | None = None,
     candidate_settings: Settings | None = None,
     margins: Margins | Sequence[str] | None = None,
+    learn_margins: bool = False,
     seed: int = 1,
     keep_homes: bool = False,
     signature: Signature | None = None,
@@ -192,7 +193,7 @@ def qualify(
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
         margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin.
         seed, keep_homes, store, progress, cancel: as in `run`.
-        signature: author, statement and date of the page, of imported runs alone.
+        learn_margins, signature: as in `release`, of imported runs alone.
 
     Raises:
         UsageError: a version or the plan is missing or cannot be used, or an option is not for the system.
@@ -209,11 +210,19 @@ def qualify(
         _refuse(launched, f"is for nodes that chainmark runs, and the runs of {known.title} are imported")
         if candidate is None:
             raise UsageError("a qualification needs a candidate", "for example `--candidate 10.6.2`")
-        return Experiment(
-            "", release(system, candidate, baselines, margins=margins, signature=signature, store=store), False
+        page = release(
+            system,
+            candidate,
+            baselines,
+            margins=margins,
+            learn_margins=learn_margins,
+            signature=signature,
+            store=store,
         )
+        return Experiment("", page, False)
     lab = qualifiable(known)
-    _refuse({"--author, --statement or --date": signature}, "is for a page of imported runs")
+    of_page = {"--learn-margins": learn_margins, "--author, --statement or --date": signature}
+    _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {known.title}")
     if len(baselines) > 1:
         raise UsageError("a plan is run with one baseline", f"you named {enumerated(baselines)}")
     before = baselines[0] if baselines else None

@@ -51,6 +51,7 @@ def release(
     baselines: Sequence[str] = (),
     *,
     margins: Margins | Sequence[str] | None = None,
+    learn_margins: bool = False,
     signature: Signature | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
@@ -62,6 +63,7 @@ def release(
         baselines: the versions that it is held against, the main one first; none: the last release before it that was
             run under the same workloads. Where there are enough releases, each is the level of those up to it.
         margins: by metric id, the relative change to accept instead of the catalogue's margin.
+        learn_margins: widen a margin that lies within what re-running does, as `compare` does.
         signature: author, statement and date of the page.
         store: where the runs are.
 
@@ -86,7 +88,7 @@ def release(
         )
     days = _days([run for group in groups for run in group], found.values(), _checked(signed.date))
     parts = _parts(known, list(found.values()), days) if isinstance(known, PublishingSystem) else []
-    how = How(margins=as_margins(margins))
+    how = How(margins=as_margins(margins), learn_margins=learn_margins)
     results = [_result(one, parts, kept, how) for one in found.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
     return document_of(_page(results, [part for _, part in parts], _alone(groups, results), signed, date))
@@ -207,7 +209,7 @@ def _page(
     subject, label = results[0].comparisons[0].candidate.subject, results[0].comparisons[0].labels[1]
     versions = [result.comparisons[0].labels[0] for result in results]
     verdict = worst([*(result.verdict for result in results), *([Verdict.INCONCLUSIVE] if alone else [])])
-    told = [f"against {version}: {result.sentence}" for version, result in zip(versions, results, strict=True)]
+    told = [f"Against {version}: {result.sentence}" for version, result in zip(versions, results, strict=True)]
     told += [f"No baseline was run under {enumerated(alone)}."] if alone else []
     return ReleasePage(
         tool_version=results[0].tool_version,
@@ -216,7 +218,7 @@ def _page(
         statement=signed.statement,
         date=date,
         verdict=verdict,
-        sentence=capitalised(" ".join(told)) if len(told) > 1 else capitalised(results[0].sentence),
+        sentence=" ".join(told) if len(told) > 1 else capitalised(results[0].sentence),
         against=results,
         text=narrative(results, [text for part in parts if (text := part.setting())]),
         published=parts,

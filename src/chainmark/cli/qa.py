@@ -48,6 +48,9 @@ def qa(
     margin: Margins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    learn_margins: Annotated[
+        bool, typer.Option("--learn-margins", help="Of imported runs: widen a margin that is within the noise.")
+    ] = False,
     author: Annotated[str, typer.Option(help="Who signs the page of imported runs.", show_default=False)] = "",
     statement: Annotated[
         str, typer.Option(metavar="TEXT", help="What that page says before all figures.", show_default=False)
@@ -91,6 +94,7 @@ def qa(
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
+            learn_margins=learn_margins,
             seed=seed,
             keep_homes=keep_homes,
             signature=signature if signature != cm.Signature() else None,

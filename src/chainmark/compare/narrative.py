@@ -155,10 +155,10 @@ def narrative(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Ch
     """
     chapters = [Chapter(part=SET_UP, title="What was compared, and how", sentences=_set_up(results, settings))]
     for result in results:
-        part = OBSERVATIONS if len(results) == 1 else f"{OBSERVATIONS} against {result.comparisons[0].labels[0]}"
+        against = "" if len(results) == 1 else f" against {result.comparisons[0].labels[0]}"
         for table in result.comparisons[0].catalogue.tables:
             if sentences := _observed(_of_table(result, table.id), result.labels):
-                chapters.append(Chapter(part=part, title=table.title, sentences=sentences))
+                chapters.append(Chapter(part=OBSERVATIONS + against, title=table.title + against, sentences=sentences))
     concluded = [sentence for result in results for sentence in _concluded(result)]
     return [*chapters, Chapter(part=CONCLUSION, title="What follows", sentences=concluded)]
 
@@ -292,10 +292,12 @@ def _unchanged(workload: str, found: Sequence[_Found], *, others: bool) -> Itera
             told = "; ".join(f"{one.name} {one.from_to}, {one.figures}" for one in own)
             text = f"Under {workload} {why}: {told}."
             yield Sentence(text=text, evidence=[one.evidence for one in own])
-    absent = [one for one in found if not one.has_interval]
-    if absent:
-        names = [f"{one.name} ({one.judgement.note or one.judgement.outcome.value})" for one in absent]
-        yield Sentence(text=f"Not compared under {workload}: {some_of(names, _NAMED_MOST, 'figures')}.")
+    absent: dict[str, list[str]] = {}
+    for one in found:
+        if not one.has_interval:
+            absent.setdefault(one.judgement.note or one.judgement.outcome.value, []).append(one.name)
+    for why, names in absent.items():
+        yield Sentence(text=f"Not compared under {workload} ({why}): {some_of(names, _NAMED_MOST, 'figures')}.")
 
 
 def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool) -> Sentence:

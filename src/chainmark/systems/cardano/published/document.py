@@ -33,9 +33,9 @@ from chainmark.systems.cardano.published.text import changes_of, worded
 CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
 _NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
-_PAPER = (520, 250)
+_PAPER = (520, 150)  # three charts to a page
 # A stretch of the axis is drawn without the outermost share of each line, where all would be so many times as long.
-_OUTERMOST, _MOST_EMPTY = 0.01, 2.0
+_OUTERMOST, _MOST_EMPTY = 0.02, 2.0
 _ROOM = 0.05  # of the stretch, beside it
 
 
@@ -118,7 +118,7 @@ def _axes(report: PublishedReport, figure: PublishedFigure) -> DistributionAxes:
 
 
 def _stretch(figure: PublishedFigure) -> tuple[float, float] | None:
-    """Where all but the outermost hundredths lie, where these would take most of the axis; None: the whole of it."""
+    """Where all but the outermost fiftieths lie, where these would take most of the axis; None: the whole of it."""
     points = [point for line in figure.lines for point in zip(line.fractions, line.values, strict=True)]
     inner = [value for fraction, value in points if _OUTERMOST <= fraction <= 1.0 - _OUTERMOST]
     if not inner or max(inner) <= min(inner):
