@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chainmark.api.measure import ingest, run
     from chainmark.api.modelling import explain, fault_kinds, predict, synth
     from chainmark.api.qualifying import Experiment, qualify, saturation
+    from chainmark.api.releasing import Signature, release
     from chainmark.api.runs import Run, open_run, remove_run, runs
     from chainmark.api.systems import catalogue, install, installed, profiles
     from chainmark.api.tailing import follow
@@ -46,6 +47,7 @@ __all__ = [
     "LoadResult",
     "Manifest",
     "Run",
+    "Signature",
     "Store",
     "Verdict",
     "aa",
@@ -71,6 +73,7 @@ __all__ = [
     "predict",
     "profiles",
     "qualify",
+    "release",
     "remove_run",
     "run",
     "runs",
@@ -90,6 +93,7 @@ _HOMES = {
     "chainmark.api.measure": ["ingest", "run"],
     "chainmark.api.modelling": ["explain", "fault_kinds", "predict", "synth"],
     "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
+    "chainmark.api.releasing": ["Signature", "release"],
     "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.api.verifying": ["verify_against"],

@@ -45,10 +45,13 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
                 tool_version=tool_version(),
             )
         )
-    return document_of(_pair(sides[0], sides[1], store, how or How()))
+    return document_of(pair_comparison(sides[0], sides[1], store, how or How()))
 
 
-def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> Comparison:
+def pair_comparison(
+    baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How
+) -> Comparison:
+    """Two sides compared; the store's other runs show the noise and the level."""
     return compare_runs(
         baseline,
         candidate,
@@ -90,7 +93,7 @@ def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store
         return []
     found = matched(store.groups(pinned), [candidate]).pairs
     compared = {run.run_id for run in [*baseline, *candidate]}
-    runs = _sealed(found[0].baseline) if found else []
+    runs = sealed_runs(found[0].baseline) if found else []
     return [] if compared & {run.run_id for run in runs} else runs
 
 
@@ -176,11 +179,14 @@ def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Docum
     found = matched(*groups)
     if max(map(len, groups)) == 1 or not found.pairs:
         return compared([side[-1] for side in groups], store, how)
-    comparisons = [_pair(_sealed(pair.baseline), _sealed(pair.candidate), store, how) for pair in found.pairs]
+    comparisons = [
+        pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in found.pairs
+    ]
     return document_of(joined(found.pairs, comparisons, found.alone))
 
 
-def _sealed(runs: Sequence[RunData]) -> list[SealedRun]:
+def sealed_runs(runs: Sequence[RunData]) -> list[SealedRun]:
+    """Those of the runs that are a store's."""
     return [run for run in runs if isinstance(run, SealedRun)]
 
 

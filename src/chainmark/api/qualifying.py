@@ -21,6 +21,7 @@ from chainmark.api.context import (
     store_at,
 )
 from chainmark.api.experimenting import is_over
+from chainmark.api.releasing import Signature, release
 from chainmark.compare.decide import decide, of_measured
 from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
 from chainmark.core import units
@@ -31,8 +32,9 @@ from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import Role, ScenarioKind
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import enumerated
 from chainmark.lab.hardware import machine_facts
-from chainmark.lab.protocols import QualifiableSystem
+from chainmark.lab.protocols import ImportableSystem, QualifiableSystem
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
 from chainmark.lab.sweeping import ADAPTIVE_ORDER, GRID_ORDER, Sweep, Sweeper, SweepOrder, SweepTest
@@ -46,6 +48,7 @@ from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of
 
 VERSION_MARK = "@"
+STANDARD = "standard"  # the plan that is run where none is named
 
 
 @dataclass(frozen=True)
@@ -159,48 +162,76 @@ def _test(
 def qualify(
     system: str,
     *,
-    baseline: str | None = None,
+    baseline: str | Sequence[str] | None = None,
     candidate: str | None = None,
-    plan: str = "standard",
+    plan: str = STANDARD,
     most_runs: int | None = None,
     resume: str | None = None,
     settings: Settings | None = None,
     baseline_settings: Settings | None = None,
     candidate_settings: Settings | None = None,
     margins: Margins | Sequence[str] | None = None,
+    learn_margins: bool = False,
     seed: int = 1,
     keep_homes: bool = False,
+    signature: Signature | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Experiment:
     """Run every scenario of a plan with two versions, and judge the release by all of them.
 
+    Of a system whose nodes others run, it judges the runs that were imported, by `release`.
+
     Args:
         system: the system.
-        baseline, candidate: the release before, and the one that is judged; not needed to resume.
+        baseline, candidate: the release before, and the one that is judged; not needed to resume. Of imported runs
+            there may be several baselines, or none is named.
         plan: a shipped plan's name, or the path of a TOML file.
         most_runs: runs a side at most of every scenario that goes on until it is decided; None: as the plan says, or 8.
         resume: an interrupted qualification to go on with, or to show again.
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
         margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin.
         seed, keep_homes, store, progress, cancel: as in `run`.
+        learn_margins, signature: as in `release`, of imported runs alone.
 
     Raises:
-        UsageError: a version or the plan is missing or cannot be used.
+        UsageError: a version or the plan is missing or cannot be used, or an option is not for the system.
 
     Example:
         >>> made = cm.qualify("cometbft", baseline="v0.38.17", candidate="v1.0.1", plan=plan, settings=small)
         >>> made.document.kind, made.is_interrupted
         ('qa', False)
     """
-    lab = qualifiable(load_system(system))
+    known, baselines = load_system(system), [baseline] if isinstance(baseline, str) else list(baseline or [])
+    if not isinstance(known, QualifiableSystem) and isinstance(known, ImportableSystem):
+        launched = {"--plan": plan != STANDARD, "--most-runs": most_runs, "--resume": resume, "--set": settings}
+        launched |= {"--set-baseline": baseline_settings, "--set-candidate": candidate_settings}
+        _refuse(launched, f"is for nodes that chainmark runs, and the runs of {known.title} are imported")
+        if candidate is None:
+            raise UsageError("a qualification needs a candidate", "for example `--candidate 10.6.2`")
+        page = release(
+            system,
+            candidate,
+            baselines,
+            margins=margins,
+            learn_margins=learn_margins,
+            signature=signature,
+            store=store,
+        )
+        return Experiment("", page, False)
+    lab = qualifiable(known)
+    of_page = {"--learn-margins": learn_margins, "--author, --statement or --date": signature}
+    _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {known.title}")
+    if len(baselines) > 1:
+        raise UsageError("a plan is run with one baseline", f"you named {enumerated(baselines)}")
+    before = baselines[0] if baselines else None
     kept = store_at(store)
     listener = relay(progress, cancel)
     qualifier = Qualifier(kept, lab)
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:
-        order = _order(lab, (baseline, candidate), plan, seed, as_settings(settings))
+        order = _order(lab, (before, candidate), plan, seed, as_settings(settings))
         of_version: dict[Role, Sequence[str]] = {"baseline": own["baseline"], "candidate": own["candidate"]}
         ordered = order.plan.with_most_runs(max(most_runs, FIRST_LOOK)) if most_runs else order.plan
         ordered = ordered.model_copy(update={"margins": {**ordered.margins, **as_margins(margins)}})
@@ -210,7 +241,7 @@ def qualify(
             raise UsageError(
                 f"`{resume}` has its settings already", "leave out `--set`, `--margin` and `--most-runs` to resume"
             )
-        order = _resumed(qualifier, resume, {"baseline": baseline, "candidate": candidate})
+        order = _resumed(qualifier, resume, {"baseline": before, "candidate": candidate})
     lab.catalogue().with_margins(order.plan.margins)  # refuses what cannot be judged before anything runs
     qualifier = replace(qualifier, is_settled=_IsSettled(kept, listener, order.plan.margins))
     installed(lab, [order.baseline, order.candidate], listener)
@@ -219,6 +250,17 @@ def qualify(
         return Experiment(made.experiment, None, True)
     history = kept.alike(run for one in made.scenarios for run in one.runs)
     return Experiment(made.experiment, document_of(qa_report(_qa_runs(lab, made), history)), False)
+
+
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    """Refuse the options that were given all the same.
+
+    Raises:
+        UsageError: there are some.
+    """
+    wrong = [name for name, value in given.items() if value]
+    if wrong:
+        raise UsageError(f"`{wrong[0]}` {why}", "leave it out")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,14 @@ from chainmark.cli.following import progress
 @shows_result
 def qa(
     system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")],
-    baseline: Annotated[str | None, typer.Option(help="The release before, e.g. `v0.38.17`.")] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="V",
+            help="The release before, e.g. `v0.38.17`; of imported runs may be repeated.",
+            show_default="of imported runs the last release with the same workloads",
+        ),
+    ] = None,
     candidate: Annotated[str | None, typer.Option(help="The release that is judged, e.g. `v1.0.1`.")] = None,
     plan: Annotated[
         str, typer.Option(help="A shipped plan (`quick`, `standard`, `full`) or a TOML file.")
@@ -41,6 +48,21 @@ def qa(
     margin: Margins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    learn_margins: Annotated[
+        bool, typer.Option("--learn-margins", help="Of imported runs: widen a margin that is within the noise.")
+    ] = False,
+    author: Annotated[str, typer.Option(help="Who signs the page of imported runs.", show_default=False)] = "",
+    statement: Annotated[
+        str, typer.Option(metavar="TEXT", help="What that page says before all figures.", show_default=False)
+    ] = "",
+    date: Annotated[
+        str,
+        typer.Option(
+            metavar="DAY",
+            help="The day of its analysis, e.g. `2026-02-16`.",
+            show_default="when the newest run was sealed",
+        ),
+    ] = "",
     no_wait: NoWait = False,
     expose: Expose = None,
     *,
@@ -50,10 +72,16 @@ def qa(
 
     Example: `chainmark qa cometbft --baseline v0.38.17 --candidate v1.0.1 --html qa.html --pdf qa.pdf`
 
+    Example: `chainmark qa cardano --candidate 10.6.2 --author "Ada Lovelace" --pdf release-10.6.2.pdf`
+
+    Of a system whose nodes others run (`cardano`) it runs nothing: it judges the runs that were imported, under all
+    workloads of the candidate, and writes the page of the release.
+
     A scenario that decides makes at least two runs a side, and goes on until it is decided: `--most-runs 12` lets it
     go on longer. What this machine cannot do is listed as not run, with what it needs. Interrupted, it goes on with
     `--resume`.
     """
+    signature = cm.Signature(author, statement, date)
     with progress(expose, no_wait=no_wait, scenarios=True) as listener:
         made = cm.qualify(
             system,
@@ -66,8 +94,10 @@ def qa(
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
+            learn_margins=learn_margins,
             seed=seed,
             keep_homes=keep_homes,
+            signature=signature if signature != cm.Signature() else None,
             progress=listener,
         )
     output.finish_experiment(made)

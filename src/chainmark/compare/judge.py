@@ -19,6 +19,7 @@ from chainmark.stats.special import t_quantile
 # Between runs, where nothing was measured: as much as networks on one machine were seen to have, so that an unchanged
 # release is not failed by it.
 ASSUMED_NOISE = 0.10
+LEVEL_TOLD = "the baseline is the level of"  # in the noise of a judgement
 _LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can hold
 ROUNDING = 1e-12
 _POOLED = (Kind.COUNT, Kind.PROPORTION)
@@ -152,7 +153,7 @@ def _single_run(
     between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs
     if baseline.level is not None:
         between_a, within_a = baseline.level.variance, 0.0
-        noise += f"; the baseline is the level of {units.plural(baseline.level.runs, 'release')}"
+        noise += f"; {LEVEL_TOLD} {units.plural(baseline.level.runs, 'release')}"
     if working is Working.RATIO:
         ratio = other / base
         within_a, between_a = within_a * ratio * ratio, between_a * ratio * ratio

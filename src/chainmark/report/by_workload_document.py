@@ -23,7 +23,7 @@ from chainmark.report.wording import VERDICT_WORDS, prose
 def by_workload_document(result: ByWorkload) -> Document:
     """Lay out the comparisons of two versions."""
     parts = list(zip(result.labels, result.comparisons, strict=True))
-    first: list[Block] = [_verdicts(result)]
+    first: list[Block] = [verdicts_table(result)]
     if result.unmatched:
         first.append(Remarks("unmatched", "Not compared", result.unmatched))
     return Document(
@@ -37,7 +37,7 @@ def by_workload_document(result: ByWorkload) -> Document:
         sections=[
             Section("verdicts", "Verdicts", first),
             *(
-                Section(f"workload-{place}", label, _workload(place, label, one))
+                Section(f"workload-{place}", label, workload_blocks(place, label, one))
                 for place, (label, one) in enumerate(parts)
             ),
         ],
@@ -47,7 +47,8 @@ def by_workload_document(result: ByWorkload) -> Document:
     ).noted_once()
 
 
-def _verdicts(result: ByWorkload) -> Table:
+def verdicts_table(result: ByWorkload) -> Table:
+    """The verdict under each workload, and how many gating metrics have which outcome."""
     outcomes = list(Outcome)
     rows = []
     for label, one in zip(result.labels, result.comparisons, strict=True):
@@ -61,16 +62,24 @@ def _verdicts(result: ByWorkload) -> Table:
     return Table("verdicts", "Verdict by workload", columns, rows, ["Gating metrics by outcome."])
 
 
-def _workload(place: int, label: str, one: Comparison) -> list[Block]:
+def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = True) -> list[Block]:
+    """What is decided under one workload, and why; in full with what moved besides and the tables of all metrics.
+
+    Args:
+        place: of the workload, in the ids of the blocks.
+        label: what it is called.
+        one: the comparison under it.
+        in_full: whether the metrics that do not decide are shown.
+    """
     rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(one).rows()]
     reasons = [prose(text) for text in (one.sentence, *one.reasons)] + [f"→ {prose(text)}" for text in one.advice]
     gating = replace(gating_table(one, rows), title=f"{label}: gating metrics")
     blocks: list[Block] = [gating, *beside_anchor(one), Remarks("why", f"{label}: why", reasons, abreast=True)]
-    if moved := [moved_text(row) for row in rows if row.moved and not row.gating]:
+    if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
     if concerns := validity.concerns(one, warnings=True):
         blocks.append(Remarks("concerns", "What to know before believing it", concerns))
-    blocks += _tables(one, rows)
+    blocks += _tables(one, rows) if in_full else []
     return [replace(block, id=f"workload-{place}-{block.id}") for block in blocks]
 
 

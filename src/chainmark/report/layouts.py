@@ -14,6 +14,7 @@ from chainmark.core.comparison import Comparison
 from chainmark.core.history_report import HistoryReport
 from chainmark.core.load_report import LoadReport
 from chainmark.core.qa_report import QaReport
+from chainmark.core.release_page import ReleasePage
 from chainmark.core.side_by_side import SideBySide
 from chainmark.report.aa_document import aa_document
 from chainmark.report.by_workload_document import by_workload_document
@@ -22,6 +23,7 @@ from chainmark.report.document import Document
 from chainmark.report.history_document import history_document
 from chainmark.report.load_document import load_document
 from chainmark.report.qa_document import qa_document
+from chainmark.report.release_document import release_document
 from chainmark.report.run_document import RunRecord, run_document
 from chainmark.report.side_by_side_document import side_by_side_document
 
@@ -31,6 +33,7 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     ByWorkload: by_workload_document,
     LoadReport: load_document,
     QaReport: qa_document,
+    ReleasePage: release_document,
     RunRecord: run_document,
     AAReport: aa_document,
     HistoryReport: history_document,

@@ -67,7 +67,7 @@ def _content(document: Content) -> dict[str, Any]:
         "author": document.author,
         "dated": document.date != "",
         "contents": document.contents,
-        "contents-depth": 1 if sum(len(one.blocks) for one in document.sections) > _LONGEST_CONTENTS else 2,
+        "contents-depth": 1 if sum(1 + len(one.blocks) for one in document.sections) > _LONGEST_CONTENTS else 2,
         "anchors": sorted(_anchors(document.blocks())),
         "sections": [
             {"title": section.title, "blocks": _blocks(section.blocks, drawn)} for section in document.sections

@@ -177,6 +177,12 @@ class SealedRun:
         """The metrics' definitions at the time of the run."""
         return Catalogue.model_validate(self._read_json("catalogue.json"))
 
+    @property
+    def sealed_on(self) -> str:
+        """The day on which it was sealed, UTC, as its file system tells: a manifest has no clock in it."""
+        modified = (self.path / SEAL).stat().st_mtime
+        return datetime.fromtimestamp(modified, UTC).date().isoformat()
+
     def summaries(self) -> dict[str, MetricSummary]:
         """The contents of ``metrics.json`` by metric id."""
         rows = self._read_json("metrics.json")["metrics"]

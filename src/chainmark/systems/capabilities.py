@@ -6,7 +6,7 @@ crosses this boundary is a document.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chainmark.compare.split import Parted
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.comparison import Followed
+    from chainmark.core.release_page import PublishedPart
     from chainmark.report.blocks import Table
     from chainmark.report.document import Document
 
@@ -146,6 +147,17 @@ class PublishingSystem(System, Protocol):
 
         Raises:
             UsageError: a file is not such a report, there is one version alone, or a part cannot be shown in the style.
+        """
+
+    def published_part(
+        self, sides: Sequence[Sequence[SealedRun]], days: Mapping[str, str], tool_version: str
+    ) -> PublishedPart:
+        """The runs of one workload as a part of a release page.
+
+        Args:
+            sides: the runs of each version, the baseline's first.
+            days: by run, the day of its analysis where the run itself does not state it.
+            tool_version: recorded in the result.
         """
 
 

@@ -17,6 +17,7 @@ from chainmark.systems.cardano.logs import ClusterLogs
 from chainmark.systems.cardano.profile import Chain
 from chainmark.systems.cardano.rules import Rules
 
+ANALYSIS_DATE = "Analysis date"
 _TEXT_WIDTH = 32
 # Messages that are decoded here and that the published analysis does not know.
 _NOT_PUBLISHED = ("ChainDB.AddBlockEvent.SwitchedToAFork", "ChainDB.LedgerEvent.Snapshot.TookSnapshot")
@@ -106,7 +107,7 @@ def _identity_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     meta = known.meta
     _, end = log_range(known.books)
     began = datetime.fromtimestamp(known.genesis.system_start_ns // 10**9, UTC)
-    yield "Analysis date", datetime.fromtimestamp(end // 10**9, UTC).strftime("%Y-%m-%d")
+    yield ANALYSIS_DATE, datetime.fromtimestamp(end // 10**9, UTC).strftime("%Y-%m-%d")
     yield "Cluster system start date", began.strftime("%Y-%m-%d")
     yield "Cluster system start time", began.strftime("%H:%M:%S")
     yield "Identifier", cut(meta.identifier or known.node.version, _TEXT_WIDTH)

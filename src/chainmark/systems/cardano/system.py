@@ -35,6 +35,7 @@ from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.entries import checked
 from chainmark.systems.cardano.published.files import read_content
+from chainmark.systems.cardano.published.part import CardanoPart, cardano_part
 from chainmark.systems.cardano.published.reader import is_report
 from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
@@ -88,6 +89,12 @@ class Cardano:
     ) -> Document:
         """Versions beside each other as the published reports of the benchmarks show them."""
         return published_document(published_report(parts, style, self.catalogue(), tool_version))
+
+    def published_part(
+        self, sides: Sequence[Sequence[SealedRun]], days: Mapping[str, str], tool_version: str
+    ) -> CardanoPart:
+        """One workload as the published reports of the benchmarks show it, for a release page."""
+        return cardano_part(sides, days, tool_version)
 
     def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
         """What others computed of a run's logs (of one host's: blockperf), beside the run's own figures."""

@@ -39,6 +39,7 @@ from chainmark.systems.cardano.published.results import (
     published_label,
     published_unit,
 )
+from chainmark.systems.cardano.published.values import typst_value
 
 _RULES, _PUBLISHED = "analysis.rules", "published"  # the key of a run's workload or profile, and its value
 _SAMPLES_SHOWN = 4  # characters of a sample count in the org style
@@ -176,6 +177,13 @@ class _Values:
         means = [one.mean_of_means if several and isinstance(one, OverHosts) else one.mean for one in found]
         return sum(means) / len(means)
 
+    def value(self, metric: Metric) -> PublishedValue:
+        """The same; of one printed run as today's reports print it, as nobody knows more digits."""
+        average, width = self.average(metric), published_of(metric).width
+        if average is None or width is None or len(self._runs) > 1 or not self._runs[0].manifest.printed:
+            return PublishedValue(value=average)
+        return PublishedValue(printed=typst_value(average, width))
+
     def samples(self, metric: Metric) -> int:
         """How many samples all runs have of a metric."""
         return sum(n for n, _ in self._distributions(metric))
@@ -255,7 +263,7 @@ def _tables(catalogue: Catalogue, values: _Values, style: ReportStyle) -> list[P
                 label=published_label(metric, style),
                 unit=published_unit(metric, style),
                 width=published_of(metric).width,
-                values=[PublishedValue(value=values.average(metric))],
+                values=[values.value(metric)],
             )
             for metric in metrics
         ]
@@ -279,11 +287,15 @@ def _average(runs: Sequence[LoadedRun], metric: Metric, population: Population) 
     means = []
     for run in runs:
         summary = run.summary(metric.id)
-        if summary is None or summary.distribution is None:
+        if summary is None:
             continue
-        estimate = summary.estimates.get("mean")
-        mean = summary.distribution.mean if estimate is None or estimate.value is None else estimate.value
-        if len(runs) > 1 and population.lowest_means is not None:
+        estimate, distribution = summary.estimates.get("mean"), summary.distribution
+        mean = estimate.value if estimate is not None else None
+        if mean is None and distribution is not None:
+            mean = distribution.mean
+        if mean is None:
+            continue
+        if len(runs) > 1 and population.lowest_means is not None and distribution is not None:
             mean = _mean_of_keys(run, metric, population)
         means.append(mean)
     return sum(means) / len(means) if means else None

@@ -33,19 +33,21 @@ from chainmark.systems.cardano.published.text import changes_of, worded
 CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
 _NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
-_PAPER = (520, 250)
+_PAPER = (520, 150)  # three charts to a page
+# A stretch of the axis is drawn without the outermost share of each line, where all would be so many times as long.
+_OUTERMOST, _MOST_EMPTY = 0.02, 2.0
+_ROOM = 0.05  # of the stretch, beside it
 
 
 def published_document(report: PublishedReport) -> Document:
     """Lay out a report in the published style."""
     report = worded(report)
-    figures = [_figure(report, figure, number) for number, figure in enumerate(_drawn(report), start=1)]
-    dictionary: list[Block] = [_dictionary(part, index) for index, part in enumerate(report.dictionary)]
-    tables: list[Block] = [_table(report, table) for table in report.tables]
+    dictionary = dictionary_blocks(report)
+    tables = table_blocks(report)
     sections = [
         Section("manifest", "Manifest", [manifest_table(report.facts, [one.label for one in report.columns])]),
         Section("analysis", "Analysis", tables),
-        Section("charts", "Appendix A: charts", figures),
+        Section("charts", "Appendix A: charts", figure_blocks(report)),
         Section("dictionary", "Appendix B: data dictionary", dictionary),
     ]
     return Document(
@@ -57,7 +59,7 @@ def published_document(report: PublishedReport) -> Document:
         sentence=report.statement,
         suites=[shown(report.title, [report.statement])],
         sections=[section for section in sections if any(_has_content(block) for block in section.blocks)],
-        notes=_notes(report),
+        notes=notes_of(report),
         result=report,
         contents=True,
     )
@@ -67,8 +69,20 @@ def _has_content(block: Block) -> bool:
     return not isinstance(block, Table) or bool(block.rows)
 
 
-def _drawn(report: PublishedReport) -> list[PublishedFigure]:
-    return [figure for figure in report.figures if figure.lines]
+def table_blocks(report: PublishedReport) -> list[Block]:
+    """The tables of a worded report."""
+    return [_table(report, table) for table in report.tables]
+
+
+def figure_blocks(report: PublishedReport) -> list[Block]:
+    """The charts that have data; each has the number of its place among all, so that a number names one figure."""
+    numbered = enumerate(report.figures, start=1)
+    return [_figure(report, figure, number) for number, figure in numbered if figure.lines]
+
+
+def dictionary_blocks(report: PublishedReport) -> list[Block]:
+    """The lists of what the figures are."""
+    return [_dictionary(part, index) for index, part in enumerate(report.dictionary)]
 
 
 def _table(report: PublishedReport, table: PublishedTable) -> Table:
@@ -96,11 +110,37 @@ def _cell(change: PublishedChange, text: str) -> TableCell:
 def _axes(report: PublishedReport, figure: PublishedFigure) -> DistributionAxes:
     fractions = Axis(CENTILE, domain=(0, 1))
     if report.style is ReportStyle.TYPST:
-        return DistributionAxes(Axis(figure.unit), fractions, points=True)
+        return DistributionAxes(Axis(figure.unit, domain=_stretch(figure)), fractions, points=True)
     label = f"{figure.label}, {figure.unit}" if figure.unit else figure.label
     positive = any(value > 0.0 for line in figure.lines for value in line.values)
     values = Axis(label, log_beyond=1.0 if figure.logarithmic and positive else None)
     return DistributionAxes(values, fractions, upwards=True, points=True)
+
+
+def _stretch(figure: PublishedFigure) -> tuple[float, float] | None:
+    """Where all but the outermost fiftieths lie, where these would take most of the axis; None: the whole of it."""
+    points = [point for line in figure.lines for point in zip(line.fractions, line.values, strict=True)]
+    inner = [value for fraction, value in points if _OUTERMOST <= fraction <= 1.0 - _OUTERMOST]
+    if not inner or max(inner) <= min(inner):
+        return None
+    low, high = min(inner), max(inner)
+    values = [value for _, value in points]
+    if max(values) - min(values) <= _MOST_EMPTY * (high - low):
+        return None
+    room = _ROOM * (high - low)
+    return max(low - room, min(values)), min(high + room, max(values))
+
+
+def _left_out(figure: PublishedFigure, stretch: tuple[float, float] | None) -> str:
+    """What lies beyond the axis, version by version; "" where nothing does."""
+    if stretch is None:
+        return ""
+    ends = [
+        f"{line.label} from {units.tidy(min(line.values), 4)} to {units.tidy(max(line.values), 4)}"
+        for line in figure.lines
+        if min(line.values) < stretch[0] or max(line.values) > stretch[1]
+    ]
+    return f"The axis leaves out outermost values: {'; '.join(ends)} {figure.unit}.".replace(" .", ".") if ends else ""
 
 
 def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Chart:
@@ -115,6 +155,8 @@ def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Ch
         title = f"Figure {number}: {figure.label}"
     if hidden := sum(axes.hidden(line) for line in lines):
         notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis.")
+    if told := _left_out(figure, axes.values.domain):
+        notes.append(told)
     absent = [label for label in labels if label not in {line.label for line in lines}]
     if absent:
         notes.append(f"No samples of {', '.join(absent)}.")
@@ -125,6 +167,7 @@ def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Ch
         caption=figure.published_id if report.style is ReportStyle.TYPST else "",
         note=" ".join(notes),
         paper=_PAPER,
+        zoom=axes.values.domain is not None,
     )
 
 
@@ -133,9 +176,10 @@ def _dictionary(part: PublishedDictionary, index: int) -> Definitions:
     return Definitions(f"dictionary-{index + 1}", part.title, entries)
 
 
-def _notes(report: PublishedReport) -> list[str]:
+def notes_of(report: PublishedReport) -> list[str]:
+    """How the figures came about, and which of them are not known to the digit."""
     notes = [*_notes_on_changes(report), *_notes_on_columns(report)]
-    if not _drawn(report):
+    if not any(figure.lines for figure in report.figures):
         notes.append(_NOT_PRINTED)
     return [*notes, *report.notes]
 

@@ -1,0 +1,226 @@
+"""A release judged by runs that were imported: all its workloads, one verdict, and the page that a team publishes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date as calendar_date
+from pathlib import Path
+
+from chainmark.api.comparing import How, pair_comparison, sealed_runs
+from chainmark.api.context import as_margins, store_at
+from chainmark.compare.narrative import narrative
+from chainmark.compare.workloads import Matched, Pair, joined, matched
+from chainmark.core.by_workload import ByWorkload
+from chainmark.core.catalogue import Margins
+from chainmark.core.caveats import Caveats
+from chainmark.core.errors import UsageError
+from chainmark.core.release_page import PublishedPart, ReleasePage
+from chainmark.core.tool import tool_version
+from chainmark.core.verdict import Verdict, worst
+from chainmark.core.wording import capitalised, enumerated
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import PublishingSystem, importable
+
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+Groups = Sequence[Sequence[SealedRun]]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a team adds to its page.
+
+    Attributes:
+        author: who signs it.
+        statement: what they say before all figures.
+        date: the day of the analysis, "2026-02-16"; "": the day on which the candidate's newest run was sealed.
+    """
+
+    author: str = ""
+    statement: str = ""
+    date: str = ""
+
+
+def release(
+    system: str,
+    candidate: str,
+    baselines: Sequence[str] = (),
+    *,
+    margins: Margins | Sequence[str] | None = None,
+    learn_margins: bool = False,
+    signature: Signature | None = None,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """Judge a release by imported runs, under all workloads that it was run under, and write its page.
+
+    Args:
+        system: whose runs.
+        candidate: the version that is judged.
+        baselines: the versions that it is held against, the main one first; none: the last release before it that was
+            run under the same workloads. Where there are enough releases, each is the level of those up to it.
+        margins: by metric id, the relative change to accept instead of the catalogue's margin.
+        learn_margins: widen a margin that lies within what re-running does, as `compare` does.
+        signature: author, statement and date of the page.
+        store: where the runs are.
+
+    Raises:
+        UsageError: there is no run of a version, or no workload that two of them share.
+
+    Example:
+        >>> made = cm.release("cardano", "10.6.2", signature=cm.Signature("Ada Lovelace", date="2026-02-16"))
+        >>> made.kind, made.verdict.value
+        ('release-page', 'inconclusive')
+    """
+    known = importable(load_system(system))
+    kept, signed = store_at(store), signature or Signature()
+    groups = _groups(kept, candidate, known.name)
+    names = list(baselines) or [_last_before(kept, candidate, groups, known.name)]
+    found = {name: _as_run(matched(_groups(kept, name, known.name), groups)) for name in names}
+    without = [name for name, one in found.items() if not one.pairs]
+    if without:
+        raise UsageError(
+            f"{enumerated(without)} and {candidate} were run under no workload in common",
+            "`chainmark runs list` shows which profiles each version was run under",
+        )
+    days = _days([run for group in groups for run in group], found.values(), _checked(signed.date))
+    parts = _parts(known, list(found.values()), days) if isinstance(known, PublishingSystem) else []
+    how = How(margins=as_margins(margins), learn_margins=learn_margins)
+    results = [_result(one, parts, kept, how) for one in found.values()]
+    date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
+    return document_of(_page(results, [part for _, part in parts], _alone(groups, results), signed, date))
+
+
+def _groups(store: Store, version: str, system: str) -> list[list[SealedRun]]:
+    """The runs of a version by workload and machine.
+
+    Raises:
+        UsageError: they are another system's.
+    """
+    groups = store.groups(version)
+    other = next((run for group in groups for run in group if run.manifest.subject.system != system), None)
+    if other is not None:
+        raise UsageError(f"`{version}` is a version of {other.manifest.subject.name}, not of `{system}`")
+    return groups
+
+
+def _as_run(found: Matched) -> Matched:
+    """The workloads in the order in which the candidate was run under them."""
+    return replace(found, pairs=sorted(found.pairs, key=lambda pair: pair.candidate[0].manifest.started_at))
+
+
+def _checked(day: str) -> str:
+    """Raises UsageError where it is no day."""
+    try:
+        return calendar_date.fromisoformat(day).isoformat() if day else ""
+    except ValueError as error:
+        raise UsageError(f"`{day}` is no day", "write it as 2026-02-16") from error
+
+
+def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> str:
+    """The newest lower version with all workloads of the candidate, or else with some; newest by its runs.
+
+    A candidate that is a mere name is after all versions that began before it.
+
+    Raises:
+        UsageError: there is none.
+    """
+    names = {name for run in _runs(groups) for name in (run.manifest.subject.version, *run.manifest.subject.aliases)}
+    began, own = min(run.manifest.started_at for run in _runs(groups)), _numbers(candidate)
+    earlier = [
+        entry.version
+        for entry in reversed(store.selection().sealed)
+        if entry.system == system
+        and not names & set(entry.names)
+        and (_numbers(entry.version) < own if own else entry.started_at < began)
+    ]
+    found = {version: matched(store.groups(version), groups) for version in dict.fromkeys(earlier)}
+    partners = {version: len({id(pair.candidate) for pair in one.pairs}) for version, one in found.items()}
+    chosen = next((version for version in found if partners[version] == len(groups)), None)
+    chosen = chosen or next((version for version in found if partners[version]), None)
+    if chosen is None:
+        raise UsageError(
+            f"there is no run of a release before {candidate} under its workloads",
+            "`chainmark ingest` reads it from logs or published reports; `--baseline V` names it",
+        )
+    return chosen
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """10.5.4 is after 10.5 and before 10.6-pre; a name without a number is after none."""
+    found = _NUMBERS.search(version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def _runs(groups: Groups) -> Iterable[SealedRun]:
+    return (run for group in groups for run in group)
+
+
+def _days(candidates: Iterable[SealedRun], found: Iterable[Matched], date: str) -> dict[str, str]:
+    """When runs from logs were analysed: the candidate's on the page's day if that is told."""
+    own = {run.run_id for run in candidates}
+    runs = [run for one in found for pair in one.pairs for run in sealed_runs([*pair.baseline, *pair.candidate])]
+    return {
+        run.run_id: date if date and run.run_id in own else run.sealed_on for run in runs if not run.manifest.printed
+    }
+
+
+Part = tuple[str, PublishedPart]  # and the candidate's first run, by which it is found
+
+
+def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str, str]) -> list[Part]:
+    """What each workload of the candidate looks like in the published reports, with all baselines that have it."""
+    sides: dict[str, list[list[SealedRun]]] = {}
+    for pair in (pair for one in found for pair in one.pairs):
+        runs = sealed_runs(pair.candidate)
+        sides.setdefault(runs[0].run_id, [runs]).insert(-1, sealed_runs(pair.baseline))
+    return [(name, system.published_part(own, days, tool_version())) for name, own in sides.items()]
+
+
+def _result(found: Matched, parts: Sequence[Part], store: Store, how: How) -> ByWorkload:
+    """The comparisons with one baseline."""
+    labels = {name: part.workload() for name, part in parts}
+    told = list(labels.values())
+    pairs = [_called(pair, labels, told) for pair in found.pairs]
+    comparisons = [
+        pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in pairs
+    ]
+    return joined(pairs, comparisons, found.alone)
+
+
+def _called(pair: Pair, labels: Mapping[str, str], told: Sequence[str]) -> Pair:
+    """The pair by what the reports call its workload, where that names one alone."""
+    name = labels.get(sealed_runs(pair.candidate)[0].run_id, "")
+    return replace(pair, label=name) if name and told.count(name) == 1 else pair
+
+
+def _alone(groups: Groups, results: Sequence[ByWorkload]) -> list[str]:
+    """What the candidate was run under and no baseline was, by its profile."""
+    judged = {run.run_id for one in results for each in one.comparisons for run in each.candidate.runs}
+    return [group[0].manifest.profile_name for group in groups if not judged & {run.run_id for run in group}]
+
+
+def _page(
+    results: list[ByWorkload], parts: list[PublishedPart], alone: Sequence[str], signed: Signature, date: str
+) -> ReleasePage:
+    subject, label = results[0].comparisons[0].candidate.subject, results[0].comparisons[0].labels[1]
+    versions = [result.comparisons[0].labels[0] for result in results]
+    verdict = worst([*(result.verdict for result in results), *([Verdict.INCONCLUSIVE] if alone else [])])
+    told = [f"Against {version}: {result.sentence}" for version, result in zip(versions, results, strict=True)]
+    told += [f"No baseline was run under {enumerated(alone)}."] if alone else []
+    return ReleasePage(
+        tool_version=results[0].tool_version,
+        title=f"{subject.name} {label} against {enumerated(versions)}",
+        author=signed.author,
+        statement=signed.statement,
+        date=date,
+        verdict=verdict,
+        sentence=" ".join(told) if len(told) > 1 else capitalised(results[0].sentence),
+        against=results,
+        text=narrative(results, [text for part in parts if (text := part.setting())]),
+        published=parts,
+        caveats=Caveats.joined([result.caveats for result in results]),
+    )

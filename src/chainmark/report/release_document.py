@@ -1,0 +1,83 @@
+"""A release page as a document: the text in the published order, what the verdict rests on, tables, hosts, charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from chainmark.core.by_workload import ByWorkload
+from chainmark.core.release_page import Chapter, PublishedPart, ReleasePage
+from chainmark.report.blocks import Block, Remarks, Section, one_line
+from chainmark.report.by_workload_document import verdicts_table, workload_blocks
+from chainmark.report.comparison_suite import comparison_suite
+from chainmark.report.document import Document
+from chainmark.report.wording import prose
+
+
+def release_document(page: ReleasePage) -> Document:
+    """Lay out a release page."""
+    judged = [Section(f"verdicts{number}", title, blocks) for number, title, blocks in _judged(page)]
+    return Document(
+        kind="release-page",
+        title=page.title,
+        subtitle=one_line([page.author, page.date]),
+        verdict=page.verdict,
+        word=page.verdict.value.upper(),
+        sentence=prose(page.sentence),
+        suites=[
+            comparison_suite(one, f"{label}, against {one.labels[0]}")
+            for result in page.against
+            for label, one in zip(result.labels, result.comparisons, strict=True)
+        ],
+        sections=[section for section in [*_text(page), *judged, *_published(page)] if section.blocks],
+        notes=[],
+        result=page,
+        contents=True,
+        is_page=True,
+    ).noted_once()
+
+
+def _text(page: ReleasePage) -> Iterator[Section]:
+    stated = [Remarks("statement", "Statement", [page.statement])] if page.statement else []
+    for place, (part, chapters) in enumerate(groupby(page.text, key=lambda one: one.part)):
+        blocks = [_chapter(place, number, chapter) for number, chapter in enumerate(chapters)]
+        first: list[Block] = [*(stated if place == 0 else []), *blocks]
+        yield Section(f"text-{place}", part, first, folded=False)
+
+
+def _chapter(place: int, number: int, chapter: Chapter) -> Remarks:
+    return Remarks(f"text-{place}-{number}", chapter.title, [prose(one.text) for one in chapter.sentences])
+
+
+def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:
+    """What the verdict rests on, baseline by baseline."""
+    for number, result in enumerate(page.against):
+        title = "Verdict" if len(page.against) == 1 else f"Verdict against {result.comparisons[0].labels[0]}"
+        blocks: list[Block] = [verdicts_table(result), *_rests(page, result)]
+        if result.unmatched:
+            blocks.append(Remarks("unmatched", "Not compared", result.unmatched))
+        yield number, title, [replace(block, id=f"against-{number}-{block.id}") for block in blocks]
+
+
+def _rests(page: ReleasePage, result: ByWorkload) -> Iterator[Block]:
+    for place, (label, one) in enumerate(zip(result.labels, result.comparisons, strict=True)):
+        yield from workload_blocks(place, label, one, in_full=not page.published)
+
+
+def _published(page: ReleasePage) -> Iterator[Section]:
+    """The parts that readers of the system's published reports know, workload by workload."""
+    parts = page.published
+    yield from _sections("analysis", "Analysis", parts, lambda one: one.tables())
+    yield from _sections("parameters", "Manifest", parts, lambda one: one.parameters())
+    yield from _sections("charts", "Appendix A: charts", parts, lambda one: one.charts())
+    words = parts[0].dictionary() if parts else ()
+    yield Section("dictionary", "Appendix B: data dictionary", words)
+
+
+def _sections(
+    id_: str, title: str, parts: Sequence[PublishedPart], blocks_of: Callable[[PublishedPart], Sequence[Block]]
+) -> Iterator[Section]:
+    for place, one in enumerate(parts):
+        blocks = [replace(block, id=f"{block.id}-{place}") for block in blocks_of(one)]
+        yield Section(f"{id_}-{place}", f"{title}: {one.workload()} workload", blocks)

@@ -1,0 +1,251 @@
+"""The page of a release: one verdict over all workloads, and a text of which every sentence has its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainmark as cm
+from chainmark.compare.narrative import CONCLUSION, OBSERVATIONS
+from chainmark.core.errors import UsageError
+from chainmark.core.release_page import Chapter, ReleasePage, Sentence
+from chainmark.core.verdict import Verdict
+from chainmark.report.blocks import Table
+from chainmark.systems.cardano.published.document import figure_blocks
+from chainmark.systems.cardano.published.part import CardanoPart, cardano_part
+from chainmark.systems.cardano.published.results import PublishedFigure, PublishedLine
+
+from tests.support import Lab
+from tests.unit.systems.cardano import made_reports as made
+from tests.unit.systems.cardano.clusters import ingest as ingest_logs
+from tests.unit.systems.cardano.clusters import make_cluster
+
+STARTS = {"value-only": "18:52:16", "Plutus countdown loop": "20:00:00"}
+DEVIATIONS = (0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001)
+SLOW = {"Fetch duration": "0.41"}
+
+
+def ingested(tmp_path: Path, columns: Sequence[dict[str, Any]], workload: str) -> Path:
+    """A store with the runs of some columns under a workload."""
+    for one in columns:
+        one["facts"]["Cluster system start time"] = STARTS[workload]
+    report = made.written(tmp_path / f"{workload}-{len(columns)}.json", made.content(*columns, workload=workload))
+    cm.ingest("cardano", report, store=tmp_path / "store")
+    return tmp_path / "store"
+
+
+def page(document: cm.Document) -> ReleasePage:
+    assert isinstance(document.result, ReleasePage)
+    return document.result
+
+
+def sentences(found: ReleasePage, part: str) -> list[Sentence]:
+    return [sentence for chapter in found.text if chapter.part == part for sentence in chapter.sentences]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten releases under two workloads; 10.6.2 is like them, 10.6.3 fetches slower under one, 10.7.0 has one more."""
+    folder = tmp_path_factory.mktemp("releases")
+    for workload in STARTS:
+        ingested(folder, made.series(DEVIATIONS), workload)
+        slow = SLOW if workload == "value-only" else {}
+        last = [
+            made.column("10.6.2", "2026-02-12", "0d697f1", 1.001),
+            made.column("10.6.3", "2026-03-12", "1d697f1", 1.001, **slow),
+            made.column("10.7.0", "2026-04-12", "2d697f1"),
+        ]
+        ingested(folder, last, workload)
+    other = made.content(made.column("10.7.0", "2026-04-20", "2d697f1"), workload="Plutus SECP loop")
+    cm.ingest("cardano", made.written(folder / "secp.json", other), store=folder / "store")
+    return folder / "store"
+
+
+def test_a_release_has_one_verdict_over_its_workloads(store: Path) -> None:
+    """The last lower version that was run under both is the baseline; slower under one workload is a fail."""
+    passed, failed = (cm.release("cardano", version, store=store) for version in ("10.6.2", "10.6.3"))
+    assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
+    assert [one.comparisons[0].labels for one in page(passed).against] == [("9.10.0", "10.6.2")]
+    assert page(failed).against[0].comparisons[0].labels == ("10.6.2", "10.6.3")
+    assert page(failed).against[0].labels == ["value-only", "plutus"], "in the order of the runs"
+    assert page(failed).sentence == "Fail under value-only; pass under plutus."
+    assert {suite.name for suite in failed.suites} == {"value-only, against 10.6.2", "plutus, against 10.6.2"}
+
+
+def test_what_no_baseline_was_run_under_is_not_passed(store: Path) -> None:
+    """A third workload that is new with the release: the page says so, and the verdict is open."""
+    document = cm.release("cardano", "10.7.0", ["10.6.2"], store=store)
+    assert document.verdict is Verdict.INCONCLUSIVE
+    assert "No baseline was run under cardano/published-plutus-secp." in page(document).sentence
+    assert any("only 10.7.0 was run under" in text for text in page(document).against[0].unmatched)
+
+
+def test_every_observation_shows_the_interval_that_it_rests_on(store: Path) -> None:
+    """A text without intervals is an opinion; and what a re-run does is not called a change."""
+    found = page(cm.release("cardano", "10.6.3", store=store))
+    for sentence in sentences(found, OBSERVATIONS):
+        assert sentence.evidence, sentence.text
+        assert " … " in sentence.text
+        assert "(" in sentence.text
+    fetch = next(one for one in sentences(found, OBSERVATIONS) if one.text.startswith("Fetch duration"))
+    assert "under value-only it rises from 360.1 to 410.0 ms" in fetch.text
+    assert "a cost beyond the margin of 5 %; under plutus it stays within what a re-run does" in fetch.text
+    slow, equal = fetch.evidence
+    assert slow.low > 0.05
+    assert equal.low < 0.0 < equal.high
+    end = next(chapter for chapter in found.text if chapter.title == "End-to-end propagation")
+    assert [one.text.partition(";")[0] for one in end.sentences] == [
+        f"Under {workload}, all 4 figures stay within what a re-run does" for workload in ("value-only", "plutus")
+    ]
+    for one in (item for sentence in end.sentences for item in sentence.evidence):
+        assert one.low <= 0.0 <= one.high
+
+
+def test_the_conclusion_names_what_decides(store: Path) -> None:
+    found = page(cm.release("cardano", "10.6.3", store=store))
+    told = [one.text for one in sentences(found, CONCLUSION)]
+    assert told[0] == "10.6.3 against 10.6.2: fail under value-only; pass under plutus."
+    assert told[1].startswith("Worse than the margin allows: Fetch duration under value-only, +1")
+    equal = page(cm.release("cardano", "10.6.2", store=store))
+    assert any("none of these is worse" in one.text for one in sentences(equal, CONCLUSION))
+
+
+def test_the_parts_stand_in_the_published_order(store: Path) -> None:
+    """Set-up, observations table by table, conclusion; then what they rest on, tables, parameters, dictionary."""
+    signature = cm.Signature("Ada Lovelace", "The first release with a new mempool.", "2026-02-16")
+    document = cm.release("cardano", "10.6.2", signature=signature, store=store)
+    titles = [section.title for section in document.sections]
+    assert titles == [
+        *("Set-up", "Observations", "Conclusion", "Verdict"),
+        *("Analysis: value-only workload", "Analysis: plutus workload"),
+        *("Manifest: value-only workload", "Manifest: plutus workload"),
+        "Appendix B: data dictionary",
+    ]
+    told = [chapter.title for chapter in page(document).text if chapter.part == OBSERVATIONS]
+    tables = [table.title for table in page(document).against[0].comparisons[0].catalogue.tables]
+    assert told == [title for title in tables if title in told]
+    assert len(told) == 5
+    for medium in (document.html(), document.markdown(), document.text()):
+        for text in ("Ada Lovelace · 2026-02-16", "The first release with a new mempool.", "Forging", "PRINTED"):
+            assert text in medium
+    assert document.pdf() == cm.release("cardano", "10.6.2", signature=signature, store=store).pdf()
+    again = ReleasePage.model_validate_json(document.json)
+    assert [chapter.model_dump() for chapter in again.text] == [one.model_dump() for one in page(document).text]
+
+
+def test_several_baselines_are_one_page(store: Path) -> None:
+    document = cm.release("cardano", "10.6.3", ["10.6.2", "9.10.0"], store=store)
+    found = page(document)
+    assert document.title == "Cardano 10.6.3 against 10.6.2 and 9.10.0"
+    assert document.verdict is Verdict.FAIL
+    assert {f"{OBSERVATIONS} against 10.6.2", f"{OBSERVATIONS} against 9.10.0"} < {one.part for one in found.text}
+    first = found.published[0]
+    assert isinstance(first, CardanoPart)
+    assert [one.label for one in first.report.columns] == ["10.6.2", "9.10.0", "10.6.3"]
+    assert len({block.id for block in document.blocks()}) == len(document.blocks())
+
+
+def test_rows_that_are_zero_everywhere_are_left_out(tmp_path: Path) -> None:
+    zero = {"Height & slot battles": "0.0"}
+    columns = [
+        made.column("10.5.4", "2026-02-05", "b0a1259", **zero),
+        made.column("10.6.2", "2026-02-12", "0d697f1", **zero),
+    ]
+    document = cm.release("cardano", "10.6.2", store=ingested(tmp_path, columns, "value-only"))
+    part = page(document).published[0]
+    assert isinstance(part, CardanoPart)
+    rows = [row.label for table in part.report.tables for row in table.rows]
+    assert "Height & slot battles" not in rows
+    assert "Chained to forged blocks" in rows
+    assert not any("Height & slot battles" in one.text for chapter in page(document).text for one in chapter.sentences)
+
+
+def test_the_day_of_the_analysis_is_not_that_of_the_last_log_line(tmp_path: Path) -> None:
+    """Logs of February that were analysed later: the clock of the rendering is not in it either."""
+    runs = []
+    for seed, version in ((1, "10.5.4"), (2, "10.6.2")):
+        logs = make_cluster(tmp_path / version, seed=seed)
+        runs.append(ingest_logs(tmp_path / "store", logs, version=version, filters=[]).run)
+    document = cm.release("cardano", "10.6.2", signature=cm.Signature(date="2026-03-01"), store=tmp_path / "store")
+    part = page(document).published[0]
+    assert isinstance(part, CardanoPart)
+    dates = next(fact.values for fact in part.report.facts if fact.label == "Analysis date")
+    assert dates == [runs[0].sealed_on, "2026-03-01"]
+    assert page(cm.release("cardano", "10.6.2", store=tmp_path / "store")).date == runs[1].sealed_on
+    hosts = next(block for block in part.parameters() if block.title == "Hosts")
+    assert isinstance(hosts, Table)
+    assert sorted(name for row in hosts.rows for name in row.cells[2].text.split(", ")) == [
+        f"node-{number}" for number in range(4) for _ in range(2)
+    ]
+    assert any(block.title.startswith("Figure 1: ") for block in document.blocks())
+
+
+def figure(metric: str, *values: float) -> PublishedFigure:
+    fractions = [0.01, 0.5, 0.9, 0.98, 1.0]
+    lines = [PublishedLine(label="10.6.2", values=list(values), fractions=fractions)] if values else []
+    return PublishedFigure(
+        metric_id=metric, published_id=metric, label=metric, unit="s", description="", logarithmic=False, lines=lines
+    )
+
+
+def test_figures_keep_their_numbers_and_show_where_the_samples_lie(store: Path) -> None:
+    """A chart without data moves no other; one late block of 4.7 s does not squeeze all others into a line."""
+    runs = [[cm.open_run(version, store).sealed] for version in ("10.6.2", "10.6.3")]
+    report = cardano_part(runs, {}, "0").report
+    report.figures = [figure("a"), figure("b", 0.5, 0.6, 1.0, 1.1, 4.7), figure("c", 0.5, 0.6, 1.0, 1.1, 1.2)]
+    charts = figure_blocks(report)
+    assert [chart.title for chart in charts] == ["Figure 2: b", "Figure 3: c"]
+    tail, whole = charts
+    assert getattr(tail, "x").domain == pytest.approx((0.575, 1.125))  # noqa: B009
+    assert "10.6.2 from 0.5 to 4.7 s" in getattr(tail, "note")  # noqa: B009
+    assert getattr(whole, "x").domain == pytest.approx((0.575, 1.125)) or getattr(whole, "x").domain is None  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"plan": "quick"}, "`--plan` is for nodes that chainmark runs"),
+        ({"resume": "x"}, "`--resume` is for nodes"),
+        ({"candidate": None}, "needs a candidate"),
+        ({"candidate": "9.1.0"}, "no run of a release before 9.1.0"),
+        ({"baseline": "8.0"}, "no run matches `8.0`"),
+        ({"signature": cm.Signature(date="yesterday")}, "`yesterday` is no day"),
+    ],
+)
+def test_what_cannot_be_asked_of_imported_runs_is_said(store: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        cm.qualify("cardano", **{"candidate": "10.6.2", "store": store, **options})
+    assert caught.value.hint
+
+
+def test_a_page_is_not_for_nodes_that_chainmark_runs() -> None:
+    with pytest.raises(UsageError, match="is for imported runs"):
+        cm.qualify("cometbft", baseline="v1", candidate="v2", signature=cm.Signature("Ada Lovelace"))
+    with pytest.raises(UsageError, match="one baseline"):
+        cm.qualify("cometbft", baseline=["v1", "v2"], candidate="v3")
+
+
+def test_three_commands_make_a_page(tmp_path: Path, lab: Lab) -> None:
+    """A folder of reports in, a page out."""
+    columns = [*made.series(DEVIATIONS), made.column("10.6.3", "2026-03-12", "1d697f1", 1.001, **SLOW)]
+    (tmp_path / "reports").mkdir()
+    made.written(tmp_path / "reports" / "all.json", made.content(*columns))
+    lab.run("ingest", "cardano", str(tmp_path / "reports"))
+    out = tmp_path / "page"
+    done = lab.run(
+        *("qa", "cardano", "--candidate", "10.6.3", "--author", "Ada Lovelace", "--date", "2026-03-20"),
+        *("--pdf", f"{out}.pdf", "--junit", f"{out}.xml"),
+        code=1,
+    )
+    assert "Worse than the margin allows: Fetch duration under value-only" in " ".join(done.stdout.split())
+    assert Path(f"{out}.pdf").read_bytes().startswith(b"%PDF")
+    assert "peer_fetch_s.mean" in Path(f"{out}.xml").read_text(encoding="utf-8")
+
+
+def test_a_chapter_is_kept_in_the_json() -> None:
+    """What a later tool reads: the sentence beside the figures that it rests on."""
+    chapter = Chapter(part="Set-up", title="", sentences=[Sentence(text="Made once.")])
+    assert Chapter.model_validate_json(chapter.model_dump_json()) == chapter
