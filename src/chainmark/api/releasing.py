@@ -71,9 +71,10 @@ def release(
         UsageError: there is no run of a version, or no workload that two of them share.
 
     Example:
-        >>> made = cm.release("cardano", "10.6.2", signature=cm.Signature("Ada Lovelace", date="2026-02-16"))
-        >>> made.kind, made.verdict.value
-        ('release-page', 'inconclusive')
+        >>> runs = cm.ingest("cardano", releases)
+        >>> made = cm.release("cardano", "9.9.0", signature=cm.Signature("Ada Lovelace", date="2026-02-16"))
+        >>> made.title, made.subtitle
+        ('Cardano 9.9.0 against 9.8.0', 'Ada Lovelace · 2026-02-16')
     """
     known = importable(load_system(system))
     kept, signed = store_at(store), signature or Signature()
