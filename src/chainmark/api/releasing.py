@@ -151,9 +151,12 @@ def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> s
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """10.5.4 is after 10.5 and before 10.6-pre; a name without a number is after none."""
+    """10.5.4 is after 10.5, which is 10.5.0, and before 10.6-pre; a name without a number is before all."""
     found = _NUMBERS.search(version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    parts = [int(part) for part in found[0].split(".")] if found else []
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
 
 
 def _runs(groups: Groups) -> Iterable[SealedRun]:
