@@ -71,9 +71,10 @@ def release(
         UsageError: there is no run of a version, or no workload that two of them share.
 
     Example:
-        >>> made = cm.release("cardano", "10.6.2", signature=cm.Signature("Ada Lovelace", date="2026-02-16"))
-        >>> made.kind, made.verdict.value
-        ('release-page', 'inconclusive')
+        >>> runs = cm.ingest("cardano", releases)
+        >>> made = cm.release("cardano", "9.9.0", signature=cm.Signature("Ada Lovelace", date="2026-02-16"))
+        >>> made.title, made.subtitle
+        ('Cardano 9.9.0 against 9.8.0', 'Ada Lovelace · 2026-02-16')
     """
     known = importable(load_system(system))
     kept, signed = store_at(store), signature or Signature()
@@ -150,9 +151,12 @@ def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> s
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """10.5.4 is after 10.5 and before 10.6-pre; a name without a number is after none."""
+    """10.5.4 is after 10.5, which is 10.5.0, and before 10.6-pre; a name without a number is before all."""
     found = _NUMBERS.search(version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    parts = [int(part) for part in found[0].split(".")] if found else []
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
 
 
 def _runs(groups: Groups) -> Iterable[SealedRun]:
