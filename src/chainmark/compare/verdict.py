@@ -23,7 +23,7 @@ from chainmark.core.wording import (
 from chainmark.stats.multiple import benjamini_hochberg
 
 _LOOK = "look at the charts of the worse metrics and at the configuration differences before any repeat"
-FALSE_DISCOVERIES = 0.05  # the rate that is accepted among diagnostics
+FALSE_DISCOVERIES = 0.05  # the rate that is accepted among the metrics that are said to have moved
 _LOOK_AT_LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
 LEAST_MOVE = 0.02  # a diagnostic that moves by less is not worth a reader's time
 
@@ -38,12 +38,25 @@ class Finding:
     advice: list[str]
 
 
-def _beyond_floor(judgement: Judgement, catalogue: Catalogue) -> bool:
-    base, other = judgement.baseline.value, judgement.candidate.value
-    if base is None or other is None:
-        return False
+def _told_apart(items: Sequence[Judgement], catalogue: Catalogue) -> list[Judgement]:
+    """The same, each with whether it moved by more than re-running moves it.
+
+    Of those said to have moved at most one in twenty has not, and of releases in which nothing moved at most one in
+    twenty has any. What is below a metric's floor matters to nobody, and moved nothing.
+
+    Source: Benjamini and Hochberg (1995).
+    """
+    tested = [item for item in items if item.p_different is not None]
+    adjusted = iter(benjamini_hochberg([item.p_different or 0.0 for item in tested]))
+    return [item if item.p_different is None else _told(item, next(adjusted), catalogue) for item in items]
+
+
+def _told(item: Judgement, q: float, catalogue: Catalogue) -> Judgement:
+    base, other = item.baseline.value or 0.0, item.candidate.value or 0.0
     change = abs(other - base)
-    return change >= catalogue.metric(judgement.metric_id).floor and change > LEAST_MOVE * abs(base)
+    is_beyond = q <= FALSE_DISCOVERIES and change >= catalogue.metric(item.metric_id).floor
+    moved = not item.gating and is_beyond and change > LEAST_MOVE * abs(base)
+    return item.model_copy(update={"q_different": q, "beyond_noise": is_beyond, "moved": moved})
 
 
 def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue) -> list[Judgement]:
@@ -56,16 +69,15 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
     """
     result = list(judgements)
     gating = [index for index, item in enumerate(result) if item.gating]
-    tested = [index for index, item in enumerate(result) if not item.gating and item.p_different is not None]
-    different = benjamini_hochberg([result[index].p_different or 0.0 for index in tested])
+    others = [index for index, item in enumerate(result) if not item.gating]
     for index, adjusted in zip(gating, family.adjusted, strict=True):
         found: dict[str, object] = {"p_worse_adjusted": adjusted, "worse_level": family.level}
         if adjusted is not None and adjusted <= family.level:
             found["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a lone interval
         result[index] = result[index].model_copy(update=found)
-    for index, adjusted in zip(tested, different, strict=True):
-        moved = adjusted <= FALSE_DISCOVERIES and _beyond_floor(result[index], catalogue)
-        result[index] = result[index].model_copy(update={"q_different": adjusted, "moved": moved})
+    for places in (gating, others):
+        for index, item in zip(places, _told_apart([result[place] for place in places], catalogue), strict=True):
+            result[index] = item
     return result
 
 
@@ -142,6 +154,18 @@ def problem(gate: Gate) -> str:
 def _warnings(gates: Sequence[Gate]) -> list[str]:
     mixed = [gate for gate in gates if gate.status is GateStatus.WARN and gate.id == "one_build_a_side"]
     return [f"{problem(gate)}: {gate.measured}" for gate in mixed]
+
+
+def _inside_noise(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+    """The margins that these runs cannot decide by, whatever they measure."""
+    found = [
+        f"{name_of(catalogue, item)} {margin_of(item, catalogue.metric(item.metric_id))}"
+        for item in gating
+        if item.inside_noise
+    ]
+    if not found:
+        return []
+    return [f"margins inside the noise, by which these runs could not even pass an equal release: {', '.join(found)}"]
 
 
 def _trends(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
@@ -287,6 +311,7 @@ def find(
         *_warned(sides),
         *_warnings(gates),
         *_own_margins(gating, catalogue),
+        *_inside_noise(gating, catalogue),
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
     if family.is_worse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison
+from chainmark.core.comparison import Answer, Comparison
 from chainmark.core.metric import Metric
 from chainmark.report.blocks import (
     IN_FULL,
@@ -83,6 +83,8 @@ def _columns(comparison: Comparison, rows: Sequence[Row]) -> list[Column]:
         Column(f"{units.plain_percent(comparison.confidence)} interval", kind="intervals", below=True),
         Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
         Column("margin", kind="words", media=ON_PAGES),
+        Column("beyond noise", kind="words", below=True),
+        Column("beyond margin", kind="words", media=ON_PAGES),
         Column("outcome", kind="badge"),
     ]
 
@@ -98,6 +100,8 @@ def _cells(row: Row) -> list[TableCell]:
         interval,
         TableCell(bar=row.bar, emphasis=row.emphasis),
         TableCell(row.margin, emphasis="quiet"),
+        TableCell(row.beyond_noise, emphasis="plain" if row.beyond_noise == Answer.YES else "quiet"),
+        TableCell(row.beyond_margin, emphasis="quiet"),
         TableCell(row.outcome, emphasis=row.emphasis),
     ]
 
