@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from chainmark.api.context import as_margins, store_at
+from chainmark.api.context import as_choice, store_at
 from chainmark.api.publishing import Side, is_document, printed_sides, published
 from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
@@ -15,7 +15,7 @@ from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.workloads import joined, matched
-from chainmark.core.catalogue import NO_MARGINS, Margins
+from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
 from chainmark.core.comparison import Comparison
 from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
@@ -61,15 +61,17 @@ class How:
         against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
         margins: those to judge by instead of the catalogue's.
+        learnt: bounds of margins that are learnt from re-runs, for metrics of which none is set.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
-    margins: Margins = NO_MARGINS
+    margins: Margins = field(default_factory=lambda: NO_MARGINS)
+    learnt: Bounds | None = None
 
 
 def _past(store: Store, how: How) -> Past:
-    return Past(read_notes(store.root).epochs, how.against)
+    return Past(read_notes(store.root).epochs, how.against, how.learnt)
 
 
 def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:
@@ -108,7 +110,8 @@ def compare(
             report as a file, each version of which is a side. Two versions are compared under every workload and on
             every machine that both were run under.
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
-        margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``.
+        margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``;
+            ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
         era: which of the styles that the system's published reports have had; None: that of today.
         against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
@@ -132,7 +135,7 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    how = How(_kind(against), anchor, as_margins(margins))
+    how = How(_kind(against), anchor, *as_choice(margins))
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
     if len(references) == 2 and all(isinstance(one, str) for one in references):

@@ -10,13 +10,14 @@ from chainmark.api.context import (
     Cancellation,
     Relay,
     Settings,
-    as_margins,
+    as_choice,
     as_settings,
     installed,
     relay,
     resolve_launchable,
     store_at,
 )
+from chainmark.api.learning import learnt_before
 from chainmark.api.measure import run
 from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, decide
@@ -110,8 +111,7 @@ def experiment(
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
         _tell_of_one_run_a_side(system, arms[0], length, kept, listener)
-        accepted = as_margins(margins)
-        system.catalogue().with_margins(accepted)  # refuses what cannot be judged before anything runs
+        accepted = _accepted(margins, system, arms[0], kept, listener)
         made = Experimenter(kept, system).begin(arms, length, seed, listener, accepted, keep_homes=keep_homes)
     return _until_decided(made, kept, listener)
 
@@ -164,6 +164,24 @@ def aa(
         )
     ]
     return document_of(aa_report(made, kept.alike(made), tool_version()))
+
+
+def _accepted(
+    margins: Margins | Sequence[str] | None, system: LaunchableSystem, arm: Arm, store: Store, listener: Relay
+) -> Margins:
+    """The margins of an experiment, fixed before its first run; those that are learnt are told.
+
+    Raises:
+        UsageError: one cannot be judged by, or none can be learnt.
+    """
+    given, bounds = as_choice(margins)
+    system.catalogue().with_margins(given)
+    if bounds is None:
+        return given
+    learnt = learnt_before(system.name, system.workload(arm.profile), host_facts().cpu_model, bounds, store)
+    told = ", ".join(f"{metric} {units.plain_percent(margin, decimals=1)}" for metric, margin in learnt.items())
+    listener.tell(f"margins learnt from earlier runs: {told}")
+    return {**learnt, **given}
 
 
 def _arms(

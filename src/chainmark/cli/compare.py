@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Margins, Output, shows_result
+from chainmark.cli.common import LearntMargins, Output, shows_result
 from chainmark.core.epoch import BaselineKind
 
 
@@ -54,7 +54,7 @@ def compare(
         str | None,
         typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
     ] = None,
-    margin: Margins = None,
+    margin: LearntMargins = None,
     *,
     output: Output,
 ) -> None:

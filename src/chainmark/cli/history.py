@@ -8,12 +8,12 @@ import typer
 from rich.table import Table
 
 import chainmark as cm
-from chainmark.cli.common import AsJson
+from chainmark.cli.common import AsJson, LearntMargins, Output, shows_result
 from chainmark.cli.console import out, print_json
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="History: note changes of the set-up, pin an anchor, list, remove.",
+    help="History: note what was known when, pin an anchor, list, remove; and what margins can decide.",
     epilog="Example: `chainmark history list`",
 )
 System = Annotated[str, typer.Argument(help="Whose runs, e.g. `cardano`.")]
@@ -48,6 +48,24 @@ def pin(
     """Pin the version that every later one is also compared with, so that a slow drift is seen."""
     cm.pin(system, version)
     out.print(f"anchor of {system}: {version or 'none'}", markup=False)
+
+
+@app.command("margins", epilog="Example: `chainmark history margins 10.6.2 --margin learnt:5%,15%`")
+@shows_result
+def margins(
+    reference: Annotated[
+        str, typer.Argument(metavar="RUN", help="A version or run: the next release is run as it was.")
+    ],
+    margin: LearntMargins = None,
+    *,
+    output: Output,
+) -> None:
+    """Show the noise of every gating figure, and what margins would decide, before anything is run.
+
+    Beside the margin in force stands what would be learnt from re-runs: three standard deviations of the change that
+    a re-run makes, within bounds. A margin inside its noise is marked.
+    """
+    output.finish(cm.margins(reference, margin))
 
 
 @app.command("list", epilog="Example: `chainmark history list`")

@@ -13,12 +13,13 @@ from chainmark.compare.gates import condition_differences, incomparable, pair_ga
 from chainmark.compare.inputs import RunData
 from chainmark.compare.judge import Bench, judge, unjudged, working_scale
 from chainmark.compare.looks import looks_of
+from chainmark.compare.margins import learnt_margins
 from chainmark.compare.noise import Archive
 from chainmark.compare.past import told_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
-from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
+from chainmark.core.catalogue import NO_MARGINS, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.epoch import BaselineKind, Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
@@ -117,13 +118,13 @@ def decide(
     left, right = select(BASELINE, baseline), select(CANDIDATE, candidate)
     check_pair(left, right)
     merged = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
-    catalogue = merged.with_margins(margins)
-    workload = workload_differences(left, right)
-    conditions = condition_differences(catalogue, left, right)
-    gates = pair_gates(left, right, workload)
     compared = {run.run_id for side in (left, right) for run in side.runs}
     releases = _releases(left, right, history, past or Past())
     bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)
+    catalogue = merged.with_margins(margins, _learnt(merged, bench, past))
+    workload = workload_differences(left, right)
+    conditions = condition_differences(catalogue, left, right)
+    gates = pair_gates(left, right, workload)
     because = {**incomparable(catalogue, conditions), **_divided(releases, catalogue, left, right)}
     pair = _Pair(catalogue, left, right, gates, because, bench, (past or Past()).baseline)
     found, gated = pair.gated()
@@ -145,10 +146,17 @@ class Past:
         epochs: changes of the set-up that were noted.
         baseline: what a candidate is held against: the level of the releases up to the baseline, wherever there are
             enough of them, or the baseline's own run alone.
+        learnt: bounds of the margins that are learnt from re-runs; None: the catalogue's margins are in force.
     """
 
     epochs: Sequence[Epoch] = ()
     baseline: BaselineKind = BaselineKind.RUN
+    learnt: Bounds | None = None
+
+
+def _learnt(catalogue: Catalogue, bench: Bench, past: Past | None) -> Margins:
+    """Margins that are learnt, where they are wanted."""
+    return NO_MARGINS if past is None or past.learnt is None else learnt_margins(catalogue, bench, past.learnt)
 
 
 def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:

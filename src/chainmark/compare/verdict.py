@@ -52,10 +52,10 @@ def _told_apart(items: Sequence[Judgement], catalogue: Catalogue) -> list[Judgem
 
 
 def _told(item: Judgement, q: float, catalogue: Catalogue) -> Judgement:
-    base, other = item.baseline.value or 0.0, item.candidate.value or 0.0
-    change = abs(other - base)
-    is_beyond = q <= FALSE_DISCOVERIES and change >= catalogue.metric(item.metric_id).floor
-    moved = not item.gating and is_beyond and change > LEAST_MOVE * abs(base)
+    base, other = item.baseline.value, item.candidate.value
+    change = 0.0 if base is None or other is None else abs(other - base)
+    is_beyond = q <= FALSE_DISCOVERIES and change > 0.0 and change >= catalogue.metric(item.metric_id).floor
+    moved = not item.gating and is_beyond and change > LEAST_MOVE * abs(base or 0.0)
     return item.model_copy(update={"q_different": q, "beyond_noise": is_beyond, "moved": moved})
 
 
@@ -101,10 +101,19 @@ def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]
     """The margins that were set for this comparison, and those that a floor or the catalogue makes uncommon."""
     known = [item for item in gating if item.margin_high is not None]
     texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in known}
-    ordered = {name_of(catalogue, item) for item in known if item.metric_id in catalogue.margins_set}
-    common = Counter(text for name, text in texts.items() if name not in ordered).most_common(1)
-    uncommon = {name for name, text in texts.items() if name not in ordered and text != common[0][0]}
-    sources = {"set for this comparison": ordered, "of their own (from the catalogue's margin or floor)": uncommon}
+    ordered, learnt = (
+        {name_of(catalogue, item) for item in known if item.metric_id in ids}
+        for ids in (catalogue.margins_set, catalogue.margins_learnt)
+    )
+    usual = {name: text for name, text in texts.items() if name not in ordered | learnt}
+    common = Counter(usual.values()).most_common(1)
+    uncommon = {name for name, text in usual.items() if text != common[0][0]}
+    from_re_runs = "learnt from re-runs (three standard deviations of what a re-run changes, within the bounds)"
+    sources = {
+        "set for this comparison": ordered,
+        from_re_runs: learnt,
+        "of their own (from the catalogue's margin or floor)": uncommon,
+    }
     return [
         f"margins {source}: {', '.join(f'{name} {text}' for name, text in texts.items() if name in names)}"
         for source, names in sources.items()

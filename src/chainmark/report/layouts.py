@@ -12,6 +12,7 @@ from chainmark.core.attachment import Attachment
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
+from chainmark.core.margin_report import MarginReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.side_by_side import SideBySide
 from chainmark.report.aa_document import aa_document
@@ -19,6 +20,7 @@ from chainmark.report.by_workload_document import by_workload_document
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
 from chainmark.report.load_document import load_document
+from chainmark.report.margin_document import margin_document
 from chainmark.report.qa_document import qa_document
 from chainmark.report.run_document import RunRecord, run_document
 from chainmark.report.side_by_side_document import side_by_side_document
@@ -31,6 +33,7 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     QaReport: qa_document,
     RunRecord: run_document,
     AAReport: aa_document,
+    MarginReport: margin_document,
 }
 
 
