@@ -20,10 +20,12 @@ from chainmark.api.context import (
 from chainmark.api.learning import learnt_before
 from chainmark.api.measure import run
 from chainmark.compare.aa import LEAST_RUNS, aa_report
-from chainmark.compare.decide import Decided, decide
+from chainmark.compare.decide import Decided, Past, decide
+from chainmark.compare.false_alarms import history_check
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
 from chainmark.core.catalogue import Margins
+from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
 from chainmark.core.progress import Progress
@@ -39,6 +41,7 @@ from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.stats.sequential import FIRST_LOOK
 from chainmark.store.experiments import find_experiment
+from chainmark.store.notes import read_notes
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
@@ -182,6 +185,26 @@ def _accepted(
     told = ", ".join(f"{metric} {units.plain_percent(margin, decimals=1)}" for metric, margin in learnt.items())
     listener.tell(f"margins learnt from earlier runs: {told}")
     return {**learnt, **given}
+
+
+def aa_of_history(reference: str, *, store: Store | Path | str | None = None) -> Document:
+    """How often the lab calls something moved in re-runs of one build, by the history of a run; nothing is run.
+
+    Args:
+        reference: a run, a version or an experiment that says which workload and machine are meant.
+        store: where the runs are.
+
+    Raises:
+        UsageError: nothing matches, or no build was run again and no run has samples to split.
+
+    Example:
+        >>> cm.aa_of_history("v1.0.1").kind
+        'aa'
+    """
+    kept = store_at(store)
+    run = kept.select(reference)[-1]
+    past = Past(read_notes(kept.root).epochs, BaselineKind.HISTORY)
+    return document_of(history_check(run, kept.alike([run]), past, tool_version()))
 
 
 def _arms(

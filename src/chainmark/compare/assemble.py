@@ -11,9 +11,10 @@ import numpy as np
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.builds import build_caveats, title_of
 from chainmark.compare.charts import charts_of
-from chainmark.compare.decide import Past, decide
+from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.estimates import mean_of
 from chainmark.compare.facts import facts_beside
+from chainmark.compare.false_alarms import re_run_alarms
 from chainmark.compare.gates import (
     configuration_differences,
 )
@@ -33,6 +34,7 @@ from chainmark.core.comparison import (
     Followed,
 )
 from chainmark.core.distribution import STANDARD_CENTILES
+from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.effects import TwoSamples
 from chainmark.stats.estimable import has_rank
@@ -155,6 +157,15 @@ def _beside_anchor(
     return AnchorView(side=describe(decided.baseline, decided.labels[0]), judgements=gating)
 
 
+def _alarms(decided: Decided, history: Sequence[RunData], past: Past | None) -> FalseAlarms | None:
+    """How often the history that the verdict used calls something moved where nothing was changed."""
+    if decided.releases is None:
+        return None
+    like = (decided.candidate.included or decided.candidate.runs)[0]
+    found = re_run_alarms(like.data, history, past or Past())
+    return found if found.figures else None
+
+
 def compare(
     baseline: Sequence[RunData],
     candidate: Sequence[RunData],
@@ -206,7 +217,10 @@ def compare(
         date=date,
         verdict=finding.verdict,
         sentence=finding.sentence,
-        reasons=[*finding.reasons, *located(judgements, described.breakdowns, catalogue).values()],
+        reasons=[
+            *finding.reasons,
+            *located(judgements, described.breakdowns, catalogue).values(),
+        ],
         advice=finding.advice,
         failed_runs_verdict=decided.failures.verdict,
         baseline=describe(left, names[0]),
@@ -227,6 +241,7 @@ def compare(
         charts=described.charts,
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
+        false_alarms=_alarms(decided, history, past),
         anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
         catalogue=catalogue,
         caveats=Caveats.joined([caveats_of(run.manifest for run in [*left.runs, *right.runs]), builds]),

@@ -77,6 +77,7 @@ class Decided:
     family: Family
     failures: RunFailures
     finding: Finding
+    releases: Releases | None = None
 
     @property
     def undecided(self) -> list[str]:
@@ -135,7 +136,9 @@ def decide(
     finding = with_failures(find((judgements, family), gates, (left, right), names, catalogue), failures)
     if releases is not None:
         finding = replace(finding, reasons=[*finding.reasons, *told_of(releases, judgements, catalogue)])
-    return Decided(left, right, catalogue, names, workload, conditions, gates, judgements, family, failures, finding)
+    return Decided(
+        left, right, catalogue, names, workload, conditions, gates, judgements, family, failures, finding, releases
+    )
 
 
 @dataclass(frozen=True)

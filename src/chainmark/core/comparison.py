@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validat
 from chainmark.core.attachment import Attachment
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.verdict import Verdict
 
@@ -360,6 +361,7 @@ class Comparison(BaseModel):
     charts: list[ChartData]
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
+    false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history that was used
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     catalogue: Catalogue
     caveats: CaveatsField = Caveats()

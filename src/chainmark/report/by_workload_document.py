@@ -64,6 +64,7 @@ def _verdicts(result: ByWorkload) -> Table:
 def _workload(place: int, label: str, one: Comparison) -> list[Block]:
     rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(one).rows()]
     reasons = [prose(text) for text in (one.sentence, *one.reasons)] + [f"→ {prose(text)}" for text in one.advice]
+    reasons += [prose(one.false_alarms.told)] if one.false_alarms else []
     gating = replace(gating_table(one, rows), title=f"{label}: gating metrics")
     blocks: list[Block] = [gating, *beside_anchor(one), Remarks("why", f"{label}: why", reasons, abreast=True)]
     if moved := [moved_text(row) for row in rows if row.moved and not row.gating]:

@@ -11,6 +11,7 @@ from chainmark.core.aa_report import AAReport
 from chainmark.core.attachment import Attachment
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison
+from chainmark.core.false_alarms import HistoryCheck
 from chainmark.core.load_report import LoadReport
 from chainmark.core.margin_report import MarginReport
 from chainmark.core.qa_report import QaReport
@@ -19,6 +20,7 @@ from chainmark.report.aa_document import aa_document
 from chainmark.report.by_workload_document import by_workload_document
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
+from chainmark.report.history_check_document import history_check_document
 from chainmark.report.load_document import load_document
 from chainmark.report.margin_document import margin_document
 from chainmark.report.qa_document import qa_document
@@ -34,6 +36,7 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     RunRecord: run_document,
     AAReport: aa_document,
     MarginReport: margin_document,
+    HistoryCheck: history_check_document,
 }
 
 
