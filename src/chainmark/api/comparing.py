@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chainmark.api.context import as_choice, store_at
+from chainmark.api.noting import caveats_noted, with_notes
 from chainmark.api.publishing import Side, is_document, printed_sides, published
 from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
@@ -16,6 +17,7 @@ from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.workloads import joined, matched
 from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
+from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
 from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
@@ -34,14 +36,16 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
     past = _past(store, how or How())
     follow, margins, tool = _follow(sides), (how or How()).margins, tool_version()
     if len(sides) > 2:
-        return document_of(
-            compare_side_by_side(sides, history=history, past=past, follow=follow, margins=margins, tool_version=tool)
+        beside = compare_side_by_side(
+            sides, history=history, past=past, follow=follow, margins=margins, tool_version=tool
         )
+        noted = caveats_noted([run.manifest for side in sides for run in side], store)
+        return document_of(beside.model_copy(update={"caveats": Caveats.joined([beside.caveats, noted])}))
     return document_of(_pair(sides[0], sides[1], store, how or How()))
 
 
 def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> Comparison:
-    return compare_runs(
+    found = compare_runs(
         baseline,
         candidate,
         history=store.alike([*baseline, *candidate]),
@@ -51,6 +55,7 @@ def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: 
         margins=how.margins,
         tool_version=tool_version(),
     )
+    return with_notes(found, [run.manifest for run in [*baseline, *candidate]], store)
 
 
 @dataclass(frozen=True)
