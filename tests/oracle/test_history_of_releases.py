@@ -15,8 +15,9 @@ from chainmark.compare.gates import same_workload
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import build_of
 from chainmark.compare.releases import Releases
+from chainmark.core.asked import BaselineKind
 from chainmark.core.comparison import Judgement, Outcome
-from chainmark.core.epoch import BaselineKind, Epoch
+from chainmark.core.epoch import Epoch
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.cardano import SYSTEM
 

@@ -16,10 +16,10 @@ from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.workloads import joined, matched
+from chainmark.core.asked import BaselineKind, Question
 from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
 from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
-from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
@@ -37,7 +37,13 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
     follow, margins, tool = _follow(sides), (how or How()).margins, tool_version()
     if len(sides) > 2:
         beside = compare_side_by_side(
-            sides, history=history, past=past, follow=follow, margins=margins, tool_version=tool
+            sides,
+            history=history,
+            past=past,
+            follow=follow,
+            margins=margins,
+            question=(how or How()).question,
+            tool_version=tool,
         )
         noted = caveats_noted([run.manifest for side in sides for run in side], store)
         return document_of(beside.model_copy(update={"caveats": Caveats.joined([beside.caveats, noted])}))
@@ -53,6 +59,7 @@ def _pair(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: 
         anchor=_anchor(baseline, candidate, store, how),
         follow=_follow([baseline, candidate]),
         margins=how.margins,
+        question=how.question,
         tool_version=tool_version(),
     )
     return with_notes(found, [run.manifest for run in [*baseline, *candidate]], store)
@@ -67,12 +74,14 @@ class How:
         anchor: a release that the candidate is also held against; None: the one that is pinned.
         margins: those to judge by instead of the catalogue's.
         learnt: bounds of margins that are learnt from re-runs, for metrics of which none is set.
+        question: whether the candidate is judged, or what it costs is told.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
     margins: Margins = field(default_factory=lambda: NO_MARGINS)
     learnt: Bounds | None = None
+    question: Question = Question.WORSE
 
 
 def _past(store: Store, how: How) -> Past:
@@ -106,6 +115,7 @@ def compare(
     era: str | None = None,
     against: str = BaselineKind.HISTORY,
     anchor: str | None = None,
+    question: str = Question.WORSE,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
@@ -122,6 +132,7 @@ def compare(
         against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
             there are enough releases; "run" for the baseline's own run.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
+        question: "worse" judges the candidate; "cost" tells what a deliberate change costs, and judges nothing.
         store: where the runs are.
 
     Raises:
@@ -140,7 +151,7 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    how = How(_kind(against), anchor, *as_choice(margins))
+    how = How(_kind(against), anchor, *as_choice(margins), _asked(question))
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
     if len(references) == 2 and all(isinstance(one, str) for one in references):
@@ -152,6 +163,12 @@ def _kind(against: str) -> BaselineKind:
     if against not in set(BaselineKind):
         raise UsageError(f"`{against}` is no baseline", f"there are {' and '.join(BaselineKind)}")
     return BaselineKind(against)
+
+
+def _asked(question: str) -> Question:
+    if question not in set(Question):
+        raise UsageError(f"`{question}` is no question", f"there are {' and '.join(Question)}")
+    return Question(question)
 
 
 def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Document:

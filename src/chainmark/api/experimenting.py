@@ -24,8 +24,8 @@ from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.false_alarms import history_check
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
+from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import Margins
-from chainmark.core.epoch import BaselineKind
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
 from chainmark.core.progress import Progress

@@ -9,7 +9,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import LearntMargins, Output, shows_result
-from chainmark.core.epoch import BaselineKind
+from chainmark.core.asked import BaselineKind, Question
 
 
 class Style(StrEnum):
@@ -55,6 +55,10 @@ def compare(
         typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
     ] = None,
     margin: LearntMargins = None,
+    question: Annotated[
+        Question,
+        typer.Option(help="Whether the candidate is worse than is allowed, or what a deliberate change costs."),
+    ] = Question.WORSE,
     *,
     output: Output,
 ) -> None:
@@ -64,11 +68,14 @@ def compare(
 
     Example: `chainmark compare release-10.6.2.value-only.pdf`
 
+    Example: `chainmark compare 10.5.4 10.6.2 --question cost --margin learnt`
+
     Two versions are compared under every workload and on every machine that both were run under. The versions of a
     published report are read into the store first, unless they are there.
 
     Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
-    then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
+    then invalid, then inconclusive. The published style judges nothing, so it always ends with 0,
+    and so does a table of costs unless the sides cannot be compared.
     """
     output.finish(
         cm.compare(
@@ -79,5 +86,6 @@ def compare(
             era=era,
             against=held_against,
             anchor=anchor,
+            question=question,
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,10 @@ from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json, say
 from chainmark.core.errors import ExitCode
 from chainmark.store.index import Entry, Index
-from chainmark.store.notes import Notes, read_notes
 from chainmark.store.paths import data_directory
+
+if TYPE_CHECKING:
+    from chainmark.store.notes import Notes
 
 app = typer.Typer(
     no_args_is_help=True, help="Runs: list, show, verify, export, remove.", epilog="Example: `chainmark runs list`"
@@ -25,6 +27,8 @@ RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or 
 @app.command("list", epilog="Example: `chainmark runs list`")
 def list_runs(as_json: AsJson = False) -> None:
     """List all runs, oldest first; unfinished ones at the end."""
+    from chainmark.store.notes import read_notes
+
     found, notes = Index(data_directory()).contents(), read_notes(data_directory())
     summaries = [_summary(entry, notes) for entry in found.sealed]
     if as_json:

@@ -11,6 +11,7 @@ import numpy as np
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.builds import build_caveats, title_of
 from chainmark.compare.charts import charts_of
+from chainmark.compare.costs import costs_of
 from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.estimates import mean_of
 from chainmark.compare.facts import facts_beside
@@ -22,6 +23,7 @@ from chainmark.compare.inputs import RunData
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.whereabouts import located
+from chainmark.core.asked import Question
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import (
@@ -175,6 +177,7 @@ def compare(
     anchor: Sequence[RunData] = (),
     follow: Follow | None = None,
     margins: Margins = NO_MARGINS,
+    question: Question = Question.WORSE,
     tool_version: str,
 ) -> Comparison:
     """Compare a candidate with a baseline.
@@ -188,6 +191,7 @@ def compare(
         anchor: runs of a release that the candidate is also held against; the verdict does not rest on that.
         follow: of the runs' system, where it can follow samples to what happened.
         margins: those to judge by instead of the catalogue's.
+        question: whether the candidate is judged, or what it costs is told.
         tool_version: recorded in the result.
 
     Returns:
@@ -201,7 +205,8 @@ def compare(
     """
     decided = decide(baseline, candidate, history, past, margins)
     left, right, catalogue, names = decided.baseline, decided.candidate, decided.catalogue, decided.labels
-    finding, judgements = decided.finding, decided.judgements
+    finding = costs_of(decided) if question is Question.COST else decided.finding
+    judgements = decided.judgements
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
     chart_sides = [
         ChartSide(side.name, name, side.included or side.runs) for side, name in zip((left, right), names, strict=True)
@@ -241,6 +246,7 @@ def compare(
         charts=described.charts,
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
+        question=question,
         false_alarms=_alarms(decided, history, past),
         anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
         catalogue=catalogue,

@@ -19,9 +19,10 @@ from chainmark.compare.past import told_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
+from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import NO_MARGINS, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
-from chainmark.core.epoch import BaselineKind, Epoch
+from chainmark.core.epoch import Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
 from chainmark.core.metric import Metric
 from chainmark.core.wording import name_of

@@ -9,6 +9,7 @@ from chainmark.compare.decide import Past
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
+from chainmark.core.asked import Question
 from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.caveats import A_A, Caveats, caveats_of
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
@@ -22,6 +23,7 @@ _VERBS = {
     Verdict.INVALID: ("cannot be judged", "cannot be judged"),
     Verdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
     Verdict.PASS: ("passes", "pass"),
+    Verdict.INFORMATIONAL: ("is shown with what it costs", "are shown with what they cost"),
 }
 
 
@@ -32,6 +34,7 @@ def compare_side_by_side(
     past: Past | None = None,
     follow: Follow | None = None,
     margins: Margins = NO_MARGINS,
+    question: Question = Question.WORSE,
     tool_version: str,
 ) -> SideBySide:
     """Compare every further version with the first.
@@ -42,7 +45,7 @@ def compare_side_by_side(
         sides: the runs of each version, the baseline's first.
         history, past: archived runs and their use, as for two sides.
         follow: of the runs' system, as for two sides.
-        margins: as for two sides.
+        margins, question: as for two sides.
         tool_version: recorded in the result.
 
     Returns:
@@ -64,7 +67,16 @@ def compare_side_by_side(
                 )
             seen[run.run_id] = number
     comparisons = [
-        compare(sides[0], side, history=history, past=past, follow=follow, margins=margins, tool_version=tool_version)
+        compare(
+            sides[0],
+            side,
+            history=history,
+            past=past,
+            follow=follow,
+            margins=margins,
+            question=question,
+            tool_version=tool_version,
+        )
         for side in sides[1:]
     ]
     labels = _labels([side.version for side in selected])

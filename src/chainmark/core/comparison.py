@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
+from chainmark.core.asked import Question
 from chainmark.core.attachment import Attachment
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
@@ -362,6 +363,7 @@ class Comparison(BaseModel):
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
     false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history that was used
+    question: Annotated[Question, Field(exclude_if=lambda one: one is Question.WORSE)] = Question.WORSE
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     catalogue: Catalogue
     caveats: CaveatsField = Caveats()

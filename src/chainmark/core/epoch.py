@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.noted import Noted
-
-
-class BaselineKind(StrEnum):
-    """What a candidate is held against."""
-
-    HISTORY = "history"  # the level of the releases up to the baseline
-    RUN = "run"  # the baseline's own run
 
 
 class Annotation(BaseModel):
