@@ -32,7 +32,7 @@ def costs_of(decided: Decided) -> Finding:
         for word, found in (("more", more), ("less", less))
         if found
     ]
-    left = units.plural(len(gating) - len(moved), "gating metric")
+    left = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
     sentence = "; ".join([*parts, f"{left} moved by no more than re-running moves them"])
     reasons = told_of(decided.releases, decided.judgements, decided.catalogue) if decided.releases else []
     names = decided.labels
