@@ -15,7 +15,7 @@ from chainmark.compare.gates import same_workload
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import build_of
 from chainmark.compare.releases import Releases
-from chainmark.core.baseline import BaselineKind
+from chainmark.core.asked import BaselineKind
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.epoch import Epoch
 from chainmark.store.runs import SealedRun, Store
@@ -103,23 +103,16 @@ def test_re_runs_are_not_called_moved(runs: list[SealedRun], baseline: BaselineK
     assert worse in ([], ["peer_fetch_s"])  # fetches took 8 % longer two months later, on the same build
 
 
-@pytest.mark.parametrize(
-    ("baseline", "learn", "least"),
-    [
-        (BaselineKind.RUN, False, 0.72),
-        (BaselineKind.HISTORY, False, 0.77),
-        (BaselineKind.HISTORY, True, 0.86),
-    ],
-)
+@pytest.mark.parametrize(("baseline", "least"), [(BaselineKind.RUN, 0.72), (BaselineKind.HISTORY, 0.77)])
 def test_most_gating_metrics_of_neighbouring_releases_are_decided(
-    runs: list[SealedRun], baseline: BaselineKind, learn: bool, least: float
+    runs: list[SealedRun], baseline: BaselineKind, least: float
 ) -> None:
     """By one run a side; with an assumed noise it was one in ten."""
     outcomes: Counter[Outcome] = Counter()
     for workload in WORKLOADS:
         found = of_workload(runs, workload)
         for one, other in pairwise(found):
-            outcomes.update(item.outcome for item in gating(one, other, found, Past([NEW_HOSTS], baseline, learn)))
+            outcomes.update(item.outcome for item in gating(one, other, found, Past([NEW_HOSTS], baseline)))
     settled = outcomes[Outcome.EQUAL] + outcomes[Outcome.BETTER] + outcomes[Outcome.WORSE]
     comparable = outcomes.total() - outcomes[Outcome.NOT_COMPARABLE]
     assert comparable > 420

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chainmark.api.context import as_margins, store_at
+from chainmark.api.context import as_choice, store_at
+from chainmark.api.noting import caveats_noted, with_notes
 from chainmark.api.publishing import Side, is_document, printed_sides, published
 from chainmark.api.runs import runs_of, select
 from chainmark.compare import compare as compare_runs
@@ -16,8 +17,9 @@ from chainmark.compare.inputs import RunData
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.split import PartsOf
 from chainmark.compare.workloads import joined, matched
-from chainmark.core.baseline import BaselineKind
-from chainmark.core.catalogue import Margins
+from chainmark.core.asked import BaselineKind, Question
+from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
+from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
@@ -34,17 +36,18 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
     history = store.alike(run for side in sides for run in side)
     past = _past(store, how or How())
     if len(sides) > 2:
-        return document_of(
-            compare_side_by_side(
-                sides,
-                history=history,
-                past=past,
-                follow=_follow(sides),
-                parts=_parts(sides),
-                margins=(how or How()).margins,
-                tool_version=tool_version(),
-            )
+        beside = compare_side_by_side(
+            sides,
+            history=history,
+            past=past,
+            follow=_follow(sides),
+            parts=_parts(sides),
+            margins=(how or How()).margins,
+            question=(how or How()).question,
+            tool_version=tool_version(),
         )
+        noted = caveats_noted([run.manifest for side in sides for run in side], store)
+        return document_of(beside.model_copy(update={"caveats": Caveats.joined([beside.caveats, noted])}))
     return document_of(pair_comparison(sides[0], sides[1], store, how or How()))
 
 
@@ -52,7 +55,7 @@ def pair_comparison(
     baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How
 ) -> Comparison:
     """Two sides compared; the store's other runs show the noise and the level."""
-    return compare_runs(
+    found = compare_runs(
         baseline,
         candidate,
         history=store.alike([*baseline, *candidate]),
@@ -61,8 +64,10 @@ def pair_comparison(
         follow=_follow([baseline, candidate]),
         parts=_parts([baseline, candidate]),
         margins=how.margins,
+        question=how.question,
         tool_version=tool_version(),
     )
+    return with_notes(found, [run.manifest for run in [*baseline, *candidate]], store)
 
 
 @dataclass(frozen=True)
@@ -73,17 +78,19 @@ class How:
         against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
         margins: those to judge by instead of the catalogue's.
-        learn_margins: widen a margin that lies within what re-running does.
+        learnt: bounds of margins that are learnt from re-runs, for metrics of which none is set.
+        question: whether the candidate is judged, or what it costs is told.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
-    margins: Margins = field(default_factory=dict)
-    learn_margins: bool = False
+    margins: Margins = field(default_factory=lambda: NO_MARGINS)
+    learnt: Bounds | None = None
+    question: Question = Question.WORSE
 
 
 def _past(store: Store, how: How) -> Past:
-    return Past(read_notes(store.root).epochs, how.against, how.learn_margins)
+    return Past(read_notes(store.root).epochs, how.against, how.learnt)
 
 
 def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:
@@ -120,7 +127,7 @@ def compare(
     era: str | None = None,
     against: str = BaselineKind.HISTORY,
     anchor: str | None = None,
-    learn_margins: bool = False,
+    question: str = Question.WORSE,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
@@ -130,14 +137,14 @@ def compare(
             report as a file, each version of which is a side. Two versions are compared under every workload and on
             every machine that both were run under.
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
-        margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``.
+        margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``;
+            ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
         era: which of the styles that the system's published reports have had; None: that of today.
         against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
             there are enough releases; "run" for the baseline's own run.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
-        learn_margins: where the releases tell how much a run deviates, accept at least three deviations of a run, and
-            at most twice the margin that is set.
+        question: "worse" judges the candidate; "cost" tells what a deliberate change costs, and judges nothing.
         store: where the runs are.
 
     Raises:
@@ -156,7 +163,7 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    how = How(_kind(against), anchor, as_margins(margins), learn_margins)
+    how = How(_kind(against), anchor, *as_choice(margins), _asked(question))
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
     if len(references) == 2 and all(isinstance(one, str) for one in references):
@@ -168,6 +175,12 @@ def _kind(against: str) -> BaselineKind:
     if against not in set(BaselineKind):
         raise UsageError(f"`{against}` is no baseline", f"there are {' and '.join(BaselineKind)}")
     return BaselineKind(against)
+
+
+def _asked(question: str) -> Question:
+    if question not in set(Question):
+        raise UsageError(f"`{question}` is no question", f"there are {' and '.join(Question)}")
+    return Question(question)
 
 
 def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Document:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from chainmark.core.catalogue import NO_MARGINS, Margins
+from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
@@ -116,6 +116,9 @@ def as_settings(settings: Settings | None) -> list[str]:
     return list(settings)
 
 
+LEARNT = "learnt"
+
+
 def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
     """Margins by metric id: ``["rss_bytes=20%"]`` is ``{"rss_bytes": 0.2}``.
 
@@ -125,6 +128,33 @@ def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
     if not margins:
         return NO_MARGINS
     return margins if isinstance(margins, Mapping) else dict(map(_margin, margins))
+
+
+def as_choice(margins: Margins | Sequence[str] | None) -> tuple[Margins, Bounds | None]:
+    """Margins that are set, and the bounds of those to be learnt: ``["learnt:5%,15%", "rss_bytes=20%"]``.
+
+    Raises:
+        UsageError: a text is neither, or the bounds are none.
+    """
+    if margins is None or isinstance(margins, Mapping):
+        return margins or NO_MARGINS, None
+    learnt = [text for text in margins if text.partition(":")[0].strip() == LEARNT]
+    if len(learnt) > 1:
+        raise UsageError("margins can be learnt within one pair of bounds", f"give `--margin {LEARNT}` once")
+    bounds = _bounds(learnt[0]) if learnt else None
+    return as_margins([text for text in margins if text not in learnt]), bounds
+
+
+def _bounds(text: str) -> Bounds:
+    if text.strip() == LEARNT:
+        return Bounds()
+    found = re.fullmatch(r"\s*learnt:\s*(\d+(?:\.\d+)?)\s*%?\s*,\s*(\d+(?:\.\d+)?)\s*%?\s*", text)
+    low, high = (float(found[1]) / 100.0, float(found[2]) / 100.0) if found else (0.0, 0.0)
+    if not 0.0 < low <= high:
+        raise UsageError(
+            f"`{text}` has no bounds of margins", f"name the least and the most: `--margin {LEARNT}:5%,15%`"
+        )
+    return Bounds(low, high)
 
 
 def _margin(text: str) -> tuple[str, float]:

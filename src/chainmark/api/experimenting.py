@@ -10,18 +10,21 @@ from chainmark.api.context import (
     Cancellation,
     Relay,
     Settings,
-    as_margins,
+    as_choice,
     as_settings,
     installed,
     relay,
     resolve_launchable,
     store_at,
 )
+from chainmark.api.learning import learnt_before
 from chainmark.api.measure import run
 from chainmark.compare.aa import LEAST_RUNS, aa_report
-from chainmark.compare.decide import Decided, decide
+from chainmark.compare.decide import Decided, Past, decide
+from chainmark.compare.false_alarms import history_check
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
+from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import Margins
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
@@ -38,6 +41,7 @@ from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.stats.sequential import FIRST_LOOK
 from chainmark.store.experiments import find_experiment
+from chainmark.store.notes import read_notes
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
@@ -110,8 +114,7 @@ def experiment(
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
         _tell_of_one_run_a_side(system, arms[0], length, kept, listener)
-        accepted = as_margins(margins)
-        system.catalogue().with_margins(accepted)  # refuses what cannot be judged before anything runs
+        accepted = _accepted(margins, system, arms[0], kept, listener)
         made = Experimenter(kept, system).begin(arms, length, seed, listener, accepted, keep_homes=keep_homes)
     return _until_decided(made, kept, listener)
 
@@ -164,6 +167,44 @@ def aa(
         )
     ]
     return document_of(aa_report(made, kept.alike(made), tool_version()))
+
+
+def _accepted(
+    margins: Margins | Sequence[str] | None, system: LaunchableSystem, arm: Arm, store: Store, listener: Relay
+) -> Margins:
+    """The margins of an experiment, fixed before its first run; those that are learnt are told.
+
+    Raises:
+        UsageError: one cannot be judged by, or none can be learnt.
+    """
+    given, bounds = as_choice(margins)
+    system.catalogue().with_margins(given)
+    if bounds is None:
+        return given
+    learnt = learnt_before(system.name, system.workload(arm.profile), host_facts().cpu_model, bounds, store)
+    told = ", ".join(f"{metric} {units.plain_percent(margin, decimals=1)}" for metric, margin in learnt.items())
+    listener.tell(f"margins learnt from earlier runs: {told}")
+    return {**learnt, **given}
+
+
+def aa_of_history(reference: str, *, store: Store | Path | str | None = None) -> Document:
+    """How often the lab calls something moved in re-runs of one build, by the history of a run; nothing is run.
+
+    Args:
+        reference: a run, a version or an experiment that says which workload and machine are meant.
+        store: where the runs are.
+
+    Raises:
+        UsageError: nothing matches, or no build was run again and no run has samples to split.
+
+    Example:
+        >>> cm.aa_of_history("v1.0.1").kind
+        'aa'
+    """
+    kept = store_at(store)
+    run = kept.select(reference)[-1]
+    past = Past(read_notes(kept.root).epochs, BaselineKind.HISTORY)
+    return document_of(history_check(run, kept.alike([run]), past, tool_version()))
 
 
 def _arms(

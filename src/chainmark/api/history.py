@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chainmark.api.context import store_at
 from chainmark.compare.history import history_report
-from chainmark.core.epoch import Epoch
+from chainmark.core.epoch import Annotation, Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.times import nanoseconds_of_time, utc_text
 from chainmark.core.tool import tool_version
@@ -74,8 +74,7 @@ def note(
     catalogue = load_system(system).catalogue()
     for metric in metrics:
         catalogue.metric(metric)
-    moment = since if "T" in since else f"{since}T00:00:00Z"
-    epoch = Epoch(system=system, since=utc_text(nanoseconds_of_time(moment)), text=text, metrics=tuple(metrics))
+    epoch = Epoch(system=system, since=_moment(since), text=text, metrics=tuple(metrics))
     root = store_at(store).root
     notes = read_notes(root)
     if any((one.system, one.since) == (epoch.system, epoch.since) for one in notes.epochs):
@@ -84,6 +83,56 @@ def note(
         )
     write_notes(root, notes.model_copy(update={"epochs": [*notes.epochs, epoch]}))
     return epoch
+
+
+def annotate(
+    reference: str,
+    text: str,
+    *,
+    system: str | None = None,
+    until: str | None = None,
+    store: Store | Path | str | None = None,
+) -> Annotation:
+    """Note what was known of a run, of a version's runs, or of all runs of some days; no run is touched.
+
+    It is shown wherever those runs are: in lists, in their own documents, and first in every comparison.
+
+    Args:
+        reference: a run, a version, or the time from which on: "2025-08-01".
+        text: what was known: "node-3's clock was 40 ms late".
+        system: whose runs; needed for a time.
+        until: the time up to which; a day counts whole.
+        store: where the runs are.
+
+    Raises:
+        UsageError: nothing matches, or a time is given without its end or its system.
+
+    Example:
+        >>> cm.annotate("v1.0.1", "the generator shared a host").version
+        'v1.0.1'
+    """
+    kept = store_at(store)
+    if until is not None:
+        if system is None:
+            raise UsageError("a span of time is of one system's runs", "name the system")
+        found = Annotation(
+            system=load_system(system).name, text=text, since=_moment(reference), until=_moment(until, is_end=True)
+        )
+    else:
+        run = kept.select(reference)[-1].manifest
+        version = reference.removeprefix("version:")
+        is_version = version in {run.subject.version, *run.subject.aliases}
+        reach = {"version": version} if is_version else {"run": run.run_id}
+        found = Annotation(system=run.subject.system, text=text, **reach)
+    notes = read_notes(kept.root)
+    write_notes(kept.root, notes.model_copy(update={"annotations": [*notes.annotations, found]}))
+    return found
+
+
+def _moment(text: str, *, is_end: bool = False) -> str:
+    """A time or a day in UTC; the end of the day where it ends a span."""
+    moment = text if "T" in text else f"{text}T{'23:59:59' if is_end else '00:00:00'}Z"
+    return utc_text(nanoseconds_of_time(moment))
 
 
 def pin(system: str, version: str | None, *, store: Store | Path | str | None = None) -> None:
@@ -107,10 +156,15 @@ def pin(system: str, version: str | None, *, store: Store | Path | str | None = 
 
 
 def unnote(system: str, since: str, *, store: Store | Path | str | None = None) -> None:
-    """Take the note of a change away.
+    """Take away the notes of a change, or those of a run, of a version or of a span.
+
+    Args:
+        system: whose.
+        since: the beginning of the time, of the run's id or of the version that was noted.
+        store: where the runs are.
 
     Raises:
-        UsageError: there is none of that time.
+        UsageError: there is none.
 
     Example:
         >>> epoch = cm.note("cardano", "2025-08-01", "new hosts")
@@ -119,9 +173,10 @@ def unnote(system: str, since: str, *, store: Store | Path | str | None = None) 
     root = store_at(store).root
     notes = read_notes(root)
     left = [one for one in notes.epochs if not (one.system == system and one.since.startswith(since))]
-    if len(left) == len(notes.epochs):
+    others = [one for one in notes.annotations if not (one.system == system and one.reach.startswith(since))]
+    if len(left) == len(notes.epochs) and len(others) == len(notes.annotations):
         raise UsageError(f"no change of `{system}` is noted at {since}", "`chainmark history list` shows all")
-    write_notes(root, notes.model_copy(update={"epochs": left}))
+    write_notes(root, notes.model_copy(update={"epochs": left, "annotations": others}))
 
 
 def notes(store: Store | Path | str | None = None) -> Notes:

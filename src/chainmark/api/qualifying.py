@@ -171,7 +171,6 @@ def qualify(
     baseline_settings: Settings | None = None,
     candidate_settings: Settings | None = None,
     margins: Margins | Sequence[str] | None = None,
-    learn_margins: bool = False,
     seed: int = 1,
     keep_homes: bool = False,
     signature: Signature | None = None,
@@ -191,9 +190,10 @@ def qualify(
         most_runs: runs a side at most of every scenario that goes on until it is decided; None: as the plan says, or 8.
         resume: an interrupted qualification to go on with, or to show again.
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
-        margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin.
+        margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; of
+            imported runs also ``["learnt"]``.
         seed, keep_homes, store, progress, cancel: as in `run`.
-        learn_margins, signature: as in `release`, of imported runs alone.
+        signature: as in `release`, of imported runs alone.
 
     Raises:
         UsageError: a version or the plan is missing or cannot be used, or an option is not for the system.
@@ -215,13 +215,12 @@ def qualify(
             candidate,
             baselines,
             margins=margins,
-            learn_margins=learn_margins,
             signature=signature,
             store=store,
         )
         return Experiment("", page, False)
     lab = qualifiable(known)
-    of_page = {"--learn-margins": learn_margins, "--author, --statement or --date": signature}
+    of_page = {"--author, --statement or --date": signature}
     _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {known.title}")
     if len(baselines) > 1:
         raise UsageError("a plan is run with one baseline", f"you named {enumerated(baselines)}")

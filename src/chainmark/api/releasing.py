@@ -9,7 +9,7 @@ from datetime import date as calendar_date
 from pathlib import Path
 
 from chainmark.api.comparing import How, pair_comparison, sealed_runs
-from chainmark.api.context import as_margins, store_at
+from chainmark.api.context import as_choice, store_at
 from chainmark.compare.narrative import narrative
 from chainmark.compare.workloads import Matched, Pair, joined, matched
 from chainmark.core.by_workload import ByWorkload
@@ -51,7 +51,6 @@ def release(
     baselines: Sequence[str] = (),
     *,
     margins: Margins | Sequence[str] | None = None,
-    learn_margins: bool = False,
     signature: Signature | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
@@ -62,8 +61,8 @@ def release(
         candidate: the version that is judged.
         baselines: the versions that it is held against, the main one first; none: the last release before it that was
             run under the same workloads. Where there are enough releases, each is the level of those up to it.
-        margins: by metric id, the relative change to accept instead of the catalogue's margin.
-        learn_margins: widen a margin that lies within what re-running does, as `compare` does.
+        margins: by metric id, the relative change to accept instead of the catalogue's margin; or ``["learnt"]``, as
+            in `compare`.
         signature: author, statement and date of the page.
         store: where the runs are.
 
@@ -89,7 +88,8 @@ def release(
         )
     days = _days([run for group in groups for run in group], found.values(), _checked(signed.date))
     parts = _parts(known, list(found.values()), days) if isinstance(known, PublishingSystem) else []
-    how = How(margins=as_margins(margins), learn_margins=learn_margins)
+    accepted, learnt = as_choice(margins)
+    how = How(margins=accepted, learnt=learnt)
     results = [_result(one, parts, kept, how) for one in found.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
     return document_of(_page(results, [part for _, part in parts], _alone(groups, results), signed, date))

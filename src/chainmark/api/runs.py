@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from chainmark.api.context import store_at
+from chainmark.api.noting import noted_of
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest, Status
@@ -18,6 +19,7 @@ from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.report.run_document import RunRecord
 from chainmark.store.index import Index
+from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 _LISTED = 3
@@ -114,8 +116,9 @@ class Run:
 
     def document(self) -> Document:
         """The run as a document: its gates, its counts, every metric."""
-        record = RunRecord(manifest=self.manifest, metrics=self.sealed.summaries(), catalogue=self.catalogue)
-        return document_of(record)
+        notes = read_notes(self.path.parents[1]).of(noted_of(self.manifest))
+        metrics = self.sealed.summaries()
+        return document_of(RunRecord(manifest=self.manifest, metrics=metrics, catalogue=self.catalogue, notes=notes))
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, {self.manifest.status.value})"
@@ -131,17 +134,18 @@ def runs(store: Store | Path | str | None = None) -> pl.DataFrame:
     """All runs, the oldest first, unfinished ones at the end.
 
     Returns:
-        run_id, system, version, profile, experiment, side, started_at, status, badges ("SYNTHETIC").
+        run_id, system, version, profile, experiment, side, started_at, status, badges ("SYNTHETIC"), notes.
 
     Example:
         >>> cm.runs().columns[:3]
         ['run_id', 'system', 'version']
     """
     columns = ("run_id", "system", "version", "profile", "experiment", "side", "started_at", "status", "badges")
-    found = Index(store_at(store).root).contents()
-    rows = [[getattr(one, name) for name in columns] for one in found.sealed]
-    rows += [[name, *[""] * 6, "unfinished", ""] for name in found.unfinished]
-    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    root = store_at(store).root
+    found, notes = Index(root).contents(), read_notes(root)
+    rows = [[*(getattr(one, name) for name in columns), "; ".join(notes.of(one.noted))] for one in found.sealed]
+    rows += [[name, *[""] * 6, "unfinished", "", ""] for name in found.unfinished]
+    return pl.DataFrame(rows, schema=dict.fromkeys([*columns, "notes"], pl.String), orient="row")
 
 
 def open_run(reference: RunReference, store: Store | Path | str | None = None) -> Run:

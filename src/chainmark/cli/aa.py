@@ -7,14 +7,19 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Seed, Settings, shows_result
 from chainmark.cli.following import progress
+from chainmark.core.errors import UsageError
 
 
 @shows_result
 def aa(
-    profile: Profile,
-    version: Annotated[str, typer.Option(help="The version to run, e.g. `v1.0.1`.")],
+    profile: Annotated[str | None, typer.Argument(help="A shipped profile's name, or a TOML file.")] = None,
+    version: Annotated[str | None, typer.Option(help="The version to run, e.g. `v1.0.1`.")] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Run nothing: judge re-runs in the store, made as this run or version was."),
+    ] = None,
     repeat: Annotated[int, typer.Option(min=4, max=100, help="How many runs.")] = 8,
     settings: Settings = None,
     seed: Seed = 1,
@@ -30,7 +35,17 @@ def aa(
     more false alarms are raised than the 5 % that are promised.
 
     Example: `chainmark aa cometbft/demo --version v1.0.1 --repeat 8`
+
+    Example: `chainmark aa --history 10.6.2`
     """
+    if history is not None:
+        if profile is not None or version is not None:
+            raise UsageError("`--history` runs nothing", "leave out the profile and `--version`")
+        output.finish(cm.aa_of_history(history))
+        return
+    if profile is None or version is None:
+        hint = "or judge the runs that there are: `chainmark aa --history VERSION`"
+        raise UsageError("a profile and `--version` say what to run", hint)
     with progress(expose, no_wait=no_wait) as listener:
         document = cm.aa(
             profile,

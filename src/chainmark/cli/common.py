@@ -35,6 +35,15 @@ Margins = Annotated[
         help="The change of a metric to accept, instead of the catalogue's: `--margin tx_latency_s=15%`.",
     ),
 ]
+LearntMargins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--margin",
+        metavar="METRIC=PERCENT",
+        help="The change of a metric to accept, instead of the catalogue's: `--margin tx_latency_s=15%`; or `learnt`, "
+        "`learnt:5%,15%`: what lets pass what re-runs of one build do, within bounds.",
+    ),
+]
 SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random; a run's place is added to it.")]
 KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' homes in the run, to be looked into.")]

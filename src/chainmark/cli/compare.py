@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Margins, Output, shows_result
-from chainmark.core.baseline import BaselineKind
+from chainmark.cli.common import LearntMargins, Output, shows_result
+from chainmark.core.asked import BaselineKind, Question
 
 
 class Style(StrEnum):
@@ -46,14 +46,6 @@ def compare(
             "of them, or its own run.",
         ),
     ] = BaselineKind.HISTORY,
-    learn_margins: Annotated[
-        bool,
-        typer.Option(
-            "--learn-margins",
-            help="Where the releases tell how much a run deviates, accept at least three deviations of a run, and at "
-            "most twice the margin that is set.",
-        ),
-    ] = False,
     anchor: Annotated[
         str | None,
         typer.Option(metavar="V", help="A release to hold the candidate against, too.", show_default="the one pinned"),
@@ -62,7 +54,11 @@ def compare(
         str | None,
         typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
     ] = None,
-    margin: Margins = None,
+    margin: LearntMargins = None,
+    question: Annotated[
+        Question,
+        typer.Option(help="Whether the candidate is worse than is allowed, or what a deliberate change costs."),
+    ] = Question.WORSE,
     *,
     output: Output,
 ) -> None:
@@ -72,20 +68,23 @@ def compare(
 
     Example: `chainmark compare release-10.6.2.value-only.pdf`
 
+    Example: `chainmark compare 10.5.4 10.6.2 --question cost --margin learnt`
+
     Two versions are compared under every workload and on every machine that both were run under. The versions of a
     published report are read into the store first, unless they are there.
 
     Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
-    then invalid, then inconclusive. The published style judges nothing, so it always ends with 0.
+    then invalid, then inconclusive. The published style judges nothing, so it always ends with 0,
+    and so does a table of costs unless the sides cannot be compared.
     """
-    sides = [baseline, *(candidates or [])]
     document = cm.compare(
-        *sides,
+        baseline,
+        *(candidates or []),
         margins=margin,
-        learn_margins=learn_margins,
         style=style.value,
         era=era,
         against=held_against,
         anchor=anchor,
+        question=question,
     )
     output.finish(document)

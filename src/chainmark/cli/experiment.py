@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Margins, NoWait, Output, Seed, Settings, SideSettings, shows_result
+from chainmark.cli.common import (
+    Expose,
+    KeepHomes,
+    LearntMargins,
+    NoWait,
+    Output,
+    Seed,
+    Settings,
+    SideSettings,
+    shows_result,
+)
 from chainmark.cli.following import progress
 
 
@@ -27,7 +37,7 @@ def experiment(
     settings: Settings = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
-    margin: Margins = None,
+    margin: LearntMargins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
     no_wait: NoWait = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Margins, NoWait, Output, Seed, SideSettings, shows_result
+from chainmark.cli.common import Expose, KeepHomes, LearntMargins, NoWait, Output, Seed, SideSettings, shows_result
 from chainmark.cli.following import progress
 
 
@@ -45,12 +45,9 @@ def qa(
     ] = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
-    margin: Margins = None,
+    margin: LearntMargins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
-    learn_margins: Annotated[
-        bool, typer.Option("--learn-margins", help="Of imported runs: widen a margin that is within the noise.")
-    ] = False,
     author: Annotated[str, typer.Option(help="Who signs the page of imported runs.", show_default=False)] = "",
     statement: Annotated[
         str, typer.Option(metavar="TEXT", help="What that page says before all figures.", show_default=False)
@@ -94,7 +91,6 @@ def qa(
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
-            learn_margins=learn_margins,
             seed=seed,
             keep_homes=keep_homes,
             signature=signature if signature != cm.Signature() else None,

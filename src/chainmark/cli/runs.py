@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from chainmark.core.errors import ExitCode
 from chainmark.store.index import Entry, Index
 from chainmark.store.paths import data_directory
 
+if TYPE_CHECKING:
+    from chainmark.store.notes import Notes
+
 app = typer.Typer(
     no_args_is_help=True, help="Runs: list, show, verify, export, remove.", epilog="Example: `chainmark runs list`"
 )
@@ -24,23 +27,27 @@ RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or 
 @app.command("list", epilog="Example: `chainmark runs list`")
 def list_runs(as_json: AsJson = False) -> None:
     """List all runs, oldest first; unfinished ones at the end."""
-    found = Index(data_directory()).contents()
+    from chainmark.store.notes import read_notes
+
+    found, notes = Index(data_directory()).contents(), read_notes(data_directory())
+    summaries = [_summary(entry, notes) for entry in found.sealed]
     if as_json:
-        rows = [{"run_id": entry.run_id, **_summary(entry)} for entry in found.sealed]
+        rows = [{"run_id": entry.run_id, **told} for entry, told in zip(found.sealed, summaries, strict=True)]
         print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
-    badged = any(entry.badges for entry in found.sealed)
-    columns = ("version", "profile", "side", "status", *(["badges"] if badged else []))
+    extra = [name for name in ("badges", "notes") if any(told[name] for told in summaries)]
+    columns = ("version", "profile", "side", "status", *extra)
     lines: list[tuple[str, ...]] = [("run", *columns)]
-    lines += [(entry.run_id, *map(_summary(entry).__getitem__, columns)) for entry in found.sealed]
-    lines += [(name, "", "", "", "unfinished", *([""] if badged else [])) for name in found.unfinished]
+    named = zip(found.sealed, summaries, strict=True)
+    lines += [(entry.run_id, *map(told.__getitem__, columns)) for entry, told in named]
+    lines += [(name, "", "", "", "unfinished", *([""] * len(extra))) for name in found.unfinished]
     # Not a table of rich's: laying out thousands of rows takes it a second.
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         sys.stdout.write(" " + "  ".join(map(str.ljust, line, widths)) + " \n")
 
 
-def _summary(entry: Entry) -> dict[str, str]:
+def _summary(entry: Entry, notes: Notes) -> dict[str, str]:
     return {
         "version": entry.version,
         "profile": entry.profile,
@@ -49,6 +56,7 @@ def _summary(entry: Entry) -> dict[str, str]:
         "started_at": entry.started_at,
         "status": entry.status,
         "badges": entry.badges,
+        "notes": "; ".join(notes.of(entry.noted)),
     }
 
 

@@ -11,9 +11,11 @@ import numpy as np
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.builds import build_caveats, title_of
 from chainmark.compare.charts import charts_of
-from chainmark.compare.decide import Past, decide
+from chainmark.compare.costs import costs_of
+from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.estimates import mean_of
 from chainmark.compare.facts import facts_beside
+from chainmark.compare.false_alarms import re_run_alarms
 from chainmark.compare.gates import (
     configuration_differences,
 )
@@ -22,6 +24,7 @@ from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
 from chainmark.compare.split import PartsOf, splits_of
 from chainmark.compare.whereabouts import located
+from chainmark.core.asked import Question
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import (
@@ -34,6 +37,7 @@ from chainmark.core.comparison import (
     Followed,
 )
 from chainmark.core.distribution import STANDARD_CENTILES
+from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.effects import TwoSamples
 from chainmark.stats.estimable import has_rank
@@ -156,6 +160,15 @@ def _beside_anchor(
     return AnchorView(side=describe(decided.baseline, decided.labels[0]), judgements=gating)
 
 
+def _alarms(decided: Decided, history: Sequence[RunData], past: Past | None) -> FalseAlarms | None:
+    """How often the history that the verdict used calls something moved where nothing was changed."""
+    if decided.releases is None:
+        return None
+    like = (decided.candidate.included or decided.candidate.runs)[0]
+    found = re_run_alarms(like.data, history, past or Past())
+    return found if found.figures else None
+
+
 def compare(
     baseline: Sequence[RunData],
     candidate: Sequence[RunData],
@@ -166,6 +179,7 @@ def compare(
     follow: Follow | None = None,
     parts: PartsOf | None = None,
     margins: Margins = NO_MARGINS,
+    question: Question = Question.WORSE,
     tool_version: str,
 ) -> Comparison:
     """Compare a candidate with a baseline.
@@ -180,6 +194,7 @@ def compare(
         follow: of the runs' system, where it can follow samples to what happened.
         parts: likewise, where it knows what metrics consist of.
         margins: those to judge by instead of the catalogue's.
+        question: whether the candidate is judged, or what it costs is told.
         tool_version: recorded in the result.
 
     Returns:
@@ -193,7 +208,8 @@ def compare(
     """
     decided = decide(baseline, candidate, history, past, margins)
     left, right, catalogue, names = decided.baseline, decided.candidate, decided.catalogue, decided.labels
-    finding, judgements = decided.finding, decided.judgements
+    finding = costs_of(decided) if question is Question.COST else decided.finding
+    judgements = decided.judgements
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
     chart_sides = [
         ChartSide(side.name, name, side.included or side.runs) for side, name in zip((left, right), names, strict=True)
@@ -209,7 +225,10 @@ def compare(
         date=date,
         verdict=finding.verdict,
         sentence=finding.sentence,
-        reasons=[*finding.reasons, *located(judgements, described.breakdowns, catalogue).values()],
+        reasons=[
+            *finding.reasons,
+            *located(judgements, described.breakdowns, catalogue).values(),
+        ],
         advice=finding.advice,
         failed_runs_verdict=decided.failures.verdict,
         baseline=describe(left, names[0]),
@@ -230,6 +249,8 @@ def compare(
         charts=described.charts,
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
+        question=question,
+        false_alarms=_alarms(decided, history, past),
         anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
         splits=splits_of(parts((left, right)), judgements, catalogue) if parts else None,
         catalogue=catalogue,

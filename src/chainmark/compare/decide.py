@@ -14,13 +14,14 @@ from chainmark.compare.gates import condition_differences, incomparable, pair_ga
 from chainmark.compare.inputs import RunData
 from chainmark.compare.judge import Bench, judge, unjudged, working_scale
 from chainmark.compare.looks import looks_of
+from chainmark.compare.margins import learnt_margins
 from chainmark.compare.noise import Archive
 from chainmark.compare.past import told_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
-from chainmark.core.baseline import BaselineKind
-from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
+from chainmark.core.asked import BaselineKind
+from chainmark.core.catalogue import NO_MARGINS, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.epoch import Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
@@ -60,8 +61,6 @@ def of_measured(margins: Margins, runs: Sequence[RunData]) -> Margins:
     return {metric_id: margin for metric_id, margin in margins.items() if metric_id in known}
 
 
-# A learnt margin: so many deviations of a run, and at most so many times the one that is set.
-LEARNT_DEVIATIONS, LEARNT_MOST = 3.0, 2.0
 _SETTLED = (Outcome.EQUAL, Outcome.BETTER)
 
 
@@ -80,6 +79,7 @@ class Decided:
     family: Family
     failures: RunFailures
     finding: Finding
+    releases: Releases | None = None
 
     @property
     def undecided(self) -> list[str]:
@@ -121,13 +121,13 @@ def decide(
     left, right = select(BASELINE, baseline), select(CANDIDATE, candidate)
     check_pair(left, right)
     merged = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
-    catalogue = merged.with_margins(margins)
-    workload = workload_differences(left, right)
-    conditions = condition_differences(catalogue, left, right)
-    gates = pair_gates(left, right, workload)
     compared = {run.run_id for side in (left, right) for run in side.runs}
     releases = _releases(left, right, history, past or Past())
     bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)
+    catalogue = merged.with_margins(margins, _learnt(merged, bench, past))
+    workload = workload_differences(left, right)
+    conditions = condition_differences(catalogue, left, right)
+    gates = pair_gates(left, right, workload)
     because = {**incomparable(catalogue, conditions), **_divided(releases, catalogue, left, right)}
     pair = _Pair(catalogue, left, right, gates, because, bench, past or Past())
     found, gated = pair.gated()
@@ -138,7 +138,9 @@ def decide(
     finding = with_failures(find((judgements, family), gates, (left, right), names, catalogue), failures)
     if releases is not None:
         finding = replace(finding, reasons=[*finding.reasons, *told_of(releases, judgements, catalogue)])
-    return Decided(left, right, catalogue, names, workload, conditions, gates, judgements, family, failures, finding)
+    return Decided(
+        left, right, catalogue, names, workload, conditions, gates, judgements, family, failures, finding, releases
+    )
 
 
 @dataclass(frozen=True)
@@ -149,12 +151,17 @@ class Past:
         epochs: changes of the set-up that were noted.
         baseline: what a candidate is held against: the level of the releases up to the baseline, wherever there are
             enough of them, or the baseline's own run alone.
-        learn_margins: widen a margin that lies within what re-running does.
+        learnt: bounds of the margins that are learnt from re-runs; None: the catalogue's margins are in force.
     """
 
     epochs: Sequence[Epoch] = ()
     baseline: BaselineKind = BaselineKind.RUN
-    learn_margins: bool = False
+    learnt: Bounds | None = None
+
+
+def _learnt(catalogue: Catalogue, bench: Bench, past: Past | None) -> Margins:
+    """Margins that are learnt, where they are wanted."""
+    return NO_MARGINS if past is None or past.learnt is None else learnt_margins(catalogue, bench, past.learnt)
 
 
 def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:
@@ -197,24 +204,13 @@ class _Pair:
         """All judgements in the report's order, and those that gate with the values that they rest on."""
         failed = [problem(gate) for gate in failed_gates(self.gates)] or _without_figures(self.baseline, self.candidate)
         judgements, gating = [], []
-        for known in self.catalogue.ordered():
-            for statistic in known.judged_by:
-                metric = self._learnt(known, statistic)
+        for metric in self.catalogue.ordered():
+            for statistic in metric.judged_by:
                 sides = self._sides(metric, statistic)
                 judgements.append(self._judged(metric, statistic, sides, failed))
                 if metric.gating:
                     gating.append(Gated(metric, statistic, sides.baseline, sides.candidate, judgements[-1]))
         return judgements, gating
-
-    def _learnt(self, metric: Metric, statistic: str) -> Metric:
-        """The metric with a margin that is not within what re-running does, where that is wanted and told."""
-        if not self.past.learn_margins or self.bench.releases is None:
-            return metric
-        spread = self.bench.releases.spread(metric.id, statistic, Working.LOG)
-        if spread is None:
-            return metric
-        learnt = math.expm1(LEARNT_DEVIATIONS * math.sqrt(spread.variance))
-        return metric.model_copy(update={"margin": max(metric.margin, min(learnt, LEARNT_MOST * metric.margin))})
 
     def _levelled(self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates) -> SideEstimates:
         """The baseline with the level of the releases up to it instead of its run, where that is wanted and told."""

@@ -90,6 +90,11 @@ class LoadedRun:
         """The run's identifier."""
         return self.manifest.run_id
 
+    @property
+    def data(self) -> RunData:
+        """The run itself."""
+        return self._run
+
     def summary(self, metric_id: str) -> MetricSummary | None:
         """One metric's summary; None when the run does not have it."""
         if self._summaries is None:

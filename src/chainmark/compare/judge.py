@@ -386,6 +386,8 @@ def _judged(
             direction.margin, contrast.standard_error, contrast.degrees_of_freedom, noted.level
         )
         found |= {
+            # Half of the interval towards worse, around no change.
+            "inside_noise": 0.0 < direction.margin <= direction.high - direction.sign * contrast.change,
             "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
             "p_worse": direction.p_worse,
             "detectable": _displayed(direction.sign * worst, working),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from chainmark.compare.releases import Releases, SetupChange
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Judgement, Scale
-from chainmark.core.wording import enumerated, margin_of, name_of
+from chainmark.core.comparison import Judgement
+from chainmark.core.wording import enumerated
 from chainmark.stats.intervals import Working
 
 _LISTED = 4
@@ -36,28 +36,8 @@ def told_of(releases: Releases, judgements: Sequence[Judgement], catalogue: Cata
         told.append(
             f"noise between runs: {spreads[most].source}, {first} to {last}; one run deviates by {' to '.join(shares)}"
         )
-    told += _within_noise([item for item in judgements if item.gating], catalogue)
     gating = {item.metric_id for item in judgements if item.gating}
     return [*told, *_setups([change for change in releases.setup_changes if change.metric_id in gating], catalogue)]
-
-
-def _within_noise(judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
-    """Which margins are narrower than their intervals are to one side: no unchanged release can be shown equal."""
-    found = []
-    for item in judgements:
-        if item.scale is Scale.RELATIVE and None not in {item.low, item.high, item.margin_high}:
-            reach = (math.log1p(item.high or 0.0) - math.log1p(item.low or 0.0)) / 2.0
-            if reach >= math.log1p(item.margin_high or 0.0):
-                reached = units.plain_percent(math.expm1(reach))
-                found.append(
-                    f"{name_of(catalogue, item)} ({margin_of(item, catalogue.metric(item.metric_id))}, {reached})"
-                )
-    if not found:
-        return []
-    return [
-        "margins within the noise, so that an unchanged release is hardly shown to be equal (margin, interval): "
-        f"{enumerated(found)}; `--learn-margins` widens them"
-    ]
 
 
 def _share(variance: float) -> str:

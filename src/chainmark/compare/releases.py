@@ -61,13 +61,21 @@ class Releases:
         compared: the runs that are compared.
         history: any runs, those compared among them or not.
         epochs: changes of the set-up that were noted.
+        leave_out: false where nothing is compared, and those runs only say what is alike.
     """
 
-    def __init__(self, compared: Sequence[LoadedRun], history: Sequence[RunData], epochs: Sequence[Epoch] = ()) -> None:
+    def __init__(
+        self,
+        compared: Sequence[LoadedRun],
+        history: Sequence[RunData],
+        epochs: Sequence[Epoch] = (),
+        *,
+        leave_out: bool = True,
+    ) -> None:
         self._like = compared[0]
         system = self._like.manifest.subject.system
         self._epochs = [epoch for epoch in epochs if epoch.system == system]
-        self._compared = {_name(run) for run in compared}
+        self._compared = {_name(run) for run in compared} if leave_out else set()
         self._history = history
 
     @cached_property

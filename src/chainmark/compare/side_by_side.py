@@ -10,6 +10,7 @@ from chainmark.compare.facts import facts_beside
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
 from chainmark.compare.split import PartsOf
+from chainmark.core.asked import Question
 from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.caveats import A_A, Caveats, caveats_of
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
@@ -23,6 +24,7 @@ _VERBS = {
     Verdict.INVALID: ("cannot be judged", "cannot be judged"),
     Verdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
     Verdict.PASS: ("passes", "pass"),
+    Verdict.INFORMATIONAL: ("is shown with what it costs", "are shown with what they cost"),
 }
 
 
@@ -34,6 +36,7 @@ def compare_side_by_side(
     follow: Follow | None = None,
     parts: PartsOf | None = None,
     margins: Margins = NO_MARGINS,
+    question: Question = Question.WORSE,
     tool_version: str,
 ) -> SideBySide:
     """Compare every further version with the first.
@@ -45,7 +48,7 @@ def compare_side_by_side(
         history, past: archived runs and their use, as for two sides.
         follow: of the runs' system, as for two sides.
         parts: likewise.
-        margins: as for two sides.
+        margins, question: as for two sides.
         tool_version: recorded in the result.
 
     Returns:
@@ -75,6 +78,7 @@ def compare_side_by_side(
             follow=follow,
             parts=parts,
             margins=margins,
+            question=question,
             tool_version=tool_version,
         )
         for side in sides[1:]

@@ -23,7 +23,7 @@ from chainmark.core.wording import (
 from chainmark.stats.multiple import benjamini_hochberg
 
 _LOOK = "look at the charts of the worse metrics and at the configuration differences before any repeat"
-FALSE_DISCOVERIES = 0.05  # the rate that is accepted among diagnostics
+FALSE_DISCOVERIES = 0.05  # the rate that is accepted among the metrics that are said to have moved
 _LOOK_AT_LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
 LEAST_MOVE = 0.02  # a diagnostic that moves by less is not worth a reader's time
 
@@ -38,12 +38,25 @@ class Finding:
     advice: list[str]
 
 
-def _beyond_floor(judgement: Judgement, catalogue: Catalogue) -> bool:
-    base, other = judgement.baseline.value, judgement.candidate.value
-    if base is None or other is None:
-        return False
-    change = abs(other - base)
-    return change >= catalogue.metric(judgement.metric_id).floor and change > LEAST_MOVE * abs(base)
+def _told_apart(items: Sequence[Judgement], catalogue: Catalogue) -> list[Judgement]:
+    """The same, each with whether it moved by more than re-running moves it.
+
+    Of those said to have moved at most one in twenty has not, and of releases in which nothing moved at most one in
+    twenty has any. What is below a metric's floor matters to nobody, and moved nothing.
+
+    Source: Benjamini and Hochberg (1995).
+    """
+    tested = [item for item in items if item.p_different is not None]
+    adjusted = iter(benjamini_hochberg([item.p_different or 0.0 for item in tested]))
+    return [item if item.p_different is None else _told(item, next(adjusted), catalogue) for item in items]
+
+
+def _told(item: Judgement, q: float, catalogue: Catalogue) -> Judgement:
+    base, other = item.baseline.value, item.candidate.value
+    change = 0.0 if base is None or other is None else abs(other - base)
+    is_beyond = q <= FALSE_DISCOVERIES and change > 0.0 and change >= catalogue.metric(item.metric_id).floor
+    moved = not item.gating and is_beyond and change > LEAST_MOVE * abs(base or 0.0)
+    return item.model_copy(update={"q_different": q, "beyond_noise": is_beyond, "moved": moved})
 
 
 def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue) -> list[Judgement]:
@@ -56,16 +69,15 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
     """
     result = list(judgements)
     gating = [index for index, item in enumerate(result) if item.gating]
-    tested = [index for index, item in enumerate(result) if not item.gating and item.p_different is not None]
-    different = benjamini_hochberg([result[index].p_different or 0.0 for index in tested])
+    others = [index for index, item in enumerate(result) if not item.gating]
     for index, adjusted in zip(gating, family.adjusted, strict=True):
         found: dict[str, object] = {"p_worse_adjusted": adjusted, "worse_level": family.level}
         if adjusted is not None and adjusted <= family.level:
             found["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a lone interval
         result[index] = result[index].model_copy(update=found)
-    for index, adjusted in zip(tested, different, strict=True):
-        moved = adjusted <= FALSE_DISCOVERIES and _beyond_floor(result[index], catalogue)
-        result[index] = result[index].model_copy(update={"q_different": adjusted, "moved": moved})
+    for places in (gating, others):
+        for index, item in zip(places, _told_apart([result[place] for place in places], catalogue), strict=True):
+            result[index] = item
     return result
 
 
@@ -89,10 +101,19 @@ def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]
     """The margins that were set for this comparison, and those that a floor or the catalogue makes uncommon."""
     known = [item for item in gating if item.margin_high is not None]
     texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in known}
-    ordered = {name_of(catalogue, item) for item in known if item.metric_id in catalogue.margins_set}
-    common = Counter(text for name, text in texts.items() if name not in ordered).most_common(1)
-    uncommon = {name for name, text in texts.items() if name not in ordered and text != common[0][0]}
-    sources = {"set for this comparison": ordered, "of their own (from the catalogue's margin or floor)": uncommon}
+    ordered, learnt = (
+        {name_of(catalogue, item) for item in known if item.metric_id in ids}
+        for ids in (catalogue.margins_set, catalogue.margins_learnt)
+    )
+    usual = {name: text for name, text in texts.items() if name not in ordered | learnt}
+    common = Counter(usual.values()).most_common(1)
+    uncommon = {name for name, text in usual.items() if text != common[0][0]}
+    from_re_runs = "learnt from re-runs (three standard deviations of what a re-run changes, within the bounds)"
+    sources = {
+        "set for this comparison": ordered,
+        from_re_runs: learnt,
+        "of their own (from the catalogue's margin or floor)": uncommon,
+    }
     return [
         f"margins {source}: {', '.join(f'{name} {text}' for name, text in texts.items() if name in names)}"
         for source, names in sources.items()
@@ -142,6 +163,18 @@ def problem(gate: Gate) -> str:
 def _warnings(gates: Sequence[Gate]) -> list[str]:
     mixed = [gate for gate in gates if gate.status is GateStatus.WARN and gate.id == "one_build_a_side"]
     return [f"{problem(gate)}: {gate.measured}" for gate in mixed]
+
+
+def _inside_noise(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+    """The margins that these runs cannot decide by, whatever they measure."""
+    found = [
+        f"{name_of(catalogue, item)} {margin_of(item, catalogue.metric(item.metric_id))}"
+        for item in gating
+        if item.inside_noise
+    ]
+    if not found:
+        return []
+    return [f"margins inside the noise, by which these runs could not even pass an equal release: {', '.join(found)}"]
 
 
 def _trends(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
@@ -287,6 +320,7 @@ def find(
         *_warned(sides),
         *_warnings(gates),
         *_own_margins(gating, catalogue),
+        *_inside_noise(gating, catalogue),
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
     if family.is_worse:

@@ -130,5 +130,6 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         found = [label for label, one in zip(labels, comparisons, strict=True) if one.verdict is verdict]
         if found:
             named = enumerated(found) if len(labels) <= _NAMED_MOST else f"{len(found)} of {len(labels)} workloads"
-            parts.append(f"{verdict.value} under {named}")
+            word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
+            parts.append(f"{word} under {named}")
     return f"{'; '.join(parts)}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,6 +18,14 @@ Margins = Mapping[str, float]  # by metric id: the relative change that is accep
 NO_MARGINS: Margins = MappingProxyType({})
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What a team allows a learnt margin to be, as fractions of the baseline."""
+
+    low: float = 0.05
+    high: float = 0.20
+
+
 class Catalogue(BaseModel):
     """Every metric of one system, with what is needed to compute, judge, group and draw it.
 
@@ -25,6 +34,7 @@ class Catalogue(BaseModel):
             keys of what is followed.
         published: how the reports that the system is known by are composed; only the system reads it.
         margins_set: the metrics whose margins were set for one comparison.
+        margins_learnt: those whose margins were learnt from re-runs for it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,6 +48,7 @@ class Catalogue(BaseModel):
     published: dict[str, JsonValue] | None = None
     metrics: list[Metric]
     margins_set: frozenset[str] = Field(default=frozenset(), exclude=True)
+    margins_learnt: frozenset[str] = Field(default=frozenset(), exclude=True)
 
     @model_validator(mode="after")
     def _references_resolve(self) -> Catalogue:
@@ -88,8 +99,12 @@ class Catalogue(BaseModel):
             f"`{metric_id}` is not a metric of {self.system}", f"`chainmark metrics {self.system}` lists them"
         )
 
-    def with_margins(self, margins: Margins) -> Catalogue:
+    def with_margins(self, margins: Margins, learnt: Margins = NO_MARGINS) -> Catalogue:
         """The same with other margins; each metric keeps its floor.
+
+        Args:
+            margins: those that were set.
+            learnt: those of metrics for which none is set.
 
         Raises:
             UsageError: there is no such metric, or the margin is not above zero.
@@ -98,12 +113,12 @@ class Catalogue(BaseModel):
             metric = self.metric(metric_id)
             if not 0.0 < margin < math.inf:
                 raise UsageError(f"the margin of `{metric.id}` is {margin}", "a margin is above zero: 0.2 accepts 20 %")
-        if not margins:
+        found = {**learnt, **margins}
+        if not found:
             return self
-        changed = [
-            metric.model_copy(update={"margin": margins.get(metric.id, metric.margin)}) for metric in self.metrics
-        ]
-        return self.model_copy(update={"metrics": changed, "margins_set": frozenset(margins)})
+        changed = [metric.model_copy(update={"margin": found.get(metric.id, metric.margin)}) for metric in self.metrics]
+        own = {"margins_set": frozenset(margins), "margins_learnt": frozenset(found) - frozenset(margins)}
+        return self.model_copy(update={"metrics": changed, **own})
 
     def population(self, population_id: str) -> Population:
         """The population of that id; the catalogue's own validation guarantees it for every metric's population."""

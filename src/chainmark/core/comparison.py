@@ -12,9 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
+from chainmark.core.asked import Question
 from chainmark.core.attachment import Attachment
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.verdict import Verdict
 
@@ -30,6 +32,17 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
     NO_DATA = "no data"
     NOT_COMPARABLE = "not comparable"  # the sides measured different things under the metric's name
+
+
+class Answer(StrEnum):
+    """What is said to a question about one metric."""
+
+    YES = "yes"
+    NO = "no"
+    UNDECIDED = "undecided"
+
+
+_BEYOND_MARGIN = {Outcome.WORSE: Answer.YES, Outcome.EQUAL: Answer.NO, Outcome.BETTER: Answer.NO}
 
 
 class Scale(StrEnum):
@@ -85,8 +98,12 @@ class Judgement(BaseModel):
         noise: how the noise was estimated: "between 3 + 3 runs (Welch)", "history of 8 runs", "assumed 3 %" …
         p_worse: one-sided p-value for a change beyond the margin; ``p_worse_adjusted`` for all gating metrics together,
             to be held against ``worse_level``, the error that this look may spend.
-        p_different: two-sided p-value for any change; ``q_different`` adjusted (Benjamini-Hochberg) over diagnostics.
+        p_different: two-sided p-value for any change; ``q_different`` adjusted (Benjamini-Hochberg) over the gating
+            metrics, and over the diagnostics.
         moved: a diagnostic that changed: q <= 0.05, at least the floor, and more than 2 %.
+        beyond_noise: whether it moved by more than re-running moves it: q <= 0.05, and at least the floor; None where
+            nothing was judged.
+        inside_noise: the margin is so narrow that these runs could not show even no change to be within it.
         trend: statistically worse although within the margin.
         equivalent: the whole interval lies within the band.
         detectable: smallest worsening that this look finds with 80 % power, judged alone, on ``scale``; None when it
@@ -108,6 +125,8 @@ class Judgement(BaseModel):
     trend: bool = False
     equivalent: bool = False
     moved: bool = False
+    beyond_noise: bool | None = None
+    inside_noise: bool = False
     noise: str = ""
     degrees_of_freedom: float | None = None
     p_worse: float | None = None
@@ -117,6 +136,13 @@ class Judgement(BaseModel):
     q_different: float | None = None
     detectable: float | None = None
     note: str = ""
+
+    @property
+    def beyond_margin(self) -> Answer | None:
+        """Whether it is worse than is allowed; None where nothing was judged."""
+        if self.beyond_noise is None:
+            return None
+        return _BEYOND_MARGIN.get(self.outcome, Answer.UNDECIDED)
 
     @property
     def worse_alone(self) -> bool:
@@ -391,6 +417,8 @@ class Comparison(BaseModel):
     charts: list[ChartData]
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
+    false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history that was used
+    question: Annotated[Question, Field(exclude_if=lambda one: one is Question.WORSE)] = Question.WORSE
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     splits: Splits | None = Field(default=None, exclude_if=_is_empty)
     catalogue: Catalogue

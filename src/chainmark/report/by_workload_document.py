@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.core import units
+from chainmark.core.asked import Question
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.verdict import Verdict
@@ -23,7 +24,8 @@ from chainmark.report.wording import VERDICT_WORDS, prose
 def by_workload_document(result: ByWorkload) -> Document:
     """Lay out the comparisons of two versions."""
     parts = list(zip(result.labels, result.comparisons, strict=True))
-    first: list[Block] = [verdicts_table(result)]
+    is_judged = any(one.question is Question.WORSE for one in result.comparisons)
+    first: list[Block] = [verdicts_table(result)] if is_judged else []
     if result.unmatched:
         first.append(Remarks("unmatched", "Not compared", result.unmatched))
     return Document(
@@ -31,11 +33,11 @@ def by_workload_document(result: ByWorkload) -> Document:
         title=result.title,
         subtitle=result.subtitle,
         verdict=result.verdict,
-        word=result.verdict.value.upper(),
+        word=VERDICT_WORDS[result.verdict.value],
         sentence=prose(result.sentence),
         suites=[comparison_suite(one, label) for label, one in parts],
         sections=[
-            Section("verdicts", "Verdicts", first),
+            *([Section("verdicts", "Verdicts", first)] if first else []),
             *(
                 Section(f"workload-{place}", label, workload_blocks(place, label, one))
                 for place, (label, one) in enumerate(parts)
@@ -73,7 +75,9 @@ def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = 
     """
     rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(one).rows()]
     reasons = [prose(text) for text in (one.sentence, *one.reasons)] + [f"→ {prose(text)}" for text in one.advice]
-    gating = replace(gating_table(one, rows), title=f"{label}: gating metrics")
+    reasons += [prose(one.false_alarms.told)] if one.false_alarms else []
+    found = gating_table(one, rows)
+    gating = replace(found, title=f"{label}: {found.title[:1].lower()}{found.title[1:]}")
     blocks: list[Block] = [gating, *beside_anchor(one), Remarks("why", f"{label}: why", reasons, abreast=True)]
     if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))

@@ -86,7 +86,7 @@ def comparison_document(comparison: Comparison) -> Document:
         sentence=prose(comparison.sentence),
         suites=[comparison_suite(comparison)],
         sections=[section for section in sections if section.blocks],
-        notes=[],
+        notes=[prose(comparison.false_alarms.told)] if comparison.false_alarms else [],
         result=comparison,
         date=comparison.date,
         tool_version=comparison.tool_version,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chainmark.core import units
+from chainmark.core.asked import Question
 from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.manifest import GateStatus, Status
 from chainmark.core.verdict import Case, Suite, Verdict
@@ -89,7 +90,7 @@ def _case(comparison: Comparison, judgement: Judgement, row: Row) -> Case:
 
 def _verdict(comparison: Comparison, judgement: Judgement) -> Verdict:
     """A metric that does not gate is shown, whatever it does; nothing is judged in an invalid comparison."""
-    if not judgement.gating:
+    if not judgement.gating or comparison.question is Question.COST:
         return Verdict.INFORMATIONAL
     if comparison.verdict is Verdict.INVALID:
         return Verdict.INVALID

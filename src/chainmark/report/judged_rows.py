@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.core.comparison import (
+    Answer,
     ChartData,
     Comparison,
     DistributionRow,
@@ -57,6 +58,8 @@ class Row:
     interval: str  # "−7.1 … −0.6 %"
     margin: str  # "±10 %"
     outcome: str
+    beyond_noise: str  # whether it moved by more than re-running moves it: "yes", "no", "" where nothing was judged
+    beyond_margin: str  # whether it is worse than is allowed: the same, or "undecided"
     emphasis: Emphasis
     gating: bool
     moved: bool
@@ -146,6 +149,8 @@ class RowMaker:
             interval=judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE and no_interval else interval,
             margin=_margin(judgement, metric),
             outcome=WORSE_ALONE if alone else _outcome(judgement, metric),
+            beyond_noise=_BEYOND_NOISE[judgement.beyond_noise],
+            beyond_margin=_beyond_margin(judgement, metric),
             emphasis="caution" if alone else _emphasis(judgement, metric),
             gating=judgement.gating,
             moved=judgement.moved,
@@ -195,7 +200,17 @@ def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
 
 def _margin(judgement: Judgement, metric: Metric) -> str:
     margin = margin_of(judgement, metric)
-    return f"±{margin}" if margin and not margin.startswith(units.MINUS) else margin
+    text = f"±{margin}" if margin and not margin.startswith(units.MINUS) else margin
+    return f"{text}, inside noise" if judgement.inside_noise and judgement.gating else text
+
+
+_BEYOND_NOISE = {None: "", True: Answer.YES.value, False: Answer.NO.value}
+
+
+def _beyond_margin(judgement: Judgement, metric: Metric) -> str:
+    if metric.better is Better.NEITHER or judgement.beyond_margin is None:
+        return ""
+    return (Answer.UNDECIDED if judgement.worse_alone else judgement.beyond_margin).value
 
 
 def _outcome(judgement: Judgement, metric: Metric) -> str:

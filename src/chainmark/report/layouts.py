@@ -11,8 +11,10 @@ from chainmark.core.aa_report import AAReport
 from chainmark.core.attachment import Attachment
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison
+from chainmark.core.false_alarms import HistoryCheck
 from chainmark.core.history_report import HistoryReport
 from chainmark.core.load_report import LoadReport
+from chainmark.core.margin_report import MarginReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.release_page import ReleasePage
 from chainmark.core.side_by_side import SideBySide
@@ -20,8 +22,10 @@ from chainmark.report.aa_document import aa_document
 from chainmark.report.by_workload_document import by_workload_document
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
+from chainmark.report.history_check_document import history_check_document
 from chainmark.report.history_document import history_document
 from chainmark.report.load_document import load_document
+from chainmark.report.margin_document import margin_document
 from chainmark.report.qa_document import qa_document
 from chainmark.report.release_document import release_document
 from chainmark.report.run_document import RunRecord, run_document
@@ -37,6 +41,8 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     RunRecord: run_document,
     AAReport: aa_document,
     HistoryReport: history_document,
+    MarginReport: margin_document,
+    HistoryCheck: history_check_document,
 }
 
 

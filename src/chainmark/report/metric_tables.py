@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison
+from chainmark.core.asked import Question
+from chainmark.core.comparison import Answer, Comparison
 from chainmark.core.metric import Metric
 from chainmark.report.blocks import (
     IN_FULL,
@@ -30,6 +31,7 @@ from chainmark.report.wording import BETTER_WORDS
 
 # Of a distribution, what a page is wide enough for.
 _PAPER_CENTILES = ("mean", "sd", "min", "p1", "p10", "p50", "p90", "p95", "p99", "p99.9", "max")
+_JUDGING = 2  # the last columns judge, which a table of costs does not
 _SHORT = {units.NOT_ESTIMABLE: "n/e"}
 
 
@@ -41,14 +43,17 @@ def definition_anchor(metric_id: str) -> str:
 def gating_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
     """What the verdict rests on; each row leads to its place among all metrics."""
     decisive = [row for row in rows if row.gating]
-    made = [row_of(phrased(Phrase(row.label_with_unit, target=row.anchor)), *_cells(row)) for row in decisive]
-    return Table("gating", "Gating metrics", _columns(comparison, decisive), made)
+    made = [
+        row_of(phrased(Phrase(row.label_with_unit, target=row.anchor)), *_cells(comparison, row)) for row in decisive
+    ]
+    title = "What it costs" if comparison.question is Question.COST else "Gating metrics"
+    return Table("gating", title, _columns(comparison, decisive), made)
 
 
 def moved_table(comparison: Comparison, rows: Sequence[Row], media: frozenset[Medium]) -> Table:
     """The diagnostics that moved, with everything that is known of the change."""
     moved = [row for row in rows if row.moved and not row.gating]
-    made = [row_of(row.label_with_unit, *_cells(row)) for row in moved]
+    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
     return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
 
 
@@ -76,36 +81,42 @@ def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> dict[str, Tabl
 def _columns(comparison: Comparison, rows: Sequence[Row]) -> list[Column]:
     margins = {row.margin for row in rows if row.margin}
     shared = next(iter(margins)) if len(margins) == 1 else ""
-    return [
+    columns = [
         *words("metric"),
         *map(Column, comparison.labels),
         Column("change"),
         Column(f"{units.plain_percent(comparison.confidence)} interval", kind="intervals", below=True),
         Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
         Column("margin", kind="words", media=ON_PAGES),
+        Column("beyond noise", kind="words", below=True),
+        Column("beyond margin", kind="words", media=ON_PAGES),
         Column("outcome", kind="badge"),
     ]
+    return columns[:-_JUDGING] if comparison.question is Question.COST else columns
 
 
-def _cells(row: Row) -> list[TableCell]:
+def _cells(comparison: Comparison, row: Row) -> list[TableCell]:
     """Both values are facts; a change that means nothing is quiet, and so is its interval."""
     change: Emphasis = "quiet" if row.emphasis == "quiet" else "plain"
     interval = TableCell(f"{row.low} … {row.high}", row.change_unit, change) if row.low else TableCell(row.interval)
-    return [
+    cells = [
         TableCell(row.baseline),
         TableCell(row.candidate),
         TableCell(row.change, row.change_unit, change),
         interval,
         TableCell(bar=row.bar, emphasis=row.emphasis),
         TableCell(row.margin, emphasis="quiet"),
+        TableCell(row.beyond_noise, emphasis="plain" if row.beyond_noise == Answer.YES else "quiet"),
+        TableCell(row.beyond_margin, emphasis="quiet"),
         TableCell(row.outcome, emphasis=row.emphasis),
     ]
+    return cells[:-_JUDGING] if comparison.question is Question.COST else cells
 
 
 def _unfolding(comparison: Comparison, row: Row) -> TableRow:
     marks = [row.metric_id, row.outcome, *(["moved"] if row.moved else []), *(["gating"] if row.gating else [])]
     return TableRow(
-        [TableCell(row.label_with_unit), *_cells(row)],
+        [TableCell(row.label_with_unit), *_cells(comparison, row)],
         anchor=row.anchor,
         links=(Phrase("chart", chart_anchor(row.chart_ids[0])),) if row.chart_ids else (),
         tag="gating" if row.gating else "",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import not_
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -40,11 +42,13 @@ class RunRecord(BaseModel):
     manifest: Manifest
     metrics: Mapping[str, MetricSummary]
     catalogue: Catalogue = Field(exclude=True)
+    notes: Annotated[list[str], Field(exclude_if=not_)] = []  # what is noted beside it, which it does not hold itself
 
     @property
     def caveats(self) -> Caveats:
-        """What its manifest says against taking it at its word."""
-        return caveats_of([self.manifest])
+        """What its manifest says against taking it at its word, and what is noted of it."""
+        noted = Caveats(sentences=tuple(f"noted: {text}" for text in self.notes))
+        return Caveats.joined([caveats_of([self.manifest]), noted])
 
 
 def run_document(record: RunRecord) -> Document:

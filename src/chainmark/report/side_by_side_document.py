@@ -84,7 +84,9 @@ def _reasons(one: _Candidate) -> Remarks:
     return Remarks(
         f"reasons-{one.label}",
         f"{one.label} against {one.comparison.baseline.label}",
-        [prose(text) for text in (found.sentence, *found.reasons)] + [f"→ {prose(text)}" for text in found.advice],
+        [prose(text) for text in (found.sentence, *found.reasons)]
+        + [f"→ {prose(text)}" for text in found.advice]
+        + ([prose(found.false_alarms.told)] if found.false_alarms else []),
     )
 
 

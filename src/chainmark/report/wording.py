@@ -10,7 +10,13 @@ from chainmark.core import units
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.metric import Better
 
-VERDICT_WORDS = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "invalid": "INVALID"}
+VERDICT_WORDS = {
+    "pass": "PASS",
+    "fail": "FAIL",
+    "inconclusive": "INCONCLUSIVE",
+    "invalid": "INVALID",
+    "informational": "COSTS",
+}
 BETTER_WORDS = {
     Better.LOWER: "lower is better",
     Better.HIGHER: "higher is better",

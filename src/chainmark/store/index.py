@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.noted import Noted
 from chainmark.core.verdict import PRINTED, SYNTHETIC
 
 SEAL = "SEALED"
@@ -70,6 +71,11 @@ class Entry:
     def names(self) -> list[str]:
         """All that the version is called."""
         return [self.version, *filter(None, self.aliases.split("\n"))]
+
+    @property
+    def noted(self) -> Noted:
+        """What finds the notes of the run."""
+        return Noted(self.system, self.run_id, self.names, self.started_at, self.ended_at)
 
 
 _NAMES = tuple(field.name for field in fields(Entry))

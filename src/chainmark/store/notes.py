@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from chainmark.core.epoch import Epoch
+from chainmark.core.epoch import Annotation, Epoch
 from chainmark.core.errors import InvalidRunError
+from chainmark.core.noted import Noted
 from chainmark.store.files import json_bytes, write_bytes
 
 NOTES = "history.json"
@@ -20,12 +21,20 @@ class Notes(BaseModel):
     Attributes:
         epochs: in the order of time.
         anchors: by system, a version or run that later releases are also compared with.
+        annotations: what was known of runs, in the order in which it was noted.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     epochs: list[Epoch] = []
     anchors: dict[str, str] = {}
+    annotations: list[Annotation] = []
+
+    def of(self, run: Noted) -> list[str]:
+        """What is noted of a run, and the set-up that it was made with, a clause each."""
+        told = [one.text for one in self.annotations if one.is_about(run)]
+        since = [one for one in self.epochs if one.system == run.system and one.since <= run.started_at]
+        return [*told, *(f"since {one.since[:10]} {one.text}" for one in since[-1:])]
 
 
 def read_notes(root: Path) -> Notes:

@@ -168,7 +168,7 @@ def test_which_side_is_which() -> None:
     assert found.finding.sentence.startswith("b is worse than a: gating l +50.0 %")
     assert (found.baseline.version, found.candidate.version) == ("a", "b")
     assert [item.p_worse_adjusted is None for item in found.judgements] == [False, False, True]
-    assert [item.q_different is None for item in found.judgements] == [True, True, False]
+    assert [item.q_different is None for item in found.judgements] == [False, False, False]
 
 
 def test_what_keeps_the_verdict_open_is_named_and_nothing_else() -> None:

@@ -1,0 +1,108 @@
+"""Margins that are learnt from a store's runs, shown with what they would decide before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from chainmark.api.context import as_choice, store_at
+from chainmark.compare.decide import Past
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.judge import Bench
+from chainmark.compare.margins import learnt_margins, margin_rows, unknown_noise
+from chainmark.compare.noise import Archive
+from chainmark.compare.releases import Releases
+from chainmark.core import units
+from chainmark.core.catalogue import Bounds, Margins
+from chainmark.core.errors import UsageError
+from chainmark.core.margin_report import MarginReport
+from chainmark.core.tool import tool_version
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.store.notes import read_notes
+from chainmark.store.runs import SealedRun, Store
+
+_SURE = 0.80
+
+
+def margins(
+    reference: str,
+    accepted: Margins | Sequence[str] | None = None,
+    *,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """What the margins in force and learnt ones would decide for the next release, by the noise that is known now.
+
+    Args:
+        reference: a run, a version or an experiment: what is to be compared next is run under its workload, on its
+            machine.
+        accepted: as for `compare`: margins that are set, and ``"learnt:5%,15%"`` for the bounds of those learnt.
+        store: where the runs are.
+
+    Raises:
+        UsageError: nothing matches, or a margin is of no metric that is judged.
+
+    Example:
+        >>> cm.margins("v1.0.1").kind
+        'margins'
+    """
+    kept = store_at(store)
+    chosen, bounds = as_choice(accepted)
+    run = kept.select(reference)[-1]
+    catalogue = run.catalogue.with_margins(chosen)
+    limits = bounds or Bounds()
+    rows = margin_rows(catalogue, _bench(run, kept), limits)
+    manifest = run.manifest
+    return document_of(
+        MarginReport(
+            tool_version=tool_version(),
+            title=f"Margins of {manifest.subject.name} for a release after {manifest.subject.version}",
+            subtitle=f"profile {manifest.profile_name} · noise: {rows[0].noise if rows else 'not known'}",
+            date=manifest.started_at[:10],
+            sentence=_sentence([min(row.chances.values()) for row in rows], [row.inside_noise for row in rows]),
+            rows=rows,
+            unknown=unknown_noise(catalogue, rows),
+            low=limits.low,
+            high=limits.high,
+        )
+    )
+
+
+def learnt_before(system: str, workload: object, cpu_model: str, bounds: Bounds, store: Store) -> Margins:
+    """Margins for runs that are still to be made, from those made under the same workload on the same machine.
+
+    Raises:
+        UsageError: there are none whose noise is known.
+    """
+    like = next((run for run in reversed(store.sealed()) if _is_like(run, system, workload, cpu_model)), None)
+    found = {} if like is None else learnt_margins(like.catalogue, _bench(like, store), bounds)
+    if not found:
+        raise UsageError(
+            "no margin can be learnt: the store has no re-runs of one build under this workload on this machine",
+            "measure the noise by `chainmark aa`, or set margins: `--margin METRIC=15%`",
+        )
+    return found
+
+
+def _is_like(run: SealedRun, system: str, workload: object, cpu_model: str) -> bool:
+    one = run.manifest
+    return one.subject.system == system and one.workload == workload and one.host.cpu_model == cpu_model
+
+
+def _bench(run: SealedRun, store: Store) -> Bench:
+    """What is known of the noise of a run to come that is made like one."""
+    history = store.alike([run])
+    past = Past(read_notes(store.root).epochs)
+    releases = Releases([LoadedRun(run)], history, past.epochs, leave_out=False)
+    return Bench(Archive((), run.manifest, history), releases=releases if releases.tell else None)
+
+
+def _sentence(chances: Sequence[float], inside: Sequence[bool]) -> str:
+    if not chances:
+        return "The noise of no gating figure is known: a margin can be learnt where one build was run again"
+    able = sum(chance >= _SURE for chance in chances)
+    told = (
+        f"By the margins in force one run a side calls an unchanged release equal with at least "
+        f"{units.plain_percent(_SURE)} in {able} of {units.plural(len(chances), 'gating figure')}"
+    )
+    return f"{told}; {units.plural(sum(inside), 'margin')} inside the noise" if any(inside) else told

@@ -1,0 +1,75 @@
+"""What is noted of runs, set beside every result that uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chainmark.core.caveats import Caveats
+from chainmark.core.comparison import ChartKind, Comparison
+from chainmark.core.epoch import Annotation
+from chainmark.core.manifest import Manifest
+from chainmark.core.noted import Noted
+from chainmark.core.wording import some_of
+from chainmark.store.notes import Notes, read_notes
+from chainmark.store.runs import Store
+
+_NAMED_MOST = 3
+
+
+def noted_of(manifest: Manifest) -> Noted:
+    """What finds the notes of a run."""
+    subject = manifest.subject
+    names = [subject.version, *subject.aliases]
+    return Noted(subject.system, manifest.run_id, names, manifest.started_at, manifest.ended_at)
+
+
+def caveats_noted(manifests: Iterable[Manifest], store: Store) -> Caveats:
+    """What is noted of runs, a sentence each, and which change of the set-up lies between them.
+
+    Args:
+        manifests: of all runs that a result rests on.
+        store: whose notes.
+    """
+    notes, runs = read_notes(store.root), list(manifests)
+    told = [_about(one, [run for run in runs if one.is_about(noted_of(run))]) for one in notes.annotations]
+    return Caveats(sentences=tuple(filter(None, [*told, *_divided(notes, runs)])))
+
+
+def _about(note: Annotation, runs: Sequence[Manifest]) -> str:
+    """The note with the versions that it is about; "" where it is about none of the runs."""
+    if not runs:
+        return ""
+    versions = dict.fromkeys(run.subject.version for run in runs)
+    reach = f" ({note.reach})" if not note.version else ""
+    return f"noted of {some_of(list(versions), _NAMED_MOST)}{reach}: {note.text}"
+
+
+def _divided(notes: Notes, runs: Sequence[Manifest]) -> list[str]:
+    """The changes of the set-up that some of the runs were made before, and some after."""
+    systems = {run.subject.system for run in runs}
+    return [
+        f"noted: the set-up changed on {one.since[:10]} ({one.text}), between the runs that are compared"
+        for one in notes.epochs
+        if one.system in systems and len({run.started_at >= one.since for run in runs}) > 1
+    ]
+
+
+def with_notes(comparison: Comparison, manifests: Iterable[Manifest], store: Store) -> Comparison:
+    """A comparison with what is noted of its runs: on its first screen, and under its charts over time.
+
+    Args:
+        comparison: of these runs.
+        manifests: of the runs of both sides.
+        store: whose notes.
+    """
+    noted = caveats_noted(manifests, store)
+    if not noted.sentences:
+        return comparison
+    told = "; ".join(noted.sentences)
+    charts = [
+        chart.model_copy(update={"note": f"{chart.note}; {told}" if chart.note else told})
+        if chart.kind is ChartKind.SERIES
+        else chart
+        for chart in comparison.charts
+    ]
+    return comparison.model_copy(update={"caveats": Caveats.joined([comparison.caveats, noted]), "charts": charts})

@@ -1,0 +1,56 @@
+"""What a deliberate change costs: the changes with their intervals, judged by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.compare.decide import Decided
+from chainmark.compare.past import told_of
+from chainmark.compare.verdict import Finding
+from chainmark.core import units
+from chainmark.core.comparison import Judgement
+from chainmark.core.metric import Better
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import change_with_interval, enumerated, name_of
+
+
+def costs_of(decided: Decided) -> Finding:
+    """What the gating metrics cost more and less, each with its interval, instead of a verdict.
+
+    Sides that must not be compared stay invalid: nothing is known of their costs.
+
+    Args:
+        decided: as for a verdict.
+    """
+    if decided.finding.verdict is Verdict.INVALID:
+        return decided.finding
+    gating = [item for item in decided.judgements if item.gating]
+    moved = [item for item in gating if item.beyond_noise]
+    more, less = ([item for item in moved if _is_worse(decided, item) is worse] for worse in (True, False))
+    parts = [
+        f"{word}: {enumerated([_told(decided, item) for item in found])}"
+        for word, found in (("more", more), ("less", less))
+        if found
+    ]
+    left = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
+    sentence = "; ".join([*parts, f"{left} moved by no more than re-running moves them"])
+    reasons = told_of(decided.releases, decided.judgements, decided.catalogue) if decided.releases else []
+    names = decided.labels
+    return Finding(
+        Verdict.INFORMATIONAL, f"{names[1]} costs, beside {names[0]}, {sentence}", [*reasons, *_open(gating)], []
+    )
+
+
+def _is_worse(decided: Decided, item: Judgement) -> bool:
+    is_higher_better = decided.catalogue.metric(item.metric_id).better is Better.HIGHER
+    return ((item.change or 0.0) > 0.0) is not is_higher_better
+
+
+def _told(decided: Decided, item: Judgement) -> str:
+    metric = decided.catalogue.metric(item.metric_id)
+    return f"{name_of(decided.catalogue, item)} {change_with_interval(item, metric)}"
+
+
+def _open(gating: Sequence[Judgement]) -> list[str]:
+    missing = [item for item in gating if item.beyond_noise is None]
+    return [f"of {units.plural(len(missing), 'gating metric')} the cost is not known"] if missing else []

@@ -1,0 +1,217 @@
+"""The false alarms of a history: re-runs of one build, judged as two releases by the noise that the others show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from chainmark.compare.decide import Decided, Past, decide
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.noise import build_of
+from chainmark.compare.releases import Releases
+from chainmark.core import units
+from chainmark.core.caveats import caveats_of
+from chainmark.core.comparison import Outcome
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.errors import UsageError
+from chainmark.core.false_alarms import PROMISED, FalseAlarms, HistoryCheck, SplitAlarms
+from chainmark.core.manifest import Manifest
+from chainmark.core.metric import Population
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import change_with_interval, name_of
+from chainmark.stats.intervals import LEVEL
+from chainmark.stats.samples import FrameSamples
+from chainmark.stats.special import binomial_at_least, normal_quantile
+from chainmark.stats.summarise import summarise
+
+MOST_PAIRS = 12  # the newest; more take longer than they tell
+MOST_SPLITS = 4
+_BLOCKS = 20  # of time, in turn to one half and the other, so that a drift within the run is in both
+_LEAST_SAMPLES = 100  # of a half
+_EXAMPLES = 6
+
+
+class _Read:
+    """A run whose summaries are read once for all pairs."""
+
+    def __init__(self, run: RunData) -> None:
+        self._run = run
+        self.manifest, self.catalogue = run.manifest, run.catalogue
+
+    @cached_property
+    def _summaries(self) -> dict[str, MetricSummary]:
+        return self._run.summaries()
+
+    def summaries(self) -> dict[str, MetricSummary]:
+        return self._summaries
+
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        return self._run.samples(population_id, columns)
+
+
+def re_run_alarms(like: RunData, history: Sequence[RunData], past: Past) -> FalseAlarms:
+    """Judge every run of a build against the one before it, without either in the noise (leave-one-out).
+
+    Args:
+        like: a run that says which workload and machine are meant.
+        history: any runs.
+        past: as for the verdict that this stands beside.
+
+    Returns:
+        Nothing judged where no build was run again.
+    """
+    runs = [_Read(run) for run in history]
+    series = Releases([LoadedRun(like)], runs, past.epochs, leave_out=False)
+    changed = {(change.metric_id, change.started) for change in series.setup_changes}
+    by_id = {run.manifest.run_id: run for run in runs}
+    found = FalseAlarms()
+    for one, other in list(_re_runs(series.runs))[-MOST_PAIRS:]:
+        decided = decide([by_id[one.run_id]], [by_id[other.run_id]], runs, replace(past, learnt=None))
+        since = other.manifest.started_at
+        aside = {metric_id for metric_id, started in changed if started == since}
+        found = _counted(found, _named(one, other), decided, aside)
+    return found
+
+
+def _re_runs(series: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, LoadedRun]]:
+    """Runs of one build that follow each other, the oldest first."""
+    groups: dict[str, list[LoadedRun]] = {}
+    for run in series:
+        groups.setdefault(build_of(run), []).append(run)
+    pairs = [pair for group in groups.values() for pair in pairwise(group)]
+    yield from sorted(pairs, key=lambda pair: (pair[1].manifest.started_at, pair[1].run_id))
+
+
+def _named(one: LoadedRun, other: LoadedRun) -> str:
+    first, second = (run.manifest.started_at[:10] for run in (one, other))
+    return f"{other.manifest.subject.version}, {first} and {second}"
+
+
+def _counted(so_far: FalseAlarms, name: str, decided: Decided, changed: Collection[str]) -> FalseAlarms:
+    """The counts with one pair more; what shows a changed set-up counts as neither right nor wrong."""
+    judgements, catalogue = decided.judgements, decided.catalogue
+    aside = [item for item in judgements if item.outcome is Outcome.NOT_COMPARABLE or item.metric_id in changed]
+    judged = [item for item in judgements if item not in aside and item.beyond_noise is not None]
+    gating, moved = [item for item in judged if item.gating], [item for item in judged if item.beyond_noise]
+    told = [
+        f"{name_of(catalogue, item)} of {name}: {change_with_interval(item, catalogue.metric(item.metric_id))}"
+        for item in moved
+    ]
+    return FalseAlarms(
+        pairs=[*so_far.pairs, name],
+        figures=so_far.figures + len(judged),
+        moved=so_far.moved + len(moved),
+        gating=so_far.gating + len(gating),
+        worse=so_far.worse + sum(item.outcome is Outcome.WORSE for item in gating),
+        undecided=so_far.undecided + sum(item.outcome is Outcome.INCONCLUSIVE for item in gating),
+        alarmed=so_far.alarmed + any(item.gating for item in moved),
+        set_aside=so_far.set_aside + len(aside),
+        examples=[*so_far.examples, *told],
+    )
+
+
+def split_alarms(runs: Sequence[RunData]) -> SplitAlarms:
+    """Split the newest runs that have samples into halves, and judge one against the other by their errors alone.
+
+    The halves differ by nothing but chance, so of independent figures one in twenty lies beyond 1.96 standard errors;
+    many more would mean that the error within a run is estimated too small.
+
+    Args:
+        runs: the oldest first.
+
+    Source: docs/concepts/verdict.md, "False alarms".
+    """
+    found = SplitAlarms()
+    for run in reversed(runs):
+        if run.manifest.printed or len(found.runs) == MOST_SPLITS:
+            continue
+        distances = list(_distances(run))
+        if distances:
+            beyond = sum(abs(one) > normal_quantile(1.0 - PROMISED / 2.0) for one in distances)
+            found = SplitAlarms(
+                runs=[*found.runs, run.manifest.run_id],
+                figures=found.figures + len(distances),
+                moved=found.moved + beyond,
+            )
+    return found
+
+
+def _distances(run: RunData) -> Iterator[float]:
+    """The difference of the halves over its standard error, of every figure that is judged."""
+    timed = [one for one in run.catalogue.populations if one.time_key is not None]
+    frames = {one.id: run.samples(one.id) for one in timed}
+    halves = [
+        {one.id: _half(frames[one.id], one, place) for one in timed if not frames[one.id].is_empty()}
+        for place in (0, 1)
+    ]
+    kept = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
+    if not kept:
+        return
+    catalogue = run.catalogue.sampled(kept)
+    told = [
+        {one.metric_id: one for one in summarise(catalogue, FrameSamples(half), run.manifest.seed)} for half in halves
+    ]
+    for metric in catalogue.ordered():
+        for statistic in metric.judged_by:
+            left, right = (half[metric.id].estimates.get(statistic) if metric.id in half else None for half in told)
+            if left is not None and right is not None and (distance := _distance(left, right)) is not None:
+                yield distance
+
+
+def _half(frame: pl.DataFrame, population: Population, place: int) -> pl.DataFrame:
+    """Every other block of time."""
+    time = frame[population.time_key or ""].cast(pl.Float64).to_numpy()
+    start, end = float(np.nanmin(time)), float(np.nanmax(time))
+    block = np.floor((time - start) / max(end - start, 1e-9) * _BLOCKS).clip(0, _BLOCKS - 1)
+    return frame.filter(pl.Series(block % 2 == place))
+
+
+def _distance(left: Estimate, right: Estimate) -> float | None:
+    errors = (left.standard_error, right.standard_error)
+    if left.value is None or right.value is None or None in errors:
+        return None
+    error = math.hypot(*(one or 0.0 for one in errors))
+    return (right.value - left.value) / error if error > 0.0 else None
+
+
+def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_version: str) -> HistoryCheck:
+    """The false alarms of a history as a result: over re-runs of its builds, and over splits of its runs.
+
+    It fails if significantly more pairs than 5 % had a gating figure called moved: the figures of a pair move
+    together, so a pair is what counts once.
+
+    Args:
+        like, history, past: as for `re_run_alarms`.
+        tool_version: recorded in the result.
+
+    Raises:
+        UsageError: no build was run again, and no run has samples to split.
+    """
+    found = re_run_alarms(like, history, past)
+    series = Releases([LoadedRun(like)], history, past.epochs, leave_out=False).runs
+    known = {run.run_id for run in series}
+    splits = split_alarms([run for run in history if run.manifest.run_id in known])
+    if not found.figures and not splits.figures:
+        raise UsageError(
+            "no build of this history was run again, and no run has samples to split",
+            "make runs of one build: `chainmark aa PROFILE --version V`",
+        )
+    exceeds = bool(found.pairs) and binomial_at_least(found.alarmed, len(found.pairs), PROMISED) <= LEVEL
+    manifest: Manifest = like.manifest
+    return HistoryCheck(
+        tool_version=tool_version,
+        title=f"{manifest.subject.name}: false alarms of the history",
+        subtitle=f"profile {manifest.profile_name} · {units.plural(len(series), 'run')}",
+        date=max([run.manifest.started_at for run in series], default=manifest.started_at)[:10],
+        verdict=Verdict.FAIL if exceeds else Verdict.PASS,
+        sentence=found.told or "no build was run again: only splits of single runs were judged",
+        re_runs=found.model_copy(update={"examples": found.examples[:_EXAMPLES]}),
+        splits=splits,
+        caveats=caveats_of(run.manifest for run in series),
+    )

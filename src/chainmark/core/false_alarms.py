@@ -1,0 +1,80 @@
+"""How often a lab calls something changed that is one build run again."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core import units
+from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.verdict import Verdict
+
+PROMISED = 0.05
+
+
+class FalseAlarms(BaseModel):
+    """Re-runs of one build judged as two releases, each pair by the noise that all other runs show.
+
+    Attributes:
+        pairs: of runs that were judged, a name each.
+        figures: that were judged in all pairs, gating and diagnostic; ``moved``: those called moved.
+        gating: figures that decide; of them ``worse`` and ``undecided``.
+        alarmed: pairs in which a gating figure was called moved.
+        set_aside: figures that were not judged, because they show a change of the set-up and not noise.
+        examples: what was called moved.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    pairs: list[str] = []
+    figures: int = 0
+    moved: int = 0
+    gating: int = 0
+    worse: int = 0
+    undecided: int = 0
+    alarmed: int = 0
+    set_aside: int = 0
+    examples: list[str] = []
+
+    @property
+    def told(self) -> str:
+        """The rate in a sentence, to stand beside a verdict; "" where nothing was judged."""
+        if not self.figures:
+            return ""
+        pairs = units.plural(len(self.pairs), "re-run")
+        return (
+            f"false alarms of this history: of {units.plural(self.figures, 'figure')} of {pairs} of one build, each "
+            f"judged by the noise of the others, {self.moved} ({units.plain_percent(self.moved / self.figures)}) were "
+            f"called moved; at most {units.plain_percent(PROMISED)} are promised"
+        )
+
+
+class SplitAlarms(BaseModel):
+    """Runs split into two halves that differ by nothing, each half judged by its own error.
+
+    Attributes:
+        runs: that were split.
+        figures: that were judged in all of them; ``moved``: those beyond the 95 % of their error.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: list[str] = []
+    figures: int = 0
+    moved: int = 0
+
+
+class HistoryCheck(BaseModel):
+    """``aa.json`` of a history."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = 1
+    tool_version: str
+    title: str
+    subtitle: str
+    date: str
+    verdict: Verdict
+    sentence: str
+    re_runs: FalseAlarms
+    splits: SplitAlarms
+    caveats: CaveatsField = Caveats()

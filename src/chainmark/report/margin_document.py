@@ -1,0 +1,65 @@
+"""What margins would decide, as a document: each with the noise of its figure and the chance to decide by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chainmark.core import units
+from chainmark.core.margin_report import MarginReport, MarginRow
+from chainmark.core.verdict import Verdict, shown
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, row_of, words
+from chainmark.report.document import Document
+from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import prose
+
+_INSIDE = "inside noise"
+
+
+def margin_document(report: MarginReport) -> Document:
+    """Lay out margins and their chances."""
+    blocks: list[Block] = [_table(report)] if report.rows else []
+    if report.unknown:
+        text = f"{', '.join(report.unknown)}: the margin in force stays"
+        blocks.append(Remarks("unknown", "No noise is known of these, or they are not compared by ratios", [text]))
+    return Document(
+        kind="margins",
+        title=report.title,
+        subtitle=report.subtitle,
+        verdict=Verdict.INFORMATIONAL,
+        word="MARGINS",
+        sentence=prose(report.sentence),
+        suites=[shown(report.title)],
+        sections=[Section("margins", "Margins", blocks)] if blocks else [],
+        notes=[
+            "Learnt: three standard deviations of the change that a re-run makes, which is √2 times that of one run, "
+            f"and at least {units.plain_percent(report.low)} and at most {units.plain_percent(report.high)}. "
+            "Behind each margin stands the chance, by runs a side, of calling an unchanged release equal in that "
+            "figure, if its noise is as estimated. Inside noise: "
+            "one run a side without any change would not be called equal. Floors widen margins and are not counted.",
+        ],
+        result=report,
+        date=report.date,
+        tool_version=report.tool_version,
+    )
+
+
+def _table(report: MarginReport) -> Table:
+    counted = [Column(units.plural(runs, "run")) for runs in report.rows[0].chances]
+    columns = [*words("figure"), Column("noise of a run")]
+    for name in ("margin in force", "learnt"):
+        columns += [Column(name, kind="words"), *counted]
+    return Table("margins", "Chance to call an unchanged release equal", columns, [_row(row) for row in report.rows])
+
+
+def _row(row: MarginRow) -> TableRow:
+    cells = [TableCell(units.plain_percent(row.deviation, decimals=1))]
+    cells += _side(row.margin, row.chances, inside=row.inside_noise)
+    cells += _side(row.learnt, row.learnt_chances, inside=row.learnt_inside_noise)
+    return row_of(row.label, *cells)
+
+
+def _side(margin: float, chances: Mapping[int, float], *, inside: bool) -> list[TableCell]:
+    text = units.plain_percent(margin, decimals=1)
+    emphasis: Emphasis = "caution" if inside else "plain"
+    shown_margin = TableCell(f"{text}, {_INSIDE}" if inside else text, emphasis=emphasis)
+    return [shown_margin, *(TableCell(units.plain_percent(chance)) for chance in chances.values())]

@@ -1,0 +1,47 @@
+"""What is noted beside runs is shown wherever they are, and changes nothing of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import chainmark as cm
+from chainmark.core.epoch import Annotation
+from chainmark.core.errors import UsageError
+from chainmark.core.noted import Noted
+
+RUN = Noted("cometbft", "run-1", ["v1.0.1"], "2026-01-02T10:00:00Z", "2026-01-02T11:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("reach", "is_about"),
+    [
+        ({"run": "run-1"}, True),
+        ({"run": "run-2"}, False),
+        ({"version": "v1.0.1"}, True),
+        ({"version": "v1.0.2"}, False),
+        ({"since": "2026-01-02T10:30:00Z", "until": "2026-01-02T12:00:00Z"}, True),
+        ({"since": "2026-01-02T11:00:01Z", "until": "2026-01-03T00:00:00Z"}, False),
+        ({"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T09:59:59Z"}, False),
+    ],
+)
+def test_a_note_is_about_a_run_a_version_or_a_span(reach: dict[str, str], *, is_about: bool) -> None:
+    """A span that only touches a run would be missing beside it, or stand beside runs of other days."""
+    assert Annotation(system="cometbft", text="wrong clock", **reach).is_about(RUN) == is_about
+    assert not Annotation(system="mesh", text="wrong clock", **reach).is_about(RUN)
+
+
+def test_a_span_needs_its_system_and_a_run_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="one system's runs"):
+        cm.annotate("2026-01-01", "links shared", until="2026-01-02", store=tmp_path)
+    with pytest.raises(UsageError, match="no run matches"):
+        cm.annotate("v9", "wrong clock", store=tmp_path)
+
+
+def test_a_span_is_kept_whole_and_taken_away(tmp_path: Path) -> None:
+    made = cm.annotate("2026-01-01", "links shared", system="cardano", until="2026-01-02", store=tmp_path)
+    assert made.reach == "2026-01-01T00:00:00Z to 2026-01-02T23:59:59Z"
+    assert cm.notes(tmp_path).annotations == [made]
+    cm.unnote("cardano", "2026-01-01", store=tmp_path)
+    assert cm.notes(tmp_path).annotations == []
