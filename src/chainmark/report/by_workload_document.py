@@ -18,6 +18,7 @@ from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker, moved_text
 from chainmark.report.metric_tables import gating_table, metric_tables
 from chainmark.report.phrases import Emphasis
+from chainmark.report.split_parts import split_blocks
 from chainmark.report.wording import VERDICT_WORDS, prose
 
 
@@ -78,7 +79,9 @@ def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = 
     reasons += [prose(one.false_alarms.told)] if one.false_alarms else []
     found = gating_table(one, rows)
     gating = replace(found, title=f"{label}: {found.title[:1].lower()}{found.title[1:]}")
-    blocks: list[Block] = [gating, *beside_anchor(one), Remarks("why", f"{label}: why", reasons, abreast=True)]
+    deciding = {judgement.metric_id for judgement in one.judgements if judgement.gating}
+    split = split_blocks(one.splits, one.catalogue, deciding, label)
+    blocks: list[Block] = [gating, *beside_anchor(one), *split, Remarks("why", f"{label}: why", reasons, abreast=True)]
     if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
     if concerns := validity.concerns(one, warnings=True):

@@ -18,6 +18,7 @@ from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker
 from chainmark.report.phrases import Emphasis
 from chainmark.report.side_facts import manifest_table
+from chainmark.report.split_parts import split_blocks
 from chainmark.report.wording import GATE_MARKS, VERDICT_WORDS, prose
 
 _PAPER = (560, 230)
@@ -41,7 +42,9 @@ def side_by_side_document(document_: SideBySide) -> Document:
         candidates.append(_Candidate(label, comparison, rows))
     gating = _metric_table("gating", "Gating metrics", document_.labels[0], candidates, _anchors(candidates, None))
     sections = [
-        Section("verdicts", "Verdicts", [_verdicts(candidates), gating, *map(_reasons, candidates)]),
+        Section(
+            "verdicts", "Verdicts", [_verdicts(candidates), gating, *_splits(candidates), *map(_reasons, candidates)]
+        ),
         Section("validity", "Validity", _validity(candidates)),
         Section("manifest", "Manifest", [manifest_table(document_.facts, document_.labels)] if document_.facts else []),
         Section("metrics", "Metrics", _tables(document_.labels[0], candidates)),
@@ -88,6 +91,17 @@ def _reasons(one: _Candidate) -> Remarks:
         + [f"→ {prose(text)}" for text in found.advice]
         + ([prose(found.false_alarms.told)] if found.false_alarms else []),
     )
+
+
+def _splits(candidates: Sequence[_Candidate]) -> list[Block]:
+    """What of each candidate's changes has which cause."""
+    blocks: list[Block] = []
+    for place, one in enumerate(candidates):
+        found = one.comparison
+        deciding = {judgement.metric_id for judgement in found.judgements if judgement.gating}
+        own = split_blocks(found.splits, found.catalogue, deciding, one.label)
+        blocks += [replace(block, id=f"{block.id}-{place}") for block in own]
+    return blocks
 
 
 def _anchors(candidates: Sequence[_Candidate], table: str | None) -> list[str]:

@@ -44,21 +44,39 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
     """
     if splits is None:
         return []
+    brief = split_blocks(splits, catalogue, deciding)
     if splits.untold:
-        told = [f"{splits.title} cannot be told: {prose(splits.untold)}"]
-        return [Section("split", splits.title, [Remarks("split-untold", "", told)])]
-    short = [split for split in splits.splits if split.metric_id in deciding] or splits.splits
-    behind = f"Behind ±: half the width of the 90 % interval, {short[0].basis}."
-    brief = replace(split_table(catalogue, short, "split-in-brief"), title=splits.title, notes=[behind], media=TERMINAL)
+        return [Section("split", splits.title, brief)]
     table = replace(split_table(catalogue, splits.splits, "split"), media=ON_PAGES)
     notes = [sentence_of(capitalised(prose(note))) for note in splits.notes]
     basis = f"Intervals: {enumerated(list(dict.fromkeys(split.basis for split in splits.splits)))}."
     whole = [table, *_inner(catalogue, splits.splits), Remarks("split-notes", "", [*notes, basis, _READ])]
     return [
-        Section("split-in-brief", splits.title, [brief], media=TERMINAL),
+        Section("split-in-brief", splits.title, brief, media=TERMINAL),
         Section("split", splits.title, whole, media=IN_FULL),
         Section("split-on-a-page", splits.title, [table, Remarks("split-notes-short", "", notes)], media=MARKDOWN),
     ]
+
+
+def split_blocks(
+    splits: Splits | None, catalogue: Catalogue, deciding: Collection[str] = (), of: str = ""
+) -> list[Block]:
+    """The same in short: a table of the changes that decide, or why nothing is divided.
+
+    Args:
+        splits: of a comparison.
+        catalogue: for the names and units of its metrics.
+        deciding: metrics that are shown; all of them where none of these is divided.
+        of: which comparison it is, where a document has several.
+    """
+    if splits is None:
+        return []
+    title = f"{of}: {splits.title}" if of else splits.title
+    if splits.untold:
+        return [Remarks("split-untold", "", [f"{title} cannot be told: {prose(splits.untold)}"])]
+    short = [split for split in splits.splits if split.metric_id in deciding] or splits.splits
+    behind = f"Behind ±: half the width of the 90 % interval, {short[0].basis}."
+    return [replace(split_table(catalogue, short, "split-in-brief"), title=title, notes=[behind])]
 
 
 def split_sentence(split: Split, metric: Metric) -> str:

@@ -12,9 +12,10 @@ from chainmark.compare import compare
 from chainmark.compare.split import Part, Parted, PartedChange, PartEffect, divided, effects, splits_of
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue
 from chainmark.core.errors import InternalError
+from chainmark.report.blocks import Table
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.layouts import document_of
-from chainmark.report.split_parts import split_sentence
+from chainmark.report.split_parts import split_blocks, split_sentence
 from chainmark.stats.centiles import FloatArray
 from chainmark.store.files import json_bytes
 
@@ -163,6 +164,15 @@ def test_a_split_is_in_every_medium_and_read_back() -> None:
     assert case.reason.endswith(sentence)
     assert case.figures["change.line"] == pytest.approx(-0.02, abs=1e-4)
     assert Comparison.model_validate_json(json_bytes(comparison)).splits == comparison.splits
+
+
+def test_of_several_comparisons_in_a_document_each_has_its_own_split() -> None:
+    comparison = _with_splits()
+    (table,) = split_blocks(comparison.splits, comparison.catalogue, of="v2")
+    assert isinstance(table, Table)
+    assert table.title == "v2: Line or work"
+    assert [cell.text for cell in table.rows[0].cells[2:]] == ["−2.0", "+2.0"]
+    assert split_blocks(None, comparison.catalogue) == []
 
 
 def test_why_nothing_is_divided_is_told_and_a_system_without_causes_says_nothing() -> None:
