@@ -94,7 +94,7 @@ class Cardano:
         self, sides: Sequence[Sequence[SealedRun]], days: Mapping[str, str], tool_version: str
     ) -> CardanoPart:
         """One workload as the published reports of the benchmarks show it, for a release page."""
-        return cardano_part(sides, days, tool_version)
+        return cardano_part(sides, days, self.catalogue(), tool_version)
 
     def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
         """What others computed of a run's logs (of one host's: blockperf), beside the run's own figures."""

@@ -15,6 +15,7 @@ from chainmark.core.release_page import Chapter, ReleasePage, Sentence
 from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Table
 from chainmark.report.chart import Chart
+from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.document import figure_blocks
 from chainmark.systems.cardano.published.part import CardanoPart, cardano_part
 from chainmark.systems.cardano.published.results import PublishedFigure, PublishedLine
@@ -192,7 +193,9 @@ def figure(metric: str, *values: float) -> PublishedFigure:
 def test_figures_keep_their_numbers_and_show_where_the_samples_lie(store: Path) -> None:
     """A chart without data moves no other; one late block of 4.7 s does not squeeze all others into a line."""
     runs = [[cm.open_run(version, store).sealed] for version in ("10.6.2", "10.6.3")]
-    report = cardano_part(runs, {}, "0").report
+    report = cardano_part(runs, {}, SYSTEM.catalogue(), "0").report
+    assert len(report.figures) == 29, "a place for each, though printed runs have no samples"
+    assert report.figures[25].label == "0.50 adoption"
     report.figures = [figure("a"), figure("b", 0.5, 0.6, 1.0, 1.1, 4.7), figure("c", 0.6, 0.7, 1.0, 1.1, 1.2)]
     charts = [block for block in figure_blocks(report) if isinstance(block, Chart)]
     assert [chart.title for chart in charts] == ["Figure 2: b", "Figure 3: c"]

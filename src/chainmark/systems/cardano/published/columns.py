@@ -314,15 +314,22 @@ def _mean_of_keys(run: LoadedRun, metric: Metric, population: Population) -> flo
 
 
 def _figures(catalogue: Catalogue, values: _Values, style: ReportStyle, name: str) -> list[PublishedFigure]:
+    figures = []
+    for figure, metric in _drawn(catalogue, style):
+        line = values.line(metric, name)
+        figures.append(figure.model_copy(update={"lines": [line] if line.values else []}))
+    return figures
+
+
+def _drawn(catalogue: Catalogue, style: ReportStyle) -> list[tuple[PublishedFigure, Metric]]:
+    """The charts of a style in their order, without lines, and what each is of."""
     drawn = [
         metric
         for metric in catalogue.metrics
         if (told := published_of(metric)).chart is not None and told.chart_style in {None, style.value}
     ]
-    figures = []
-    for metric in sorted(drawn, key=lambda one: (published_of(one).chart or 0, one.id)):
-        line = values.line(metric, name)
-        figures.append(
+    return [
+        (
             PublishedFigure(
                 metric_id=metric.id,
                 published_id=metric.published_id or metric.id,
@@ -330,10 +337,30 @@ def _figures(catalogue: Catalogue, values: _Values, style: ReportStyle, name: st
                 unit=published_unit(metric, style),
                 description=" ".join(metric.description.split()),
                 logarithmic=published_of(metric).logarithmic,
-                lines=[line] if line.values else [],
-            )
+                lines=[],
+            ),
+            metric,
         )
-    return figures
+        for metric in sorted(drawn, key=lambda one: (published_of(one).chart or 0, one.id))
+    ]
+
+
+def in_published_order(report: PublishedReport, catalogue: Catalogue) -> PublishedReport:
+    """The report with the rows and charts where the published reports have them, those without data in their places.
+
+    Args:
+        report: of versions of which some may lack metrics, as printed runs do.
+        catalogue: the system's own, which has all.
+    """
+    places = {metric.id: place for place, metric in enumerate(catalogue.ordered())}
+    last = len(places)
+    tables = [
+        table.model_copy(update={"rows": sorted(table.rows, key=lambda row: places.get(row.metric_id or "", last))})
+        for table in report.tables
+    ]
+    known = {figure.metric_id: figure for figure in report.figures}
+    figures = [known.get(figure.metric_id, figure) for figure, _ in _drawn(catalogue, report.style)]
+    return report.model_copy(update={"tables": tables, "figures": figures})
 
 
 def _line(told: Sequence[tuple[int, Mapping[float, float]]], name: str) -> PublishedLine:

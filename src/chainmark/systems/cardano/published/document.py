@@ -33,7 +33,7 @@ from chainmark.systems.cardano.published.text import changes_of, worded
 CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
 _NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
-_PAPER = (520, 150)  # three charts to a page
+_PAPER = (520, 250)
 # A stretch of the axis is drawn without the outermost share of each line, where all would be so many times as long.
 _OUTERMOST, _MOST_EMPTY = 0.02, 2.0
 _ROOM = 0.05  # of the stretch, beside it

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from chainmark.compare.inputs import RunData
 from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
 from chainmark.core.release_page import PublishedPart
 from chainmark.core.side_by_side import FactRow
 from chainmark.core.wording import capitalised
 from chainmark.report.blocks import Block, Remarks, Table, row_of, words
 from chainmark.report.side_facts import manifest_table
 from chainmark.systems.cardano.facts import ANALYSIS_DATE
+from chainmark.systems.cardano.published.columns import in_published_order
 from chainmark.systems.cardano.published.document import (
     dictionary_blocks,
     figure_blocks,
@@ -90,15 +92,19 @@ class CardanoPart(PublishedPart):
         return dictionary_blocks(self.report)
 
 
-def cardano_part(sides: Sequence[Sequence[RunData]], days: Mapping[str, str], tool_version: str) -> CardanoPart:
+def cardano_part(
+    sides: Sequence[Sequence[RunData]], days: Mapping[str, str], catalogue: Catalogue, tool_version: str
+) -> CardanoPart:
     """One workload's runs.
 
     Args:
         sides: the runs of each version, the baseline's first.
         days: by run, the day of its analysis; a printed run states its own.
+        catalogue: the system's own: it says where rows and charts stand.
         tool_version: recorded in the result.
     """
-    report = compare_published(sides, ReportStyle.TYPST, tool_version=tool_version)
+    made = compare_published(sides, ReportStyle.TYPST, tool_version=tool_version)
+    report = in_published_order(made, catalogue)
     report.facts = [_dated(report, fact, days) for fact in report.facts]
     report = worded(report)
     report.tables = [kept for table in report.tables if (kept := _without_zeros(table)).rows]
