@@ -83,7 +83,7 @@ COMMANDS = {
     "nodes": ("nodes:app", "Node binaries: install, list."),
     "history": (
         "history:app",
-        "History: show a workload over its releases, note changes of the set-up, pin an anchor, list, remove.",
+        "History: show a workload over its releases, note what was known when, pin an anchor, choose margins.",
     ),
     "runs": ("runs:app", "Runs: list, show, verify, export, remove."),
 }
