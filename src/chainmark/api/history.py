@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainmark.api.context import store_at
+from chainmark.api.noting import noted_of
 from chainmark.compare.history import history_report
 from chainmark.core.epoch import Annotation, Epoch
 from chainmark.core.errors import UsageError
+from chainmark.core.history_report import HistoryReport
+from chainmark.core.noted import Noted
 from chainmark.core.times import nanoseconds_of_time, utc_text
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.notes import Notes, read_notes, write_notes
-from chainmark.store.runs import Store
+from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 
 
@@ -37,11 +40,23 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
         'The level of 10 of 11 figures changed over 9 releases.'
     """
     kept = store_at(store)
-    epochs = read_notes(kept.root).epochs
-    return [
-        document_of(history_report(group[-1], kept.series(group), epochs, tool_version()))
-        for group in kept.groups(reference)
+    noted = read_notes(kept.root)
+    return [document_of(_with_notes(group, kept.series(group), noted)) for group in kept.groups(reference)]
+
+
+def _with_notes(group: Sequence[SealedRun], series: Sequence[SealedRun], noted: Notes) -> HistoryReport:
+    """The history of a workload, and what was noted of the runs of each release."""
+    report = history_report(group[-1], series, noted.epochs, tool_version())
+    of_run = {run.run_id: noted_of(run.manifest) for run in series}
+    releases = [
+        one.model_copy(update={"notes": [*one.notes, *_annotated([of_run[name] for name in one.run_ids], noted)]})
+        for one in report.releases
     ]
+    return report.model_copy(update={"releases": releases})
+
+
+def _annotated(runs: Sequence[Noted], noted: Notes) -> list[str]:
+    return [one.text for one in noted.annotations if any(map(one.is_about, runs))]
 
 
 def note(

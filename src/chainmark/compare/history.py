@@ -84,7 +84,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
             f"the level of {units.count(moved)} of {units.plural(len(series), 'figure')} changed over "
             f"{units.plural(len(releases), 'release')}"
         ),
-        releases=[_described(one, label, own) for one, label in zip(releases, labels, strict=True)],
+        releases=_described(releases, labels, own),
         series=series,
         false_discoveries=FALSE_DISCOVERIES,
         caveats=caveats_of(run.manifest for run in runs),
@@ -118,16 +118,23 @@ def _labels(releases: Sequence[_Release]) -> list[str]:
     ]
 
 
-def _described(release: _Release, label: str, epochs: Sequence[Epoch]) -> Release:
-    manifests = [run.manifest for run in release.runs]
-    return Release(
-        label=label,
-        version=manifests[0].subject.version,
-        started_at=release.started_at,
-        run_ids=[run.run_id for run in release.runs],
-        is_printed=any(manifest.printed for manifest in manifests),
-        notes=[epoch.text for epoch in epochs if epoch.since[:10] == release.started_at[:10]],
-    )
+def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequence[Epoch]) -> list[Release]:
+    """The releases as they are shown; a change of the set-up is told of the first release after it."""
+    made, before = [], ""
+    for release, label in zip(releases, labels, strict=True):
+        manifests = [run.manifest for run in release.runs]
+        made.append(
+            Release(
+                label=label,
+                version=manifests[0].subject.version,
+                started_at=release.started_at,
+                run_ids=[run.run_id for run in release.runs],
+                is_printed=any(manifest.printed for manifest in manifests),
+                notes=[epoch.text for epoch in epochs if before < epoch.since <= release.started_at],
+            )
+        )
+        before = release.started_at
+    return made
 
 
 def _series(

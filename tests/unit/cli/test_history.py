@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import chainmark as cm
 from chainmark.core.errors import InvalidRunError, UsageError
 
 from tests.support import Lab
+from tests.unit.systems.cardano import made_reports
 
 
 def test_a_change_is_noted_listed_and_taken_away(lab: Lab) -> None:
@@ -20,6 +22,23 @@ def test_a_change_is_noted_listed_and_taken_away(lab: Lab) -> None:
     assert "rss_mib" in listed
     lab.run("history", "remove", "cardano", "2025-08-01")
     assert "new hosts" not in lab.run("history", "list", "--json").stdout
+
+
+def test_a_history_shows_what_moved_and_what_was_noted_of_its_releases(lab: Lab, tmp_path: Path) -> None:
+    """From published reports alone: the step at 9.6.0 is found, and no other; each note stands at its release."""
+    deviations = [0.001 * (number % 3) + 0.1 * (number >= 6) for number in range(1, 12)]
+    reports = made_reports.written(tmp_path / "reports.json", made_reports.content(*made_reports.series(deviations)))
+    lab.run("ingest", "cardano", str(reports))
+    lab.run("history", "note", "cardano", "2024-04-01", "new switches", "--metric", "rss_mib")
+    lab.run("history", "note", "cardano", "9.8.0", "a clock was wrong")
+    told = lab.run("history", "show", "9.11.0", "--json-file", str(tmp_path / "history.json")).stdout
+    found = json.loads((tmp_path / "history.json").read_text(encoding="utf-8"))
+    adoption = next(one for one in found["series"] if one["label"] == "0.80 adoption")
+    assert [change["label"] for change in adoption["changes"]] == ["9.6.0"]
+    notes = {release["label"]: release["notes"] for release in found["releases"] if release["notes"]}
+    assert notes == {"9.3.0": ["new switches"], "9.8.0": ["a clock was wrong"]}  # 9.3.0 ran on 2024-04-11
+    assert "9.6.0" in told
+    assert "new switches" in told
 
 
 def test_what_cannot_be_noted_is_said(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_what_new_machines_changed_is_no_change_of_a_release(metrics: tuple[str,
         return noise(day, one) * (0.7 if one.id == "m0_s" and day >= STEP_AT else 1.0)
 
     assert _found(_report(values)) == [("m0_s", f"v0.{STEP_AT}")]
-    epoch = Epoch(system="cometbft", since="2026-01-13T00:00:00Z", text="new machines", metrics=metrics)
+    epoch = Epoch(system="cometbft", since="2026-01-12T06:00:00Z", text="new machines", metrics=metrics)
     report = _report(values, epochs=[epoch])
     assert _found(report) == []
     assert report.series[0].setups == [STEP_AT]
