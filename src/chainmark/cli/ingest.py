@@ -86,7 +86,7 @@ def ingest(
     Example: `chainmark ingest cardano /var/log/relay.log --genesis shelley-genesis.json --follow --for 24h`
 
     Of published reports (a file or a folder; for Cardano JSON, PDF, or text that was extracted from one) every column
-    is a run, once for all reports that show it.
+    is a run, once for all reports that show it. The published analysis's own folder is one run.
 
     Every line of a log is read once and counted in one class. What is missing (a host that ended early, a gap, a
     message that a host never emits) is named, and the rest is measured. The same logs give the same run, to the byte.

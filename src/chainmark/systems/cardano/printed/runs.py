@@ -17,6 +17,7 @@ from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.store.files import hash_file
 from chainmark.systems.cardano.analyse import catalogue_for
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
+from chainmark.systems.cardano.printed.analysed import analysed_column, summary_at
 from chainmark.systems.cardano.printed.columns import REVISION, Column, columns_of, report_files
 from chainmark.systems.cardano.rules import Rules
 
@@ -51,15 +52,22 @@ def parts_of(order: ImportOrder, catalogue: Catalogue) -> list[str]:
     Raises:
         UsageError: a report cannot be read, or has no column of the version that was asked for.
     """
-    if not isinstance(order.source, Path) or not (files := report_files(order.source, catalogue)):
+    if not isinstance(order.source, Path) or not (columns := _columns(order.source, catalogue)):
         return []
     _check_options(order)
-    columns = columns_of(files, catalogue)
     found = [column.identity for column in columns if order.version is None or order.version in column.names]
     if not found:
         versions = ", ".join(dict.fromkeys(name for column in columns for name in column.names))
         raise UsageError(f"`{order.source}` has no column `{order.version}`", f"it has {versions}")
     return found
+
+
+def _columns(source: Path, catalogue: Catalogue) -> list[Column]:
+    """The runs in published reports, and in the files of the analysis that they are made by."""
+    summary = summary_at(source)
+    if summary is not None:
+        return [analysed_column(summary, catalogue)]
+    return columns_of(report_files(source, catalogue), catalogue)
 
 
 def _check_options(order: ImportOrder) -> None:
@@ -91,7 +99,7 @@ def ingest_printed(order: ImportOrder, catalogue: Catalogue, progress: Progress)
     Raises:
         UsageError: the reports have no such run.
     """
-    columns = columns_of(report_files(order.path, catalogue), catalogue)
+    columns = _columns(order.path, catalogue)
     column = next((one for one in columns if one.identity == order.part), None)
     if column is None:
         raise UsageError(f"`{order.source}` has no run `{order.part}`")

@@ -1,0 +1,148 @@
+"""A run from the files that the published analysis wrote of it.
+
+These are `summary.json` with `blockprop.json` and `clusterperf.json`: the same run as a column of a report, but with
+all digits. What a fact is called follows the reports' table "Manifest".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
+from chainmark.systems.cardano.printed.columns import Cell, Column
+from chainmark.systems.cardano.verified.files import BLOCKS, SLOTS, SUMMARY, read_theirs
+from chainmark.systems.cardano.verified.statistics import AVERAGE, Statistic
+
+SUMMARY_FILE, FIGURE_FILES = "summary.json", {"blockprop.json": BLOCKS, "clusterperf.json": SLOTS}
+_AVERAGE = Statistic("", AVERAGE)
+# What a Plutus script's name begins with, and what the reports call its workload.
+_SCRIPTS = {
+    "loop": "Plutus countdown loop",
+    "ecdsasecp": "Plutus SECP loop",
+    "schnorrsecp": "Plutus SECP loop",
+    "hashontog": "Plutus BLST loop",
+    "ripemd": "Plutus RIPEMD-160 loop",
+}
+# Rows of the table by the place of what they state.
+_STATED = {
+    "Run batch": ("sumMeta", "batch"),
+    "GHC version": ("sumMeta", "node_ghc_version"),
+    "Era": ("sumMeta", "era"),
+    "Delegation map size": ("sumMeta", "profile_content", "genesis", "delegators"),
+    "Stuffed UTxO size": ("sumMeta", "profile_content", "genesis", "utxo"),
+    "DRep count": ("sumMeta", "profile_content", "genesis", "dreps"),
+    "Extra tx payload": ("sumWorkload", "add_tx_size"),
+    "Tx inputs": ("sumWorkload", "inputs_per_tx"),
+    "Tx Outputs": ("sumWorkload", "outputs_per_tx"),
+    "TPS": ("sumWorkload", "tps"),
+    "Transaction count": ("sumWorkload", "tx_count"),
+    "Machines": ("sumHosts",),
+    "Run time, s": ("sumDomainTime", "ddRawCount"),
+    "Blocks analysed": ("sumDomainBlocks", "ddFilteredCount"),
+    "Blocks rejected": ("sumBlocksRejected",),
+}
+
+
+def summary_at(source: Path) -> Path | None:
+    """The summary of an analysis at a place: its folder, or one of its files; None where there is none.
+
+    Folders below the place are not looked into: that of a cluster's logs may hold an analysis of them.
+    """
+    if source.is_file() and source.name not in {SUMMARY_FILE, *FIGURE_FILES}:
+        return None
+    summary = (source if source.is_dir() else source.parent) / SUMMARY_FILE
+    try:
+        return summary if read_theirs(summary).kind == SUMMARY else None
+    except UsageError:
+        return None
+
+
+def analysed_column(summary: Path, catalogue: Catalogue) -> Column:
+    """The run that an analysis is of.
+
+    Raises:
+        UsageError: the summary does not say which run it is of, or no file of figures lies beside it.
+    """
+    told: dict[str, Any] = json.loads(summary.read_text(encoding="utf-8"))
+    files = [path for name in FIGURE_FILES if (path := summary.with_name(name)).is_file()]
+    if not files:
+        raise UsageError(
+            f"{summary} has no figures beside it", f"put {' and '.join(FIGURE_FILES)} of the same analysis there"
+        )
+    name, facts = _name(summary, told), _facts(summary, told)
+    return Column((name,), _workload(told), {"Identifier": name, **facts}, _cells(files, catalogue), (summary, *files))
+
+
+def _at(told: Any, place: tuple[str, ...]) -> Any:
+    for key in place:
+        told = told.get(key) if isinstance(told, Mapping) else None
+    return told
+
+
+def _name(summary: Path, told: Mapping[str, Any]) -> str:
+    node = ("sumMeta", "manifest", PACKAGES[0], "version")
+    names = (_at(told, place) for place in (("sumMeta", "ident"), node, ("sumMeta", "tag")))
+    found = next((str(name) for name in names if name not in {None, "", UNKNOWN}), None)
+    if found is None:
+        raise UsageError(f"{summary} does not say which version it is of", "`sumMeta` has an `ident` where it does")
+    return found
+
+
+def _facts(summary: Path, told: Mapping[str, Any]) -> dict[str, str]:
+    date, time = _start(summary, told)
+    facts = {label: str(value) for label, place in _STATED.items() if (value := _at(told, place)) is not None}
+    facts |= {
+        f"{package} {label}": str(value)
+        for package in PACKAGES
+        for label, key in (("version", "version"), ("git", "commit"))
+        if (value := _at(told, ("sumMeta", "manifest", package, key))) is not None
+    }
+    filters = told.get("sumFilters")
+    if isinstance(filters, list) and len(filters) == 2 and isinstance(filters[1], list):
+        facts["Number of filters applied"] = str(len(filters[1]))
+    slots = _at(told, ("sumDomainSlots", "ddFilteredCount", "cdfAverage"))
+    if isinstance(slots, int | float):
+        facts["Slots analysed"] = str(math.floor(slots))
+    if script := _script(told):
+        facts["Plutus script"] = script
+    facts["Analysis date"] = str(told.get("sumAnalysisTime", ""))[:10]
+    return {**facts, "Cluster system start date": date, "Cluster system start time": time}
+
+
+def _start(summary: Path, told: Mapping[str, Any]) -> tuple[str, str]:
+    text = _at(told, ("sumGenesis", "systemStart"))
+    try:
+        start = datetime.fromisoformat(str(text).replace("Z", "+00:00")).astimezone(UTC)
+    except ValueError as error:
+        raise UsageError(
+            f"{summary} does not say when its cluster started", "`sumGenesis` has `systemStart` where it does"
+        ) from error
+    return f"{start:%Y-%m-%d}", f"{start:%H:%M:%S}"
+
+
+def _script(told: Mapping[str, Any]) -> str:
+    script = _at(told, ("sumWorkload", "plutus", "script"))
+    return script if isinstance(script, str) else ""
+
+
+def _workload(told: Mapping[str, Any]) -> str:
+    """As the reports call it."""
+    script = _script(told)
+    if not script:
+        return "value-only"
+    return next((name for start, name in _SCRIPTS.items() if script.lower().startswith(start)), f"Plutus {script}")
+
+
+def _cells(files: list[Path], catalogue: Catalogue) -> dict[str, Cell]:
+    """The averages that the reports show, with all digits."""
+    metrics = {metric.published_id: metric.id for metric in catalogue.metrics if metric.published_id}
+    figures = {name: one for path in files for name, one in read_theirs(path).figures.items()}
+    values = {metrics[name]: one[_AVERAGE] for name, one in figures.items() if name in metrics and _AVERAGE in one}
+    return {metric: Cell(repr(value), math.ulp(value)) for metric, value in values.items()}
