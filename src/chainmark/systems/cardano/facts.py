@@ -200,6 +200,11 @@ def workload_name(meta: Meta) -> str | None:
     script = generator.plutus_script
     if script is None:
         return None if generator.tps is None else "value-only"
+    return workload_of_script(script)
+
+
+def workload_of_script(script: str) -> str:
+    """How the published reports call a workload of Plutus scripts."""
     return next((name for start, name in _SCRIPTS.items() if script.startswith(start)), "plutus-other")
 
 

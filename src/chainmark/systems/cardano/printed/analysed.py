@@ -16,20 +16,13 @@ from typing import Any
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
+from chainmark.systems.cardano.facts import workload_of_script
 from chainmark.systems.cardano.printed.columns import Cell, Column
 from chainmark.systems.cardano.verified.files import BLOCKS, SLOTS, SUMMARY, read_theirs
 from chainmark.systems.cardano.verified.statistics import AVERAGE, Statistic
 
 SUMMARY_FILE, FIGURE_FILES = "summary.json", {"blockprop.json": BLOCKS, "clusterperf.json": SLOTS}
 _AVERAGE = Statistic("", AVERAGE)
-# What a Plutus script's name begins with, and what the reports call its workload.
-_SCRIPTS = {
-    "loop": "Plutus countdown loop",
-    "ecdsasecp": "Plutus SECP loop",
-    "schnorrsecp": "Plutus SECP loop",
-    "hashontog": "Plutus BLST loop",
-    "ripemd": "Plutus RIPEMD-160 loop",
-}
 # Rows of the table by the place of what they state.
 _STATED = {
     "Run batch": ("sumMeta", "batch"),
@@ -77,7 +70,8 @@ def analysed_column(summary: Path, catalogue: Catalogue) -> Column:
             f"{summary} has no figures beside it", f"put {' and '.join(FIGURE_FILES)} of the same analysis there"
         )
     name, facts = _name(summary, told), _facts(summary, told)
-    return Column((name,), _workload(told), {"Identifier": name, **facts}, _cells(files, catalogue), (summary, *files))
+    workload = workload_of_script(script) if (script := _script(told)) else "value-only"
+    return Column((name,), workload, {"Identifier": name, **facts}, _cells(files, catalogue), (summary, *files))
 
 
 def _at(told: Any, place: tuple[str, ...]) -> Any:
@@ -124,20 +118,12 @@ def _start(summary: Path, told: Mapping[str, Any]) -> tuple[str, str]:
         raise UsageError(
             f"{summary} does not say when its cluster started", "`sumGenesis` has `systemStart` where it does"
         ) from error
-    return f"{start:%Y-%m-%d}", f"{start:%H:%M:%S}"
+    return start.strftime("%Y-%m-%d"), start.strftime("%H:%M:%S")
 
 
 def _script(told: Mapping[str, Any]) -> str:
     script = _at(told, ("sumWorkload", "plutus", "script"))
     return script if isinstance(script, str) else ""
-
-
-def _workload(told: Mapping[str, Any]) -> str:
-    """As the reports call it."""
-    script = _script(told)
-    if not script:
-        return "value-only"
-    return next((name for start, name in _SCRIPTS.items() if script.lower().startswith(start)), f"Plutus {script}")
 
 
 def _cells(files: list[Path], catalogue: Catalogue) -> dict[str, Cell]:
