@@ -198,10 +198,13 @@ def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
     return ChangeText(word, "", "", "")
 
 
+INSIDE_NOISE = " *"  # behind a margin; the legend says what it means
+
+
 def _margin(judgement: Judgement, metric: Metric) -> str:
     margin = margin_of(judgement, metric)
     text = f"±{margin}" if margin and not margin.startswith(units.MINUS) else margin
-    return f"{text}, inside noise" if judgement.inside_noise and judgement.gating else text
+    return f"{text}{INSIDE_NOISE}" if judgement.inside_noise and judgement.gating else text
 
 
 _BEYOND_NOISE = {None: "", True: Answer.YES.value, False: Answer.NO.value}

@@ -9,6 +9,7 @@ from chainmark.core.asked import Question
 from chainmark.core.comparison import Answer, Comparison
 from chainmark.core.metric import Metric
 from chainmark.report.blocks import (
+    EVERYWHERE,
     IN_FULL,
     ON_PAGES,
     PDF,
@@ -31,7 +32,7 @@ from chainmark.report.wording import BETTER_WORDS
 
 # Of a distribution, what a page is wide enough for.
 _PAPER_CENTILES = ("mean", "sd", "min", "p1", "p10", "p50", "p90", "p95", "p99", "p99.9", "max")
-_JUDGING = 2  # the last columns judge, which a table of costs does not
+_JUDGING = 1  # the last column judges, which a table of costs does not
 _SHORT = {units.NOT_ESTIMABLE: "n/e"}
 
 
@@ -88,8 +89,8 @@ def _columns(comparison: Comparison, rows: Sequence[Row]) -> list[Column]:
         Column(f"{units.plain_percent(comparison.confidence)} interval", kind="intervals", below=True),
         Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
         Column("margin", kind="words", media=ON_PAGES),
-        Column("beyond noise", kind="words", below=True),
-        Column("beyond margin", kind="words", media=ON_PAGES),
+        # The outcome answers the other question, whether it is worse than is allowed; paper has no room for both.
+        Column("beyond noise", kind="words", below=True, media=EVERYWHERE - PDF),
         Column("outcome", kind="badge"),
     ]
     return columns[:-_JUDGING] if comparison.question is Question.COST else columns
@@ -107,7 +108,6 @@ def _cells(comparison: Comparison, row: Row) -> list[TableCell]:
         TableCell(bar=row.bar, emphasis=row.emphasis),
         TableCell(row.margin, emphasis="quiet"),
         TableCell(row.beyond_noise, emphasis="plain" if row.beyond_noise == Answer.YES else "quiet"),
-        TableCell(row.beyond_margin, emphasis="quiet"),
         TableCell(row.outcome, emphasis=row.emphasis),
     ]
     return cells[:-_JUDGING] if comparison.question is Question.COST else cells
@@ -134,6 +134,8 @@ def _behind(comparison: Comparison, row: Row) -> list[Block]:
     width = max((len(values) for _, values in sides), default=0)
     runs = [row_of(label, *values, *[TableCell()] * (width - len(values))) for label, values in sides]
     facts = [row_of(name, value) for name, value in row.facts]
+    if row.beyond_margin:
+        facts.append(row_of("worse than the margin allows", row.beyond_margin))
     facts.append(row_of("definition", _links([(row.metric_id, definition_anchor(row.metric_id))])))
     if row.chart_ids:
         charts = _links([(id_, chart_anchor(id_)) for id_ in row.chart_ids])
