@@ -17,7 +17,7 @@ from chainmark.core import units
 from chainmark.core.caveats import caveats_of
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
-from chainmark.core.history_report import HistoryReport, HistorySeries, LevelChange, Release
+from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, Release
 from chainmark.core.metric import Kind, Metric
 from chainmark.stats.change_points import ChangePoint, change_points
 from chainmark.stats.intervals import Working
@@ -25,7 +25,6 @@ from chainmark.stats.multiple import benjamini_hochberg
 
 FALSE_DISCOVERIES = 0.05
 LEAST_RELEASES = 4
-LEAST_CHANGE = 0.001  # what is smaller, nobody would look at, however surely it changed
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.metric import Better
 
+LEAST_CHANGE = 0.001  # relative: what is smaller, nobody would look at, however surely it changed
+
 
 class Release(BaseModel):
     """Runs of one build under one set-up.

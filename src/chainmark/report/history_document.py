@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.history_report import HistoryReport, HistorySeries, LevelChange
+from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange
 from chainmark.core.metric import Better
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.core.wording import sentence_of
@@ -14,6 +14,7 @@ from chainmark.report.blocks import (
     PDF,
     Block,
     Column,
+    Details,
     Remarks,
     Section,
     Table,
@@ -27,7 +28,7 @@ from chainmark.report.document import Document
 from chainmark.report.phrases import Emphasis
 
 _BARS = "▁▂▃▄▅▆▇█"
-_FOLDED = 12  # charts that stand open
+_OPEN = 12  # charts; the others are folded
 
 
 def history_document(report: HistoryReport) -> Document:
@@ -48,14 +49,15 @@ def history_document(report: HistoryReport) -> Document:
         sections=[
             Section("moved", "What moved", [_moved(report, moved)], folded=False),
             Section("figures", "Every figure", [_figures(report)]),
-            Section("charts", "Over the releases", [_chart(report, one) for one in drawn[:_FOLDED]]),
+            Section("charts", "Over the releases", _charts([_chart(report, one) for one in drawn])),
             Section("releases", "Releases", [_releases(report)]),
         ],
         notes=[
             "A change is where the level over several releases differs (E-divisive with a permutation test), so the "
             "newest release alone is never one. Over all figures, at most "
             f"{units.plain_percent(report.false_discoveries)} of the listed changes are expected to be none. A change "
-            "of the set-up divides the series and is no change.",
+            "of the set-up divides the series and is no change. Changes below a metric's floor, or below "
+            f"{units.plain_percent(LEAST_CHANGE)}, are not listed.",
         ],
         result=report,
         date=report.date,
@@ -192,6 +194,13 @@ def _chart(report: HistoryReport, one: HistorySeries) -> Chart:
         half=True,
         height=200,
     )
+
+
+def _charts(charts: Sequence[Chart]) -> list[Block]:
+    """Those that matter most, and the others behind a summary."""
+    others = charts[_OPEN:]
+    folded = [Details("more-charts", f"{units.plural(len(others), 'further figure')}", others)] if others else []
+    return [*charts[:_OPEN], *folded]
 
 
 def _levels(one: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[float, float, str]]:

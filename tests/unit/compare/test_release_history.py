@@ -169,6 +169,14 @@ def test_every_rendering_names_what_moved() -> None:
     assert document.pdf().startswith(b"%PDF")
 
 
+def test_every_figure_has_its_chart_the_first_ones_open() -> None:
+    """A chart that is left out without a word is a figure that nobody looks at."""
+    metrics = [metric(id=f"m{number}_s", label=f"figure {number}") for number in range(15)]
+    page = document_of(_report(_noisy(8), metrics=metrics)).html()
+    assert all(f"history-m{number}_s-mean" in page for number in range(15))
+    assert "3 further figures" in page
+
+
 def test_bars_of_characters_span_the_values() -> None:
     assert sparkline([1.0, None, 8.0, 4.5]) == "▁ █▅"
     assert sparkline([3.0, 3.0]) == "▅▅"
