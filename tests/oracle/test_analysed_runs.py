@@ -98,3 +98,10 @@ def test_a_summary_without_figures_is_refused(analysis: Path) -> None:
         (analysis / name).unlink()
     with pytest.raises(UsageError, match="has no figures beside it"):
         cm.ingest("cardano", analysis, store=analysis / "store")
+
+
+def test_a_file_of_figures_without_its_summary_says_so(analysis: Path) -> None:
+    """It was read as a log, of which no line could be understood."""
+    (analysis / "summary.json").unlink()
+    with pytest.raises(UsageError, match=r"summary\.json` cannot be read"):
+        cm.ingest("cardano", analysis / "blockprop.json", store=analysis / "store")

@@ -47,14 +47,21 @@ def summary_at(source: Path) -> Path | None:
     """The summary of an analysis at a place: its folder, or one of its files; None where there is none.
 
     Folders below the place are not looked into: that of a cluster's logs may hold an analysis of them.
+
+    Raises:
+        UsageError: one of its files is named, and the summary beside it cannot be read.
     """
-    if source.is_file() and source.name not in {SUMMARY_FILE, *FIGURE_FILES}:
-        return None
-    summary = (source if source.is_dir() else source.parent) / SUMMARY_FILE
+    if not source.is_dir():
+        named = source.name in {SUMMARY_FILE, *FIGURE_FILES}
+        return _summary(source.with_name(SUMMARY_FILE)) if named else None
     try:
-        return summary if read_theirs(summary).kind == SUMMARY else None
-    except UsageError:
+        return _summary(source / SUMMARY_FILE)
+    except UsageError:  # a folder may hold anything: what it is instead is found out by who reads logs
         return None
+
+
+def _summary(path: Path) -> Path | None:
+    return path if read_theirs(path).kind == SUMMARY else None
 
 
 def analysed_column(summary: Path, catalogue: Catalogue) -> Column:
