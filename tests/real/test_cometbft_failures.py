@@ -102,7 +102,8 @@ def test_a_network_that_dies_as_a_whole_is_a_sealed_run(made: Maker) -> None:
     """It was an error of the command once, that left nothing to compare."""
     run = made("-panic-at", "8")
     assert run.manifest.status is Status.FAILED
-    assert _gate(run, "nodes_alive").measured.count("panic: cannot execute block 8") >= 3
+    # Whoever has the votes for block 8 executes it; the others may lose their peers before they have them.
+    assert "saying `panic: cannot execute block 8`" in _gate(run, "nodes_alive").measured
     assert _gate(run, "going_on").status is GateStatus.FAIL
     assert run.manifest.counts["transactions"]["offered"] == 300
     assert run.events("transactions").height == 300
