@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -63,7 +64,13 @@ def start_pressure_gate(pressure: float | None, profile: Profile) -> Gate:
         profile: where waiting is no reason against a run, neither is this.
     """
     limit = 1.0 if profile.gates.waited_share_max >= 1.0 else START_PRESSURE_MAX
-    gate = _at_most("pressure", "the machine had time to start the network (CPU pressure)", pressure, limit, _percent)
+    gate = _at_most(
+        "pressure",
+        "the machine had time to start the network (CPU pressure)",
+        pressure,
+        limit,
+        partial(units.share_beside, limit),
+    )
     if pressure is not None:
         return gate
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
@@ -125,7 +132,13 @@ def _load_gates(profile: Profile, measurement: Measurement, transactions: pl.Dat
     lag_s = _p99(transactions["tx_schedule_lag_s"])
     cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
     gates = [
-        _at_least("achieved", "the offered load was sent", sent_share, limits.achieved_rate_min, _percent),
+        _at_least(
+            "achieved",
+            "the offered load was sent",
+            sent_share,
+            limits.achieved_rate_min,
+            partial(units.share_beside, limits.achieved_rate_min),
+        ),
         _at_most("lag", "the schedule was kept (p99)", lag_s, limits.schedule_lag_p99_max_s, units.duration),
     ]
     label = "the generator had time to spare"
@@ -140,7 +153,9 @@ def _chain_gates(profile: Profile, measurement: Measurement, samples: Mapping[st
     limits, blocks = profile.gates, samples["block"]
     share = _mean(samples["transaction"]["tx_committed_share"])
     least = limits.committed_share_min
-    committed = _at_least("committed", "what was offered was committed", share, least, _percent)
+    committed = _at_least(
+        "committed", "what was offered was committed", share, least, partial(units.share_beside, least)
+    )
     left = f"{units.count(measurement.waiting.fullest)} left"
     drained = _gate("drained", "the mempools ran empty", measurement.drained, left, "0 left")
     # Where saturation is the point, what still waits means that the draining ended too early.
@@ -194,7 +209,11 @@ def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
         return []
     unsent = transactions.filter(pl.col("sent_ns").is_null()).height / max(1, transactions.height)
     owed = 0.0 if is_held_up(transactions) else unsent
-    return [_at_most("unsent", "the generator sent all that no node held up", owed, limit, _percent)]
+    return [
+        _at_most(
+            "unsent", "the generator sent all that no node held up", owed, limit, partial(units.share_beside, limit)
+        )
+    ]
 
 
 def _companions_gates(measurement: Measurement) -> list[Gate]:
@@ -229,9 +248,9 @@ def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
     """
     label = "our processes did not wait for a processor"
     shares = {whose: share for name, whose in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
-    gate = _at_most("pressure", label, max(shares.values(), default=None), limit, _percent)
+    gate = _at_most("pressure", label, max(shares.values(), default=None), limit, partial(units.share_beside, limit))
     if "nodes" in shares:
-        told = ", ".join(f"{whose} {_percent(share)}" for whose, share in shares.items())
+        told = ", ".join(f"{whose} {units.share_beside(limit, share)}" for whose, share in shares.items())
         return gate.model_copy(update={"measured": f"{told} of the time"})
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
 
@@ -283,10 +302,6 @@ def _at_least(gate_id: str, label: str, value: float | None, limit: float, wordi
 def _at_most(gate_id: str, label: str, value: float | None, limit: float, wording: Wording) -> Gate:
     measured = "no data" if value is None else wording(value)
     return _gate(gate_id, label, value is not None and value <= limit, measured, f"≤ {wording(limit)}")
-
-
-def _percent(value: float) -> str:
-    return units.plain_percent(value, decimals=1)
 
 
 def _mean(column: pl.Series) -> float | None:
