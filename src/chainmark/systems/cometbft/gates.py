@@ -31,7 +31,8 @@ def run_gates(
 
     Those that ask for the chain are left out where no node was left to read it from.
     """
-    held_up = is_held_up(events.transactions)
+    halted = bool(measurement.broken_off)  # which ended the load, too
+    held_up = halted or is_held_up(events.transactions)
     gates = [*_node_gates(profile, measurement, events), *_books_gates(profile, books)]
     gates += _load_gates(profile, measurement, samples["transaction"], held_up=held_up)
     if "block" in samples:
@@ -39,7 +40,7 @@ def run_gates(
     return [
         *gates,
         *_machine_gates(profile, measurement, samples),
-        *unsent_gate(events.transactions, profile.gates.unsent_by_generator_max),
+        *unsent_gate(events.transactions, profile.gates.unsent_by_generator_max, halted=halted),
         *_companions_gates(measurement),
     ]
 
@@ -158,8 +159,8 @@ def _chain_gates(profile: Profile, measurement: Measurement, samples: Mapping[st
     )
     left = f"{units.count(measurement.waiting.fullest)} left"
     drained = _gate("drained", "the mempools ran empty", measurement.drained, left, "0 left")
-    # Where saturation is the point, what still waits means that the draining ended too early.
-    whose = GateKind.SUBJECT if least > 0.0 else GateKind.INSTRUMENT
+    # Where saturation is the point, what still waits in a network that goes on means that draining ended too early.
+    whose = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
     unseen = unseen_commits(blocks)
     return [
         committed.model_copy(update={"kind": GateKind.SUBJECT}),
@@ -198,17 +199,18 @@ def is_held_up(transactions: pl.DataFrame) -> bool:
     return refused > 0 or (isinstance(answered_s, int | float) and answered_s >= HELD_UP_NS)
 
 
-def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
+def unsent_gate(transactions: pl.DataFrame, limit: float, *, halted: bool = False) -> list[Gate]:
     """Where saturation is the point: what was not sent must have been held up by the nodes, not by the generator.
 
     Args:
         transactions: as of :func:`is_held_up`.
         limit: of the share that the generator may owe; 1 asks for nothing.
+        halted: whether the load was ended because the network had stopped.
     """
     if limit >= 1.0:
         return []
     unsent = transactions.filter(pl.col("sent_ns").is_null()).height / max(1, transactions.height)
-    owed = 0.0 if is_held_up(transactions) else unsent
+    owed = 0.0 if halted or is_held_up(transactions) else unsent
     return [
         _at_most(
             "unsent", "the generator sent all that no node held up", owed, limit, partial(units.share_beside, limit)
