@@ -11,10 +11,10 @@ from chainmark.compare.inputs import RunData
 from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.caveats import Caveats
-from chainmark.core.comparison import Comparison
+from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.manifest import Manifest, Scalar
 from chainmark.core.verdict import Verdict, worst
-from chainmark.core.wording import enumerated
+from chainmark.core.wording import enumerated, name_of
 
 _WORDS_MOST = 4  # of a workload's settings in its name
 _NAMED_MOST = 4  # workloads in a sentence
@@ -132,4 +132,18 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
             named = enumerated(found) if len(labels) <= _NAMED_MOST else f"{len(found)} of {len(labels)} workloads"
             word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
             parts.append(f"{word} under {named}")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}."
+
+
+def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
+    """What a pass leaves open, and how many margins are wider than the catalogue's: nobody may have to look for it."""
+    left = [
+        f"{name_of(one.catalogue, item)} under {label}"
+        for label, one in zip(labels, comparisons, strict=True)
+        for item in one.judgements
+        if one.verdict is Verdict.PASS and item.gating and item.outcome is Outcome.INCONCLUSIVE
+    ]
+    gating = [item for one in comparisons for item in one.judgements if item.gating]
+    wider = sum(item.worse_beyond is not None for item in gating)
+    told = [f"not decided, within what a re-run does: {enumerated(left)}"] if left else []
+    return [*told, f"{wider} of {len(gating)} margins widened to what re-runs change"] if wider else told
