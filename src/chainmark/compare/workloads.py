@@ -78,12 +78,11 @@ def _names(manifests: Sequence[Manifest]) -> list[str]:
         return [profile.rpartition("/")[2] for profile in profiles]
     keys = sorted({key for manifest in manifests for key in manifest.workload})
     differing = [key for key in keys if len({repr(manifest.workload.get(key)) for manifest in manifests}) > 1]
-    names = [
-        " · ".join(
-            _word(key, one.workload[key]) for key in differing[:_WORDS_MOST] if one.workload.get(key) is not None
-        )
+    words = [
+        [_word(key, one.workload[key]) for key in differing[:_WORDS_MOST] if one.workload.get(key) is not None]
         for one in manifests
     ]
+    names = [" · ".join(dict.fromkeys(one)) for one in words]  # two settings may say one thing
     if len(set(names)) < len(names):
         hosts = [manifest.host.hardware_class for manifest in manifests]
         names = [" · ".join(filter(None, parts)) for parts in zip(names, hosts, strict=True)]
