@@ -7,6 +7,7 @@ from pathlib import Path
 
 from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
+    Accepted,
     Cancellation,
     Relay,
     Settings,
@@ -177,7 +178,8 @@ def _accepted(
     Raises:
         UsageError: one cannot be judged by, or none can be learnt.
     """
-    given, bounds = as_choice(margins)
+    accepted = as_choice(margins)
+    given, bounds = accepted.margins, accepted.learnt
     system.catalogue().with_margins(given)
     if bounds is None:
         return given
@@ -239,7 +241,7 @@ def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
                 listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
             raise
     _check_evidence(made)
-    return compared(made.sides(), store, How(margins=made.record.margins))
+    return compared(made.sides(), store, How(accepted=Accepted(made.record.margins)))
 
 
 def _check_evidence(made: Experiment) -> None:

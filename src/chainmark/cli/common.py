@@ -41,7 +41,9 @@ LearntMargins = Annotated[
         "--margin",
         metavar="METRIC=PERCENT",
         help="The change of a metric to accept, instead of the catalogue's: `--margin tx_latency_s=15%`; or `learnt`, "
-        "`learnt:5%,15%`: what lets pass what re-runs of one build do, within bounds.",
+        "`learnt:5%,15%`: what lets pass what re-runs of one build do, within bounds. Margins of single runs that "
+        "a history of releases judges are widened to that, at most to 20 %; `widened:15%`: at most to 15 %; "
+        "`catalogue`: not at all.",
     ),
 ]
 SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]

@@ -155,7 +155,7 @@ def _beside_anchor(
     anchor: Sequence[RunData], candidate: Sequence[RunData], history: Sequence[RunData], past: Past | None
 ) -> AnchorView:
     """The gating metrics of the candidate against a release of long ago, by that release's own runs."""
-    decided = decide(anchor, candidate, history, Past(past.epochs if past else ()))
+    decided = decide(anchor, candidate, history, Past(past.epochs, widest=past.widest) if past else None)
     gating = [item for item in decided.judgements if item.gating]
     return AnchorView(side=describe(decided.baseline, decided.labels[0]), judgements=gating)
 

@@ -128,7 +128,11 @@ def beside_anchor(comparison: Comparison) -> list[Block]:
     plain = [
         TableRow([TableCell(row.label_with_unit), *line.cells[1:]]) for row, line in zip(rows, found.rows, strict=True)
     ]
-    return [replace(found, id="anchor", title=f"Against the anchor {anchor.side.label}", rows=plain, notes=[told])]
+    return [
+        replace(
+            found, id="anchor", title=f"Against the anchor {anchor.side.label}", rows=plain, notes=[*found.notes, told]
+        )
+    ]
 
 
 def _next(comparison: Comparison, media: frozenset[Medium]) -> list[Block]:
