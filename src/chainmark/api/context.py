@@ -189,8 +189,15 @@ def resolve_launchable(reference: str | Path, settings: Settings | None = None) 
     return launchable(system), profile
 
 
-def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> None:
-    """Make sure that all versions can be run."""
+def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> dict[str, str]:
+    """Make sure that all versions can be run; what each is called from now on, whatever becomes of a branch or a file.
+
+    Raises:
+        UsageError: there is no such version, or it does not build.
+        EnvironmentFailure: it could not be built.
+    """
+    names = {}
     for version in dict.fromkeys(versions):
         listener.stage(f"installing {system.title} {version}")
-        system.install(version)
+        names[version] = system.install(version).version
+    return names
