@@ -15,7 +15,7 @@ from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import LaunchableSystem, System
+from chainmark.lab.protocols import LaunchableSystem, System, pinned
 from chainmark.lab.schedules import Step, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -186,7 +186,7 @@ def resolve_launchable(reference: str | Path, settings: Settings | None = None) 
         UsageError: chainmark cannot run nodes of the profile's system.
     """
     system, profile = resolve_profile(reference, settings)
-    return launchable(system), profile
+    return launchable(system), pinned(system, profile)
 
 
 def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> dict[str, str]:

@@ -34,7 +34,7 @@ from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
 from chainmark.lab.hardware import machine_facts
-from chainmark.lab.protocols import ImportableSystem, QualifiableSystem
+from chainmark.lab.protocols import ImportableSystem, QualifiableSystem, pinned
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
 from chainmark.lab.sweeping import ADAPTIVE_ORDER, GRID_ORDER, Sweep, Sweeper, SweepOrder, SweepTest
@@ -117,6 +117,7 @@ def saturation(
     listener = relay(progress, cancel)
     made: Sweep | None = None
     if asked:
+        resolved = pinned(lab, resolved)
         names = installed(lab, asked, listener)
         order = SweepOrder(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
         made = Sweeper(store_at(store), lab).make(resolved, order, listener)

@@ -25,6 +25,7 @@ _RELEASE = re.compile(r"^v?\d[0-9A-Za-z.+-]*$")
 _MODULE = re.compile(r"^(?P<path>[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._~-]+)+)@(?P<version>[^@\s]+)$")
 _PATH_STARTS = ("./", "../", "/", "~")
 # What may stand in a name: it is a part of run ids and of files' names, and must be one word in a shell.
+_NAME_LENGTH_MAX = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+~-]+")
 
 
@@ -99,7 +100,7 @@ def parse_version(text: str) -> Target:
 
 def plain_name(text: str) -> str:
     """A text as a part of a build's name: "feature/x" is "feature-x"."""
-    return _NOT_IN_NAMES.sub("-", text).strip("-.") or "unnamed"
+    return _NOT_IN_NAMES.sub("-", text)[:_NAME_LENGTH_MAX].strip("-.") or "unnamed"
 
 
 def _checkout(text: str) -> Checkout:

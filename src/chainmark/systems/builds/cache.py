@@ -148,7 +148,7 @@ class Cache:
 
     def _built(self, sources: Sources, scratch: Path) -> Record:
         """Build sources, unless equal ones were built so before."""
-        environment = deciding_environment(sources.folder)
+        environment = deciding_environment(sources.folder, sources.environment)
         flags = [*BUILD_FLAGS, *sources.flags]
         told = json.dumps([sources.content, self.program.package, flags, environment], sort_keys=True)
         key = hashlib.sha256(told.encode()).hexdigest()[:_KEY_DIGITS]
@@ -172,7 +172,7 @@ class Cache:
                 f"name a checkout of {self.program.module} or of a fork of it",
             )
         command = ["build", *flags, "-o", str(target), f"./{self.program.package}"]
-        ended = go(command, cwd=sources.folder, GOWORK="off")
+        ended = go(command, cwd=sources.folder, environment=sources.environment)
         if ended.returncode == 0:
             return
         lines = last_lines(ended.stderr or ended.stdout, COMPILER_LINES)

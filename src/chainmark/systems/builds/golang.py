@@ -51,7 +51,11 @@ class BuildInfo:
 
 
 def go(
-    arguments: Sequence[str], *, cwd: Path = Path("/"), timeout_s: float = BUILD_TIMEOUT_S, **environment: str
+    arguments: Sequence[str],
+    *,
+    cwd: Path = Path("/"),
+    timeout_s: float = BUILD_TIMEOUT_S,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run the Go tool.
 
@@ -67,7 +71,7 @@ def go(
     try:
         return subprocess.run(
             ["go", *arguments],
-            env={**os.environ, **environment},
+            env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,
             errors="replace",
@@ -93,13 +97,17 @@ def require_go() -> None:
         raise missing_go()
 
 
-def deciding_environment(folder: Path) -> dict[str, str]:
+def deciding_environment(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
     """What decides what is built in a module's folder; the toolchain is the one that its ``go.mod`` asks for.
+
+    Args:
+        folder: the module's.
+        changes: of this process's environment, with which it is built.
 
     Raises:
         EnvironmentFailure: Go cannot say it, for instance because it cannot fetch that toolchain.
     """
-    ended = go(["env", "-json", *_DECIDING], cwd=folder, GOWORK="off")
+    ended = go(["env", "-json", *_DECIDING], cwd=folder, environment=changes)
     if ended.returncode != 0:
         raise EnvironmentFailure(
             f"`go env` failed: {last_lines(ended.stderr, 1)}", "its `go.mod` may ask for a Go that cannot be fetched"

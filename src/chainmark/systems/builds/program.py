@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import signal
 import struct
 import subprocess
 from dataclasses import dataclass
@@ -97,16 +98,19 @@ def _said(path: Path, program: Program) -> str:
     """What it prints when asked for its version."""
     command = " ".join([path.name, *program.version_arguments])
     try:
-        ended = subprocess.run(
+        process = subprocess.Popen(
             [str(path.absolute()), *program.version_arguments],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=VERSION_TIMEOUT_S,
-            check=False,
+            start_new_session=True,
         )
+        output, errors = process.communicate(timeout=VERSION_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
+        os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would go on
+        process.communicate()
         raise UsageError(
             f"`{command}` did not end within {units.duration(VERSION_TIMEOUT_S)}, so {path} is not {program.title}",
             "name the node's own binary",
@@ -115,12 +119,12 @@ def _said(path: Path, program: Program) -> str:
         raise UsageError(
             f"{path} cannot be started here ({error.strerror})", "build it on or for this machine"
         ) from error
-    if ended.returncode != 0:
-        lines = (ended.stderr or ended.stdout).strip().splitlines() or [f"exit status {ended.returncode}"]
+    if process.returncode != 0:
+        lines = (errors or output).strip().splitlines() or [f"exit status {process.returncode}"]
         raise UsageError(
             f"`{command}` failed, so {path} is not {program.title}: {lines[-1]}", "name the node's own binary"
         )
-    return ended.stdout
+    return output
 
 
 def _not_it(path: Path, program: Program, said: str) -> UsageError:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from chainmark.core.build import Build
@@ -32,6 +32,8 @@ class Sources:
         revision: the commit, or the module's sum.
         build: what is known before it is built.
         changes: what was not committed.
+        workspace: the ``go.work`` under which they are built, as whoever has the checkout builds them.
+        flags: of the command, beside those of every build.
     """
 
     name: str
@@ -40,7 +42,13 @@ class Sources:
     revision: str | None
     build: Build
     changes: bytes = b""
-    flags: list[str] = field(default_factory=list)
+    workspace: Path | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What Go must be told: a workspace above the cache is nothing to these sources."""
+        return {"GOWORK": "off" if self.workspace is None else str(self.workspace)}
 
 
 def from_checkout(target: Checkout, ordered: str, scratch: Path) -> Sources:
@@ -59,7 +67,8 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path) -> Sources:
     folder = tree.export(scratch / "source", scratch)
     if not (folder / "go.mod").is_file():
         raise UsageError(f"{target.path} is no Go module: it has no `go.mod`", "name the folder that has one")
-    replaced = _replace(folder, target.replacements, scratch)
+    workspace = _workspace(folder, scratch / "source")
+    replaced = _replace(folder, workspace, target.replacements, scratch)
     changes = sha256(tree.changes) if tree.changes else None
     return Sources(
         name=_name(tree, changes, replaced),
@@ -75,8 +84,9 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path) -> Sources:
             commits=tree.history(),
         ),
         changes=tree.changes,
-        # Sums of what stands for a module may not be in `go.sum`.
-        flags=["-mod=mod"] if replaced else [],
+        workspace=workspace,
+        # Sums of what stands for a module may not be in `go.sum`; a workspace has a file of its own for them.
+        flags=("-mod=mod",) if replaced and workspace is None else (),
     )
 
 
@@ -131,7 +141,22 @@ def _name(tree: Tree, changes: str | None, replaced: Sequence[tuple[str, str]]) 
     return f"{name}@{tree.short()}{dirty}{other}"
 
 
-def _replace(folder: Path, replacements: Sequence[tuple[str, str]], scratch: Path) -> list[tuple[str, str]]:
+def _workspace(folder: Path, top: Path) -> Path | None:
+    """The workspace that a module is in, unless a part of it is not there: a module's published sources lack others."""
+    for place in (folder, *folder.parents):
+        file = place / "go.work"
+        if file.is_file():
+            used = [place / one["DiskPath"] for one in json.loads(_edit(place, "work", "-json")).get("Use") or []]
+            is_whole = all((one / "go.mod").is_file() for one in used)
+            return file if is_whole and folder.resolve() in {one.resolve() for one in used} else None
+        if place == top:
+            break
+    return None
+
+
+def _replace(
+    folder: Path, workspace: Path | None, replacements: Sequence[tuple[str, str]], scratch: Path
+) -> list[tuple[str, str]]:
     """Replace modules; of each, what stands for it: a hash of its content, or another module's version.
 
     Raises:
@@ -139,7 +164,8 @@ def _replace(folder: Path, replacements: Sequence[tuple[str, str]], scratch: Pat
     """
     if not replacements:
         return []
-    told = json.loads(_edit(folder, "-json"))
+    told = json.loads(_edit(folder, "mod", "-json"))
+    place, kind = (folder, "mod") if workspace is None else (workspace.parent, "work")
     known = [one["Path"] for one in told.get("Require") or []]
     found = []
     for number, (module, text) in enumerate(replacements):
@@ -148,12 +174,11 @@ def _replace(folder: Path, replacements: Sequence[tuple[str, str]], scratch: Pat
             hint = f"did you mean `{close[0]}`?" if close else "`go list -m all` shows what can be replaced"
             raise UsageError(f"`{module}` is no module that these sources need, so it cannot be replaced", hint)
         if text.startswith(_PATH_STARTS) or "@" not in text:
-            place = scratch / "replaced" / str(number)
-            content = _copied(module, Path(text).expanduser(), place)
-            _edit(folder, f"-replace={module}={_up_to(scratch, folder)}replaced/{number}")
+            content = _copied(module, Path(text).expanduser(), scratch / "replaced" / str(number))
+            _edit(place, kind, f"-replace={module}={_up_to(scratch, place)}replaced/{number}")
         else:
             content = text
-            _edit(folder, f"-replace={module}={text}")
+            _edit(place, kind, f"-replace={module}={text}")
         found.append((module, content))
     return found
 
@@ -174,8 +199,9 @@ def _copied(module: str, source: Path, place: Path) -> str:
     return hasher.hexdigest()
 
 
-def _edit(folder: Path, argument: str) -> str:
-    ended = go(["mod", "edit", argument], cwd=folder)
+def _edit(folder: Path, kind: str, argument: str) -> str:
+    """Edit or read a folder's ``go.mod`` or ``go.work``."""
+    ended = go([kind, "edit", argument], cwd=folder)
     if ended.returncode != 0:
-        raise DoesNotBuild("its `go.mod` cannot be read", last_lines(ended.stderr, 5))
+        raise DoesNotBuild(f"the checkout's `go.{kind}` cannot be read", last_lines(ended.stderr, 5))
     return ended.stdout

@@ -121,7 +121,7 @@ def _build(version: str) -> Subject:
     with tempfile.TemporaryDirectory(dir=nodes_directory(), prefix=".building-") as folder:
         built = Path(folder)
         package = f"{MODULE}/cmd/cometbft@{version}"
-        outcome = go(["install", package], GOBIN=str(built), GOFLAGS="-trimpath")
+        outcome = go(["install", package], environment={"GOBIN": str(built), "GOFLAGS": "-trimpath"})
         if outcome.returncode != 0:
             raise _build_error(version, outcome.stderr)
         binary = built / "cometbft"
@@ -151,7 +151,7 @@ def install_tool(version: str, package: str, name: str) -> Path:
     if not record.is_file():
         with tempfile.TemporaryDirectory(dir=nodes_directory(), prefix=".building-") as built:
             path = f"{MODULE}/{package}@{version}"
-            outcome = go(["install", path], GOBIN=built, GOFLAGS="-trimpath")
+            outcome = go(["install", path], environment={"GOBIN": built, "GOFLAGS": "-trimpath"})
             if outcome.returncode != 0:
                 raise _build_error(version, outcome.stderr, package)
             (Path(built) / package.rpartition("/")[2]).replace(cached)

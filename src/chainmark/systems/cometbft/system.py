@@ -115,6 +115,11 @@ class CometBft:
         """Build or find the node's binary."""
         return nodes.install(version)
 
+    def pinned(self, profile: BaseModel) -> Profile:
+        """With what the other versions of its network are called once they are installed."""
+        comet = cast(Profile, profile)
+        return comet.with_versions({version: nodes.install(version).version for version in comet.other_versions})
+
     def installed(self) -> list[tuple[Subject, Path]]:
         """The cached binaries."""
         return nodes.installed()
@@ -233,7 +238,9 @@ def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
     application = None if size_bytes is None else extensions.install(order.version, size_bytes)
     external = application_of(profile.application.command)
     _require_space(run.path, profile)
-    versions = [order.version, *(nodes.install(version).version for version in profile.other_versions)]
+    versions = [order.version, *profile.other_versions]
+    for version in profile.other_versions:
+        nodes.install(version)
     return NetworkPlan(
         version=order.version,
         binaries={version: nodes.binary_path(version) for version in versions},
