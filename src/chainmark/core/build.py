@@ -32,6 +32,7 @@ class Build(BaseModel):
         changes_sha256: of the changes that were not committed; the run keeps them as ``raw/build/changes.diff``.
         replacements: by module, what was ordered to stand for it.
         commits: the commit's history, itself first, as far as it is kept.
+        ancestry: how many commits its whole history has, itself among them.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -47,3 +48,28 @@ class Build(BaseModel):
     changes_sha256: str | None = None
     replacements: dict[str, str] = {}
     commits: list[Commit] = []
+    ancestry: int = 0
+
+
+class BuildDifferences(BaseModel):
+    """How the builds of two sides differ.
+
+    Attributes:
+        facts: label, baseline, candidate; those that are equal too.
+        modules: that differ: the module, and its version on each side; "" where it is not there.
+        shared_modules: how many are equal.
+        added, removed: commits that only the candidate, or only the baseline, is made of; the newest first, cut short.
+        added_in_all, removed_in_all: how many they are.
+        untold: why the commits between the two are not known, or not for sure; "" where they are.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    facts: list[tuple[str, str, str]]
+    modules: list[tuple[str, str, str]] = []
+    shared_modules: int = 0
+    added: list[Commit] = []
+    removed: list[Commit] = []
+    added_in_all: int = 0
+    removed_in_all: int = 0
+    untold: str = ""

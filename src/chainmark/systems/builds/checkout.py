@@ -78,6 +78,10 @@ class Tree:
         """The commit's hash, as short as it is unique."""
         return _Git(self.repository).read("rev-parse", "--short=7", self.commit)
 
+    def ancestry(self) -> int:
+        """How many commits lead to it, itself among them."""
+        return int(_Git(self.repository).read("rev-list", "--count", self.commit))
+
     def history(self) -> list[Commit]:
         """The commit and those before it, as many as are kept."""
         form = f"--format=%H{_SEPARATOR}%P{_SEPARATOR}%s"

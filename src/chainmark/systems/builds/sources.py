@@ -82,6 +82,7 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path) -> Sources:
             changes_sha256=changes,
             replacements=dict(target.replacements),
             commits=tree.history(),
+            ancestry=tree.ancestry(),
         ),
         changes=tree.changes,
         workspace=workspace,
