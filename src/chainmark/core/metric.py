@@ -73,7 +73,8 @@ class Metric(BaseModel):
     ``judged_by`` may name several statistics: latency is judged by its median *and* its tail, and both are one
     column of samples. Each (metric, statistic) pair gets an outcome of its own. ``published`` says how the reports that
     the system is known by show it; only the system reads it. ``adjusted_for`` names the covariates whose differences
-    between two sides are taken off before means are compared.
+    between two sides are taken off before means are compared. One that ``explains`` is shown again where another became
+    worse: it tells what the nodes were doing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,6 +97,7 @@ class Metric(BaseModel):
     charts: list[Chart] = []
     adjusted_for: list[str] = []
     published: dict[str, JsonValue] | None = None
+    explains: bool = Field(default=False, exclude_if=operator.not_)
     description: str
     source: list[str]
 
