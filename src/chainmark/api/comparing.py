@@ -14,6 +14,7 @@ from chainmark.compare import compare as compare_runs
 from chainmark.compare.assemble import Follow
 from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
+from chainmark.compare.profiles import profiled
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.split import PartsOf
 from chainmark.compare.workloads import joined, matched
@@ -22,6 +23,7 @@ from chainmark.core.catalogue import Margins
 from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import UsageError
+from chainmark.core.profiled import Profiled
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -63,6 +65,7 @@ def pair_comparison(
         anchor=_anchor(baseline, candidate, store, how),
         follow=_follow([baseline, candidate]),
         parts=_parts([baseline, candidate]),
+        why=_why([baseline, candidate], store, how),
         margins=how.accepted.margins,
         question=how.question,
         tool_version=tool_version(),
@@ -79,12 +82,23 @@ class How:
         anchor: a release that the candidate is also held against; None: the one that is pinned.
         accepted: which changes are accepted.
         question: whether the candidate is judged, or what it costs is told.
+        why: what profiles say is shown even where nothing became worse.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
     accepted: Accepted = field(default_factory=Accepted)
     question: Question = Question.WORSE
+    why: bool = False
+
+
+def _why(sides: Sequence[Sequence[SealedRun]], store: Store, how: How) -> Profiled | None:
+    """What the profiles of both sides say: those of the runs named, or of runs in the store that were made alike."""
+    plain = [[run for run in side if not run.manifest.profiles] for side in sides]
+    taken = [[run for run in side if run.manifest.profiles] or store.profiled(side) for side in sides]
+    if {run.run_id for run in taken[0]} & {run.run_id for run in taken[1]}:
+        return None  # of one version twice, whose profiles nobody can tell apart
+    return profiled(taken[0], taken[1], plain, is_asked=how.why)
 
 
 def _past(store: Store, how: How) -> Past:
@@ -126,6 +140,7 @@ def compare(
     against: str = BaselineKind.HISTORY,
     anchor: str | None = None,
     question: str = Question.WORSE,
+    why: bool = False,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
@@ -145,6 +160,7 @@ def compare(
             there are enough releases; "run" for the baseline's own run.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
         question: "worse" judges the candidate; "cost" tells what a deliberate change costs, and judges nothing.
+        why: show what profiles say even where nothing became worse.
         store: where the runs are.
 
     Raises:
@@ -163,7 +179,7 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    how = How(_kind(against), anchor, as_choice(margins), _asked(question))
+    how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
     if len(references) == 2 and all(isinstance(one, str) for one in references):

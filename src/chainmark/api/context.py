@@ -14,9 +14,10 @@ from pydantic import BaseModel
 
 from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Margins
 from chainmark.core.errors import UsageError
+from chainmark.core.profiles import NO_PROFILES, profile_kinds
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import LaunchableSystem, System, pinned
+from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, pinned
 from chainmark.lab.schedules import Step, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -223,6 +224,18 @@ def resolve_launchable(reference: str | Path, settings: Settings | None = None) 
     """
     system, profile = resolve_profile(reference, settings)
     return launchable(system), pinned(system, profile)
+
+
+def profiles_of(system: LaunchableSystem, text: str) -> tuple[str, ...]:
+    """The kinds of profiles that a text names, if a system can take them.
+
+    Raises:
+        UsageError: a kind is not known, or the system can take none.
+    """
+    known = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
+    if not known and text != NO_PROFILES:
+        raise UsageError(f"chainmark takes no profiles of {system.title}", "leave out `--profile`")
+    return profile_kinds(text, known)
 
 
 def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> dict[str, str]:

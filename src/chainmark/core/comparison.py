@@ -19,6 +19,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
+from chainmark.core.profiled import Profiled
 from chainmark.core.verdict import Verdict
 
 SCHEMA_VERSION = 2
@@ -425,6 +426,7 @@ class Comparison(BaseModel):
     question: Annotated[Question, Field(exclude_if=lambda one: one is Question.WORSE)] = Question.WORSE
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     splits: Splits | None = Field(default=None, exclude_if=_is_empty)
+    profiled: Annotated[Profiled | None, Field(exclude_if=not_)] = None
     catalogue: Catalogue
     caveats: CaveatsField = Caveats()
     confidence: float = 0.90

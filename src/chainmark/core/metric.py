@@ -74,7 +74,8 @@ class Metric(BaseModel):
     column of samples. Each (metric, statistic) pair gets an outcome of its own. ``published`` says how the reports that
     the system is known by show it; only the system reads it. ``adjusted_for`` names the covariates whose differences
     between two sides are taken off before means are compared. ``widened`` is the margin of one comparison up to which
-    a metric is called equal where re-runs alone exceed its own margin.
+    a metric is called equal where re-runs alone exceed its own margin. One that ``explains`` is shown again where
+    another became worse: it tells what the nodes were doing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,6 +99,7 @@ class Metric(BaseModel):
     charts: list[Chart] = []
     adjusted_for: list[str] = []
     published: dict[str, JsonValue] | None = None
+    explains: bool = Field(default=False, exclude_if=operator.not_)
     description: str
     source: list[str]
 

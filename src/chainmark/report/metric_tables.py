@@ -78,6 +78,14 @@ def moved_table(comparison: Comparison, rows: Sequence[Row], media: frozenset[Me
     return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
 
 
+def explaining_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
+    """The metrics that the catalogue names because they explain others."""
+    telling = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
+    found = [row for row in rows if row.metric_id in telling]
+    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in found]
+    return Table("explaining", "Inside the nodes", _columns(comparison, found), made, media=ON_PAGES)
+
+
 def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> dict[str, Table]:
     """All rows by the catalogue's tables, in its order; tables without a row are left out."""
     table_of = {metric.id: metric.table for metric in comparison.catalogue.metrics}
