@@ -27,7 +27,7 @@ INSTRUMENT_GATES = frozenset({"pressure", "lag", "generator"})
 ATTEMPTS = 3
 CALM_TIMEOUT_S = 60
 # Commands that make networks, which must not meet those of tests that run at the same time.
-LAUNCHING = ("run", "experiment", "saturation", "qa")
+LAUNCHING = ("run", "experiment", "bisect", "saturation", "qa")
 
 
 @dataclass
