@@ -16,6 +16,7 @@ from chainmark.stats.change_place import ERROR, Stretch
 _VERDICTS = {Way.FOUND: Verdict.PASS, Way.RANGE: Verdict.PASS}
 # Of the whole change, what the revision found must bring for nothing to be said of another one.
 _WHOLE = 0.75
+_SUREST = 0.999
 
 
 @dataclass(frozen=True)
@@ -150,15 +151,15 @@ class _Words:
                 return f"there is no change to look for: {what} {compared} {self.good.label}"
             compared = "differs from that of" if asked else "is worse than"
             return f"whether {what} {compared} {self.good.label} is not decided, so there is nothing to look for yet"
-        stretch, sure = self.stretch, units.plain_percent(min(1.0, self.stretch.chance), decimals=1)
+        stretch, sure = self.stretch, _sure(self.stretch.chance)
         if way is Way.FOUND:
-            return f"the change came with {self.revisions[stretch.at].title}: {self._changed(known)}; {sure} sure"
+            return f"the change came with {self.revisions[stretch.at].title}: {self._changed(known)}; {sure}"
         first, last = self.revisions[stretch.before + 1], self.revisions[stretch.at]
         many = units.plural(stretch.at - stretch.before, "revision")
         where = f"the change came with one of {many}, {first.label} to {last.label}"
         if way is Way.RANGE:
-            return f"{where}, {sure} sure: {self._changed(known)}"
-        return f"after {units.plural(len(self.searched.made.runs), 'run')} it is {sure} sure that {where}"
+            return f"{where}, {sure}: {self._changed(known)}"
+        return f"after {units.plural(len(self.searched.made.runs), 'run')} {where}, {sure}"
 
     def _changed(self, known: Known) -> str:
         """The change of what is followed, at the revision found against the good side."""
@@ -171,13 +172,15 @@ class _Words:
         made, known = self.searched.made, self.searched.known
         if known is None:
             return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
-        told = [f"{self.bad.label} against {self.good.label}: {self.searched.ends.sentence}"]
+        told = [self.searched.ends.sentence]
         level = known.levels().get(made.last)
         how = f"{known.followed.name}, {_said(level, known)} on the bad side" if level else known.followed.name
         chosen = "as asked for" if made.record.order.metric else "the gating metric that is worse most clearly"
         told.append(f"followed is {how}; {chosen if known.followed.metric else 'the bad side fails its runs'}")
         if made.record.skipped:
-            told.append(f"{units.plural(len(made.record.skipped), 'revision')} could not be measured, and was left out")
+            told.append(
+                f"left out, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
+            )
         return [*told, *self._rest(known)]
 
     def _rest(self, known: Known) -> list[str]:
@@ -207,6 +210,13 @@ class _Words:
         before, at = (self.revisions[place].label for place in (stretch.before, stretch.at))
         compare = f"`chainmark compare {made.id}/{before} {made.id}/{at}` shows every figure of the two"
         return [compare]
+
+
+def _sure(chance: float) -> str:
+    """How sure an answer is; nothing is sure wholly."""
+    if chance >= _SUREST:
+        return f"more than {units.plain_percent(_SUREST, decimals=1)} sure"
+    return f"{units.plain_percent(chance, decimals=1)} sure"
 
 
 def _said(level: Level, known: Known) -> str:

@@ -9,6 +9,7 @@ from chainmark.core.verdict import Case, Suite
 from chainmark.core.wording import capitalised
 from chainmark.report.bars import IntervalBar, bar_between
 from chainmark.report.blocks import (
+    ON_PAGES,
     Block,
     Column,
     Details,
@@ -194,7 +195,7 @@ def _charts(report: BisectReport) -> list[Chart]:
     axis = Axis("revision, oldest first", domain=(-0.5, len(report.revisions) - 0.5), padding=8)
     tips = [Tip("revision", "revision"), Tip("change", "change", ".3g"), Tip("runs", "runs")]
     chances = [
-        {"place": place, "revision": report.revisions[place].title, "chance": chance * 100.0}
+        {"place": place, "revision": report.revisions[place].title, "chance": chance * 100.0, "none": 0.0}
         for place, chance in enumerate(report.chances, start=1)
     ]
     measured = Chart(
@@ -220,7 +221,7 @@ def _charts(report: BisectReport) -> list[Chart]:
         x=axis,
         y=Axis("probability, %", domain=(0.0, 100.0)),
         layers=[
-            Layer("interval", x="place", y=0.0, y2="chance", width=4.0),
+            Layer("interval", x="place", y="none", y2="chance", width=4.0),
             Layer("points", x="place", y="chance", size=24.0,
                   tips=[Tip("revision", "revision"), Tip("%", "chance", ".3g")]),
         ],
@@ -253,8 +254,7 @@ def _across(report: BisectReport) -> list[Block]:
     found = report.step_across
     if found is None:
         return []
-    told = [prose(capitalised(found.sentence)), *found.reasons]
-    return [_judged(found, "across-metrics"), Remarks("across-told", "What they say", told)]
+    return [_judged(found, "across-metrics"), Remarks("across-told", prose(found.sentence), found.reasons)]
 
 
 def _judged(comparison: Comparison, id_: str) -> Block:
@@ -283,4 +283,4 @@ def _revisions(report: BisectReport) -> list[Block]:
     ]
     columns = [*words("place"), *_naming(report), Column("runs"), Column("probability")]
     table = Table("all-revisions", capitalised(report.order), columns, rows)
-    return [Details("revisions-folded", f"{units.plural(len(rows), 'revision')}, the oldest first", [table])]
+    return [Details("revisions-folded", f"{units.plural(len(rows), 'revision')}, the oldest first", [table], ON_PAGES)]
