@@ -15,7 +15,7 @@ from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import LaunchableSystem, System
+from chainmark.lab.protocols import LaunchableSystem, System, pinned
 from chainmark.lab.schedules import Step, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -186,11 +186,18 @@ def resolve_launchable(reference: str | Path, settings: Settings | None = None) 
         UsageError: chainmark cannot run nodes of the profile's system.
     """
     system, profile = resolve_profile(reference, settings)
-    return launchable(system), profile
+    return launchable(system), pinned(system, profile)
 
 
-def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> None:
-    """Make sure that all versions can be run."""
+def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> dict[str, str]:
+    """Make sure that all versions can be run; what each is called from now on, whatever becomes of a branch or a file.
+
+    Raises:
+        UsageError: there is no such version, or it does not build.
+        EnvironmentFailure: it could not be built.
+    """
+    names = {}
     for version in dict.fromkeys(versions):
         listener.stage(f"installing {system.title} {version}")
-        system.install(version)
+        names[version] = system.install(version).version
+    return names

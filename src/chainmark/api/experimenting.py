@@ -212,11 +212,11 @@ def _arms(
 ) -> tuple[LaunchableSystem, list[Arm]]:
     """Both sides with their profiles, their versions installed."""
     resolved = {side: resolve_launchable(profile, settings) for side, (_, settings) in sides.items()}
-    arms = [Arm(side, version, resolved[side][1]) for side, (version, _) in sides.items()]
-    system = resolved[arms[0].side][0]
-    _tell_of_different_workloads(system.workload(arms[0].profile), system.workload(arms[1].profile), listener)
-    installed(system, [arm.version for arm in arms], listener)
-    return system, arms
+    profiles = [profile for _, profile in resolved.values()]
+    system, _ = next(iter(resolved.values()))
+    _tell_of_different_workloads(system.workload(profiles[0]), system.workload(profiles[1]), listener)
+    names = installed(system, [version for version, _ in sides.values()], listener)
+    return system, [Arm(side, names[version], resolved[side][1]) for side, (version, _) in sides.items()]
 
 
 def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experiment:

@@ -62,8 +62,8 @@ def run(
     """
     system, resolved = resolve_launchable(profile, settings)
     listener = relay(progress, cancel)
-    installed(system, [version], listener)
-    arm = Arm(LONE_SIDE, version, resolved)
+    names = installed(system, [version], listener)
+    arm = Arm(LONE_SIDE, names[version], resolved)
     made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes)
     return [Run(one) for one in made]
 

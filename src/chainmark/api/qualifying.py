@@ -34,7 +34,7 @@ from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
 from chainmark.lab.hardware import machine_facts
-from chainmark.lab.protocols import ImportableSystem, QualifiableSystem
+from chainmark.lab.protocols import ImportableSystem, QualifiableSystem, pinned
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
 from chainmark.lab.sweeping import ADAPTIVE_ORDER, GRID_ORDER, Sweep, Sweeper, SweepOrder, SweepTest
@@ -117,8 +117,9 @@ def saturation(
     listener = relay(progress, cancel)
     made: Sweep | None = None
     if asked:
-        installed(lab, asked, listener)
-        order = SweepOrder(tuple(asked), repeat, seed, adaptive, keep_homes, resume)
+        resolved = pinned(lab, resolved)
+        names = installed(lab, asked, listener)
+        order = SweepOrder(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
         made = Sweeper(store_at(store), lab).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
     test = _test(lab, resolved, made, seed=seed, adaptive=adaptive)
@@ -240,10 +241,13 @@ def qualify(
             raise UsageError(
                 f"`{resume}` has its settings already", "leave out `--set`, `--margin` and `--most-runs` to resume"
             )
-        order = _resumed(qualifier, resume, {"baseline": before, "candidate": candidate})
+        given = {"baseline": before, "candidate": candidate}
+        names = installed(lab, [version for version in given.values() if version], listener)
+        order = _resumed(qualifier, resume, {role: names.get(version or "") for role, version in given.items()})
     lab.catalogue().with_margins(order.plan.margins)  # refuses what cannot be judged before anything runs
     qualifier = replace(qualifier, is_settled=_IsSettled(kept, listener, order.plan.margins))
-    installed(lab, [order.baseline, order.candidate], listener)
+    names = installed(lab, [order.baseline, order.candidate], listener)
+    order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
     made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
     if made.interrupted:
         return Experiment(made.experiment, None, True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from chainmark.compare.breakdowns import breakdowns_of
+from chainmark.compare.build_differences import build_differences
 from chainmark.compare.builds import build_caveats, title_of
 from chainmark.compare.charts import charts_of
 from chainmark.compare.costs import costs_of
@@ -249,6 +250,7 @@ def compare(
         charts=described.charts,
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
+        builds=build_differences(left.speaker.data, right.speaker.data),
         question=question,
         false_alarms=_alarms(decided, history, past),
         anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,

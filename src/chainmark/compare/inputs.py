@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -48,6 +48,14 @@ class HasEvents(Protocol):
 
     def scan_events(self, name: str) -> pl.LazyFrame:
         """The typed events of one kind, of which only what is asked for is read."""
+
+
+@runtime_checkable
+class KeepsDocuments(Protocol):
+    """A run that may keep documents beside its figures; runs in memory do not."""
+
+    def document(self, name: str) -> dict[str, Any] | None:
+        """What it keeps under a name; None where nothing is."""
 
 
 @runtime_checkable

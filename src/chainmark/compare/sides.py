@@ -55,8 +55,13 @@ class SelectedRuns:
 
     @property
     def first(self) -> Manifest:
-        """The manifest that speaks for the side: of the first included run, or of the first run when none is."""
-        return (self.included or self.runs)[0].manifest
+        """Its manifest: of the first included run, or of the first run when none is."""
+        return self.speaker.manifest
+
+    @property
+    def speaker(self) -> LoadedRun:
+        """The run that speaks for the side."""
+        return (self.included or self.runs)[0]
 
     @property
     def version(self) -> str:

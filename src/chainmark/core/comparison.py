@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validat
 
 from chainmark.core.asked import Question
 from chainmark.core.attachment import Attachment
+from chainmark.core.build import BuildDifferences
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.false_alarms import FalseAlarms
@@ -418,6 +419,7 @@ class Comparison(BaseModel):
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
     breakdowns: list[Breakdown] = []
     false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history that was used
+    builds: Annotated[BuildDifferences | None, Field(exclude_if=not_)] = None  # of the sides' first runs
     question: Annotated[Question, Field(exclude_if=lambda one: one is Question.WORSE)] = Question.WORSE
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     splits: Splits | None = Field(default=None, exclude_if=_is_empty)

@@ -219,8 +219,14 @@ class LaunchableSystem(System, Protocol):
     def install(self, version: str) -> Subject:
         """Make sure that version can be run; quick when it is cached.
 
+        Args:
+            version: as `chainmark.lab.versions` reads it, as far as the system takes its forms.
+
+        Returns:
+            Its subject, by whose version it is called from then on: that can be installed, too, and is the same build.
+
         Raises:
-            UsageError: there is no such version.
+            UsageError: there is no such version, or it does not build.
             EnvironmentFailure: it could not be built.
         """
 
@@ -229,6 +235,24 @@ class LaunchableSystem(System, Protocol):
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Run the profile once: raw material and events go into ``run``, samples are returned."""
+
+
+@runtime_checkable
+class PinningSystem(LaunchableSystem, Protocol):
+    """A system whose profiles may name versions, beside the one that is tested."""
+
+    def pinned(self, profile: BaseModel) -> BaseModel:
+        """The same profile with these versions installed, each called as `install` calls it.
+
+        Raises:
+            UsageError: there is no such version, or it does not build.
+            EnvironmentFailure: it could not be built.
+        """
+
+
+def pinned(system: System, profile: BaseModel) -> BaseModel:
+    """A profile whose versions stay what they are, whatever becomes of a branch or a file."""
+    return system.pinned(profile) if isinstance(system, PinningSystem) else profile
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, Sid
 from chainmark.core.times import utc_now
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import QualifiableSystem, SweptSystem
+from chainmark.lab.protocols import QualifiableSystem, SweptSystem, pinned
 from chainmark.lab.running import Lab, Listener, Series
 from chainmark.lab.schedules import Arm, Step, Total, grid_steps, interleaved
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
@@ -251,7 +251,7 @@ class Qualifier:
         given = [*scenario.settings, *order.settings, *order.of_version.get(side.version, ()), *side.settings]
         settings = [_filled(text, versions) for text in given]
         try:
-            return self.system.profile(read_profile(scenario.profile, settings))
+            return pinned(self.system, self.system.profile(read_profile(scenario.profile, settings)))
         except UsageError as error:
             error.message = f"the scenario `{scenario.id}` cannot be made: {error.message}"
             raise

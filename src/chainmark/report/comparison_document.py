@@ -28,6 +28,7 @@ from chainmark.report.blocks import (
     TableRow,
 )
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
+from chainmark.report.build_parts import build_sections, told_of
 from chainmark.report.chart import Chart
 from chainmark.report.charts import comparison_charts
 from chainmark.report.comparison_suite import comparison_suite
@@ -73,6 +74,7 @@ def comparison_document(comparison: Comparison) -> Document:
         Section("how-judged", "How each metric was judged", [how_judged(rows)], media=PDF),
         Section("distributions", "Distributions", [distributions(comparison, rows)], media=PDF),
         *_configuration(comparison),
+        *build_sections(comparison),
         *_subjects(comparison),
         *_all_accounts(comparison),
         Section("dictionary", "Data dictionary", [dictionary(comparison)], media=IN_FULL),
@@ -196,6 +198,8 @@ def _closing(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
         place = units.plural(len(differences), "place")
         text = f"configuration differs in {place}, {told} of them between the versions' own defaults: see the report"
         items.append(Remark(text, " "))
+    if comparison.builds and (told := told_of(comparison.builds)):
+        items.append(Remark(f"the builds differ in {told}: see the report", " "))
     items += [Remark(text) for text in capped(outlier_sentences(comparison), _OUTLIERS_ON_TERMINAL)]
     items += comparison.followed.closing(comparison) if comparison.followed else ()
     items += [Remark(prose(text), "→") for text in comparison.advice]

@@ -1,11 +1,10 @@
-"""CometBFT node binaries: built from the Go module proxy, cached per version, checked and hashed."""
+"""CometBFT node binaries: releases from the Go module proxy, and all else that a version may name."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,13 +12,18 @@ import tempfile
 from itertools import takewhile
 from pathlib import Path
 
+from chainmark.core.build import Build
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Subject
+from chainmark.lab.versions import FORMS, Named, Release, parse_version
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import cache_directory
+from chainmark.systems.builds.cache import Cache, Record, described
+from chainmark.systems.builds.golang import build_info, go, require_go
+from chainmark.systems.builds.program import Program
 
 MODULE = "github.com/cometbft/cometbft"
-BUILD_TIMEOUT_S = 1_800
+PROGRAM = Program(name="cometbft", title="CometBFT", module=MODULE, package="cmd/cometbft")
 VERSION_PATTERN = re.compile(r"^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$")
 
 # How Go and its module proxies say that there is no such version; anything else is the machine's or the network's.
@@ -33,30 +37,68 @@ def nodes_directory() -> Path:
     return cache_directory() / "nodes" / "cometbft"
 
 
+def builds() -> Cache:
+    """The binaries that are no releases of the module."""
+    return Cache(nodes_directory(), "cometbft", PROGRAM)
+
+
 def binary_path(version: str) -> Path:
-    """The node's binary of that version, whether it is there or not."""
-    return nodes_directory() / version / "cometbft"
+    """The node's binary of an installed version, by the name under which it was installed.
+
+    Raises:
+        UsageError: it is no release, and nothing in the cache is called so.
+    """
+    if VERSION_PATTERN.match(version):
+        return nodes_directory() / version / "cometbft"
+    return builds().binary(_named(version))
 
 
 def installed() -> list[tuple[Subject, Path]]:
-    """All cached versions with their binaries, by version."""
+    """All cached versions with their binaries: releases, then builds, each by name."""
     folders = sorted(nodes_directory().glob("v*/binary.json"))
-    return [(_read_subject(path), path.parent / "cometbft") for path in folders]
+    releases = [(_read_subject(path), path.parent / "cometbft") for path in folders]
+    return [*releases, *((record.subject, builds().binary(record)) for record in builds().all())]
 
 
 def install(version: str) -> Subject:
-    """Make sure the binary of ``version`` ("v0.38.17") is cached and is what it was when it was built.
+    """Make sure that a version's binary is cached and is what it was when it was built.
+
+    Args:
+        version: as :func:`~chainmark.lab.versions.parse_version` reads it. What it returns is called by the subject's
+            version from then on, whatever becomes of the branch or the file: installing that name is quick.
 
     Raises:
-        UsageError: the version does not exist.
+        UsageError: there is no such thing, it does not build, or it is another program.
         EnvironmentFailure: Go is missing, the build failed, or the cached binary was changed.
     """
+    target = parse_version(version)
+    if isinstance(target, Release | Named):
+        if VERSION_PATTERN.match(version):
+            record = binary_path(version).with_name("binary.json")
+            return _checked(record, version) if record.is_file() else _build(version)
+        return _named(version).subject
+    return builds().make(target, version).subject
+
+
+def build_of(version: str) -> Build:
+    """How an installed version's binary came to be."""
     if not VERSION_PATTERN.match(version):
+        return _named(version).build
+    info = build_info(binary_path(version))
+    said = {} if info is None else described(info)
+    return Build.model_validate({"ordered": version, "reported": version.removeprefix("v"), **said})
+
+
+def changes_of(version: str) -> Path | None:
+    """What was not committed of an installed version's sources."""
+    return None if VERSION_PATTERN.match(version) else builds().changes(_named(version))
+
+
+def _named(version: str) -> Record:
+    record = builds().find(version)
+    if record is None:
         raise UsageError(f"`{version}` is not a version of CometBFT", _version_hint(version))
-    record = binary_path(version).with_name("binary.json")
-    if record.is_file():
-        return _checked(record, version)
-    return _build(version)
+    return record
 
 
 def _checked(record: Path, version: str) -> Subject:
@@ -74,13 +116,12 @@ def _read_subject(record: Path) -> Subject:
 
 
 def _build(version: str) -> Subject:
-    if shutil.which("go") is None:
-        raise EnvironmentFailure("`go` was not found", "install Go 1.23 or newer; node binaries are built with it")
+    require_go()
     nodes_directory().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=nodes_directory(), prefix=".building-") as folder:
         built = Path(folder)
         package = f"{MODULE}/cmd/cometbft@{version}"
-        outcome = _go(["install", package], GOBIN=str(built), GOFLAGS="-trimpath")
+        outcome = go(["install", package], environment={"GOBIN": str(built), "GOFLAGS": "-trimpath"})
         if outcome.returncode != 0:
             raise _build_error(version, outcome.stderr)
         binary = built / "cometbft"
@@ -110,7 +151,7 @@ def install_tool(version: str, package: str, name: str) -> Path:
     if not record.is_file():
         with tempfile.TemporaryDirectory(dir=nodes_directory(), prefix=".building-") as built:
             path = f"{MODULE}/{package}@{version}"
-            outcome = _go(["install", path], GOBIN=built, GOFLAGS="-trimpath")
+            outcome = go(["install", path], environment={"GOBIN": built, "GOFLAGS": "-trimpath"})
             if outcome.returncode != 0:
                 raise _build_error(version, outcome.stderr, package)
             (Path(built) / package.rpartition("/")[2]).replace(cached)
@@ -121,23 +162,6 @@ def install_tool(version: str, package: str, name: str) -> Path:
             f"remove {record} and try again",
         )
     return cached
-
-
-def _go(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            ["go", *arguments],
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
-            cwd="/",  # not inside somebody's module
-        )
-    except subprocess.TimeoutExpired as error:
-        raise EnvironmentFailure(f"`go {arguments[0]}` took more than {BUILD_TIMEOUT_S} s", "try again") from error
-    except FileNotFoundError as error:
-        raise EnvironmentFailure("`go` was not found", "install Go 1.23 or newer") from error
 
 
 def _build_error(version: str, output: str, package: str = "cmd/cometbft") -> UsageError | EnvironmentFailure:
@@ -167,16 +191,18 @@ def published() -> list[str]:
 
 
 def _known_versions() -> list[str]:
-    outcome = _go(["list", "-m", "-versions", MODULE])
+    outcome = go(["list", "-m", "-versions", MODULE])
     return outcome.stdout.split()[1:] if outcome.returncode == 0 else []
 
 
 def _version_hint(version: str) -> str:
+    if isinstance(parse_version(version), Named):
+        return f"a version is {FORMS}, or a name that `chainmark nodes list` shows"
     if f"v{version}" in _known_versions():
         return f"did you mean `v{version}`?"
     known = _known_versions()
     if not known:
-        return "versions look like `v0.38.17`"
+        return f"a version is {FORMS}"
     # A slip is rather in the last number than in the first: the longest common beginning decides.
     alike = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
     if not alike:
@@ -195,7 +221,7 @@ def _require_version(binary: Path, version: str) -> None:
 
 
 def _describe(binary: Path, version: str) -> Subject:
-    build = _go(["version", "-m", str(binary)]).stdout.splitlines()
+    build = go(["version", "-m", str(binary)]).stdout.splitlines()
     modules = [line.split() for line in build if line.split()[:2] == ["mod", MODULE]]
     return Subject(
         system="cometbft",

@@ -346,6 +346,14 @@ class Profile(BaseModel):
         upgraded = [one.version for one in self.perturbation if one.version]
         return list(dict.fromkeys(version for version in [self.network.other_version, *upgraded] if version))
 
+    def with_versions(self, names: Mapping[str, str]) -> Profile:
+        """The same profile with these versions called by other names."""
+        network = {"other_version": names.get(self.network.other_version, "")}
+        perturbation = [one.model_copy(update={"version": names.get(one.version, "")}) for one in self.perturbation]
+        return self.model_copy(
+            update={"network": self.network.model_copy(update=network), "perturbation": perturbation}
+        )
+
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
         """What two runs must share: the load and the network, not the nodes' configuration (it is the subject's)."""
         flat: dict[str, Scalar | list[Scalar]] = {f"load.{key}": value for key, value in self.load.model_dump().items()}

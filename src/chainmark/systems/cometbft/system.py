@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from chainmark._native import check_transaction_size
 from chainmark.core import units
+from chainmark.core.build import DOCUMENT as BUILD_DOCUMENT
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Grouping, Incident, Scalar, Subject
@@ -30,7 +31,7 @@ from chainmark.network.emulation import Links
 from chainmark.network.host import PressureMark
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.network.zones import load_zone_table
-from chainmark.store.files import compress_file
+from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.cometbft import extensions, nodes, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, samples
@@ -114,6 +115,11 @@ class CometBft:
         """Build or find the node's binary."""
         return nodes.install(version)
 
+    def pinned(self, profile: BaseModel) -> Profile:
+        """With what the other versions of its network are called once they are installed."""
+        comet = cast(Profile, profile)
+        return comet.with_versions({version: nodes.install(version).version for version in comet.other_versions})
+
     def installed(self) -> list[tuple[Subject, Path]]:
         """The cached binaries."""
         return nodes.installed()
@@ -131,6 +137,7 @@ class CometBft:
         require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = nodes.install(order.version)
         plan = _plan(comet, order, run)
+        _keep_build(order.version, run)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         began = PressureMark.now()
         try:
@@ -222,13 +229,22 @@ class CometBft:
         return raw_version(path, label) if recognises_raw(path) else published_version(path, label)
 
 
+def _keep_build(version: str, run: UnfinishedRun) -> None:
+    """Keep what the subject was built of, and what of it was not committed."""
+    run.write_document(BUILD_DOCUMENT, nodes.build_of(version))
+    if (changes := nodes.changes_of(version)) is not None:
+        write_bytes(run.raw / "build" / changes.name, changes.read_bytes())
+
+
 def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
     """What network to make, with all that it needs installed."""
     size_bytes = profile.application.vote_extension_size_bytes
     application = None if size_bytes is None else extensions.install(order.version, size_bytes)
     external = application_of(profile.application.command)
     _require_space(run.path, profile)
-    versions = [order.version, *(nodes.install(version).version for version in profile.other_versions)]
+    versions = [order.version, *profile.other_versions]
+    for version in profile.other_versions:
+        nodes.install(version)
     return NetworkPlan(
         version=order.version,
         binaries={version: nodes.binary_path(version) for version in versions},

@@ -1,0 +1,99 @@
+"""What differs between the builds of two sides, from what their runs keep: compiler, settings, modules, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chainmark.compare.inputs import KeepsDocuments, RunData
+from chainmark.core import units
+from chainmark.core.build import DOCUMENT, Build, BuildDifferences, Commit
+
+COMMITS_SHOWN = 40
+_SHORT = 12
+
+
+def build_differences(baseline: RunData, candidate: RunData) -> BuildDifferences | None:
+    """How two runs' builds differ; None where one of them keeps nothing of its own.
+
+    Args:
+        baseline: a run that speaks for its side.
+        candidate: likewise.
+    """
+    left, right = _build(baseline), _build(candidate)
+    if left is None or right is None:
+        return None
+    names = sorted(left.modules.keys() | right.modules.keys())
+    modules = [(name, left.modules.get(name, ""), right.modules.get(name, "")) for name in names]
+    different = [one for one in modules if one[1] != one[2]]
+    found = BuildDifferences(facts=_facts(left, right), modules=different, shared_modules=len(modules) - len(different))
+    return found.model_copy(update=_commits(left, right))
+
+
+def _build(run: RunData) -> Build | None:
+    kept = run.document(DOCUMENT) if isinstance(run, KeepsDocuments) else None
+    return None if kept is None else Build.model_validate(kept)
+
+
+def _facts(left: Build, right: Build) -> list[tuple[str, str, str]]:
+    told = [
+        ("ordered as", left.ordered, right.ordered),
+        ("calls itself", left.reported, right.reported),
+        ("commit", _short(left.commit), _short(right.commit)),
+        ("uncommitted changes, SHA-256", _short(left.changes_sha256), _short(right.changes_sha256)),
+        ("replaced modules", _pairs(left.replacements), _pairs(right.replacements)),
+        ("compiler", left.toolchain, right.toolchain),
+        ("flags", " ".join(left.flags), " ".join(right.flags)),
+    ]
+    names = sorted(left.settings.keys() | right.settings.keys())
+    told += [(name, left.settings.get(name, ""), right.settings.get(name, "")) for name in names]
+    return [(label, one or units.UNSET, other or units.UNSET) for label, one, other in told if one or other]
+
+
+def _short(value: str | None) -> str:
+    return (value or "")[:_SHORT]
+
+
+def _pairs(replacements: Mapping[str, str]) -> str:
+    return ", ".join(f"{module} => {target}" for module, target in sorted(replacements.items()))
+
+
+def _commits(left: Build, right: Build) -> dict[str, object]:
+    """The commits of one side alone, as far as the histories that the runs keep reach."""
+    if not left.commits or not right.commits or left.commit == right.commit:
+        return {}
+    known = {commit.id: commit for commit in [*left.commits, *right.commits]}
+    ours, theirs = (_reached(build.commits[0].id, known) for build in (left, right))
+    if not ours & theirs:
+        kept = max(len(left.commits), len(right.commits))
+        return {"untold": f"The commits between the two are not known: none of the last {kept} of each is common."}
+    added, removed = _only(right.commits, ours), _only(left.commits, theirs)
+    # Every commit but those of one side alone is counted on both.
+    is_sure = len(added) - len(removed) == right.ancestry - left.ancestry
+    return {
+        "added": added[:COMMITS_SHOWN],
+        "removed": removed[:COMMITS_SHOWN],
+        "added_in_all": len(added),
+        "removed_in_all": len(removed),
+        "untold": "" if is_sure else _UNSURE,
+    }
+
+
+_UNSURE = (
+    "The histories that the runs keep do not reach far enough: there may be more commits between the two, and some of "
+    "these may be in both."
+)
+
+
+def _reached(commit: str, known: Mapping[str, Commit]) -> set[str]:
+    """All commits that lead to one, itself among them."""
+    found, waiting = set[str](), [commit]
+    while waiting:
+        one = waiting.pop()
+        if one not in found and one in known:
+            found.add(one)
+            waiting += known[one].parents
+    return found
+
+
+def _only(commits: Sequence[Commit], others: set[str]) -> list[Commit]:
+    return [commit for commit in commits if commit.id not in others]

@@ -1,0 +1,64 @@
+"""How the builds of two sides differ: commits, modules, compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.core import units
+from chainmark.core.build import BuildDifferences, Commit
+from chainmark.core.comparison import Comparison
+from chainmark.report.blocks import IN_FULL, MARKDOWN, ON_PAGES, Block, Column, Details, Remarks, Section, Table, row_of
+from chainmark.report.side_facts import differs, pairs_table
+
+_SHORT = 10
+# Facts that say which build it is; the others say what it is made of.
+_NAMES = {"ordered as", "calls itself", "commit"}
+_MOST_NAMED = 4
+
+
+def build_sections(comparison: Comparison) -> list[Section]:
+    """What differs between the builds; none where nothing does, or nothing is known of it."""
+    found = comparison.builds
+    if found is None or not told_of(found):
+        return []
+    facts = [fact for fact in found.facts if differs([fact])]
+    left, right = comparison.labels
+    blocks: list[Block] = [pairs_table("build-facts", "", (left, right), facts, ON_PAGES)] if facts else []
+    blocks += [Remarks("commits-untold", "", [found.untold])] if found.untold else []
+    for id_, side, commits, in_all in (
+        ("added", right, found.added, found.added_in_all),
+        ("removed", left, found.removed, found.removed_in_all),
+    ):
+        if commits:
+            summary = f"{units.plural(in_all, 'commit')} in {side} alone"
+            blocks.append(Details(f"{id_}-details", summary, [_commits(id_, commits, in_all)]))
+    if found.modules:
+        summary = f"{units.plural(len(found.modules), 'module')} differ, {found.shared_modules} are the same"
+        blocks.append(Details("modules-details", summary, [_modules(found, (left, right))]))
+    return [
+        Section("builds", "What differs between the builds", blocks, media=IN_FULL),
+        Section("builds-in-brief", f"Builds: {told_of(found)}", blocks, media=MARKDOWN),
+    ]
+
+
+def told_of(found: BuildDifferences) -> str:
+    """In a few words, what differs besides what the builds are called; "" where nothing does."""
+    told = [
+        units.plural(found.added_in_all + found.removed_in_all, "commit"),
+        units.plural(len(found.modules), "module"),
+        *[label for label, one, other in found.facts if label not in _NAMES and one != other][:_MOST_NAMED],
+    ]
+    return ", ".join(text for text in told if not text.startswith("0 "))
+
+
+def _commits(id_: str, commits: Sequence[Commit], in_all: int) -> Table:
+    rows = [row_of(commit.id[:_SHORT], commit.subject) for commit in commits]
+    rest = in_all - len(commits)
+    notes = [f"and {units.plural(rest, 'earlier commit')}"] if rest else []
+    return Table(id_, "", [Column("commit", kind="code"), Column("subject", kind="words")], rows, notes)
+
+
+def _modules(found: BuildDifferences, labels: tuple[str, str]) -> Table:
+    rows = [row_of(name, left or units.UNSET, right or units.UNSET) for name, left, right in found.modules]
+    columns = [Column("module", kind="code"), *(Column(label, kind="code") for label in labels)]
+    return Table("modules", "", columns, rows)

@@ -1,0 +1,260 @@
+"""The cache of programs that were built of sources or found as binaries: by content, and under the names of reports.
+
+Below the cache's folder ``builds/<key>/`` has a program, and ``names/<name>/`` what is called so: whose key, and what
+is known of it. A key stands for the sources, the toolchain and the flags, so that equal sources are built once,
+whatever they are called.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.build import Build
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Subject
+from chainmark.core.storage import storage_errors
+from chainmark.lab.versions import BinaryFile, Checkout, DoesNotBuild, ModuleVersion
+from chainmark.store.files import json_bytes, write_bytes
+from chainmark.systems.builds.golang import (
+    BUILD_FLAGS,
+    BuildInfo,
+    deciding_environment,
+    go,
+    is_network_failure,
+    last_lines,
+    require_go,
+)
+from chainmark.systems.builds.program import Inspected, Program, inspect
+from chainmark.systems.builds.sources import SHORT, Sources, from_checkout, from_module
+
+COMPILER_LINES = 12
+_KEY_DIGITS = 20
+# Followed by the number of the process that works in it: what a killed one left is removed by the next.
+_SCRATCH = ".making-"
+_RECORD = "build.json"
+_CHANGES = "changes.diff"
+
+
+class Record(BaseModel):
+    """What is called by a name: a program and what is known of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str
+    subject: Subject
+    build: Build
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The programs of one system.
+
+    Attributes:
+        root: its folder.
+        system: the system's id.
+        program: what is built, or must be found.
+    """
+
+    root: Path
+    system: str
+    program: Program
+
+    def make(self, target: BinaryFile | Checkout | ModuleVersion, ordered: str) -> Record:
+        """Make sure that a program is in the cache, and name it.
+
+        Args:
+            target: what is asked for.
+            ordered: the same, as it was written.
+
+        Raises:
+            UsageError: it is not there, or not this program.
+            DoesNotBuild: the compiler refuses it; the hint has its last lines.
+            EnvironmentFailure: the machine or the network failed.
+        """
+        with self._scratch() as scratch:
+            if isinstance(target, BinaryFile):
+                return self._taken(target.path, ordered, scratch)
+            require_go()
+            if isinstance(target, Checkout):
+                return self._built(from_checkout(target, ordered, scratch), scratch)
+            return self._built(from_module(target, ordered, scratch, self.program), scratch)
+
+    def find(self, name: str) -> Record | None:
+        """What is called so.
+
+        Raises:
+            EnvironmentFailure: its program was changed since.
+        """
+        try:
+            content = (self._names / name / _RECORD).read_text(encoding="utf-8")
+        except OSError:
+            return None
+        record = Record.model_validate_json(content)
+        if not self.binary(record).is_file():
+            return None
+        if _sha256(self.binary(record)) != record.subject.binary_sha256:
+            raise EnvironmentFailure(
+                f"the cached binary of {self.program.title} {name} is not the one that was built",
+                f"remove {self._builds / record.key} and install it again",
+            )
+        return record
+
+    def binary(self, record: Record) -> Path:
+        """Where a program is."""
+        return self._builds / record.key / self.program.name
+
+    def changes(self, record: Record) -> Path | None:
+        """What was not committed of what it was built of."""
+        path = self._names / record.subject.version / _CHANGES
+        return path if path.is_file() else None
+
+    def all(self) -> list[Record]:
+        """All that have a name, by name."""
+        paths = sorted(self._names.glob(f"*/{_RECORD}"))
+        return [Record.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+
+    @property
+    def _builds(self) -> Path:
+        return self.root / "builds"
+
+    @property
+    def _names(self) -> Path:
+        return self.root / "names"
+
+    def _taken(self, path: Path, ordered: str, scratch: Path) -> Record:
+        """Copy a binary, so that what is measured stays what it was when somebody builds it anew."""
+        inspect(path, self.program)  # before it is copied: its errors name the user's path
+        copy = scratch / self.program.name
+        with storage_errors(copy):
+            shutil.copyfile(path, copy)
+        copy.chmod(0o755)
+        digest, found = _sha256(copy), inspect(copy, self.program)
+        self._keep(copy, digest[:_KEY_DIGITS])
+        name = f"{found.reported}@sha-{digest[:SHORT]}"
+        build = _described(Build(ordered=ordered), found)
+        return self._name(name, digest[:_KEY_DIGITS], digest, found, build, revision=_revision(found.info))
+
+    def _built(self, sources: Sources, scratch: Path) -> Record:
+        """Build sources, unless equal ones were built so before."""
+        environment = deciding_environment(sources.folder, sources.environment)
+        flags = [*BUILD_FLAGS, *sources.flags]
+        told = json.dumps([sources.content, self.program.package, flags, environment], sort_keys=True)
+        key = hashlib.sha256(told.encode()).hexdigest()[:_KEY_DIGITS]
+        program = self._builds / key / self.program.name
+        with self._locked(key):
+            if not program.is_file():
+                made = scratch / self.program.name
+                self._compile(sources, flags, made)
+                inspect(made, self.program)
+                self._keep(made, key)
+        found = inspect(program, self.program)
+        said = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
+        build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), found)
+        digest = _sha256(program)
+        return self._name(sources.name, key, digest, found, build, revision=sources.revision, changes=sources.changes)
+
+    def _compile(self, sources: Sources, flags: list[str], target: Path) -> None:
+        if not (sources.folder / self.program.package).is_dir():
+            raise UsageError(
+                f"{sources.build.ordered} is not {self.program.title}: it has no `{self.program.package}`",
+                f"name a checkout of {self.program.module} or of a fork of it",
+            )
+        command = ["build", *flags, "-o", str(target), f"./{self.program.package}"]
+        ended = go(command, cwd=sources.folder, environment=sources.environment)
+        if ended.returncode == 0:
+            return
+        lines = last_lines(ended.stderr or ended.stdout, COMPILER_LINES)
+        if is_network_failure(lines):
+            raise EnvironmentFailure(f"the modules that {sources.name} needs could not be fetched", lines)
+        raise DoesNotBuild(f"{sources.name} does not build", f"the compiler's last lines:\n{lines}")
+
+    def _keep(self, program: Path, key: str) -> None:
+        folder = self._builds / key
+        with storage_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            program.replace(folder / self.program.name)
+
+    def _name(
+        self,
+        name: str,
+        key: str,
+        digest: str,
+        found: Inspected,
+        build: Build,
+        *,
+        revision: str | None,
+        changes: bytes = b"",
+    ) -> Record:
+        subject = Subject(
+            system=self.system,
+            name=self.program.title,
+            version=name,
+            revision=revision,
+            build=build.toolchain or None,
+            binary_sha256=digest,
+            release=found.reported,
+        )
+        record = Record(key=key, subject=subject, build=build)
+        folder = self._names / name
+        if changes:
+            write_bytes(folder / _CHANGES, changes)
+        write_bytes(folder / _RECORD, json_bytes(record))
+        return record
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """A folder that is gone afterwards, on the cache's own file system."""
+        with storage_errors(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            for left in self.root.glob(f"{_SCRATCH}*"):
+                if not psutil.pid_exists(int(left.name.removeprefix(_SCRATCH).partition("-")[0])):
+                    shutil.rmtree(left, ignore_errors=True)
+            prefix = f"{_SCRATCH}{os.getpid()}-"
+            with tempfile.TemporaryDirectory(dir=self.root, prefix=prefix, ignore_cleanup_errors=True) as folder:
+                yield Path(folder)
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        """Alone with a build: whoever wants the same waits, and finds it. The system frees a killed process's lock."""
+        path = self._builds / f".{key}.lock"
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _described(build: Build, found: Inspected) -> Build:
+    """With what the program says of itself."""
+    info = found.info
+    return build.model_copy(update={"reported": found.reported, **({} if info is None else described(info))})
+
+
+def described(info: BuildInfo) -> dict[str, object]:
+    """What a binary says of its build, as fields of a :class:`Build`."""
+    return {"toolchain": info.toolchain, "settings": dict(info.settings), "modules": dict(info.modules)}
+
+
+def _revision(info: BuildInfo | None) -> str | None:
+    """The commit that a binary was stamped with."""
+    return None if info is None else info.settings.get("vcs.revision")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

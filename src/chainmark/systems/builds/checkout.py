@@ -1,0 +1,229 @@
+"""Sources out of a git checkout, which stays as it is: no file, index or object of it is written."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainmark.core.build import Commit
+from chainmark.core.errors import EnvironmentFailure, UsageError
+
+# So much of a commit's history is kept with a run: 300 commits are some 40 KiB.
+COMMITS_KEPT = 300
+TIMEOUT_S = 300
+_SEPARATOR = "\x1f"
+_HASH = re.compile(r"^[0-9a-f]{4,64}$")
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository, as seen from a folder in it.
+
+    Attributes:
+        git_folder: of this worktree.
+        top: of the worktree; None: it has none.
+        prefix: the folder below it, "" or "a/b/".
+    """
+
+    git_folder: Path
+    top: Path | None
+    prefix: str
+
+    @property
+    def name(self) -> str:
+        """What it is called, by its folder."""
+        return (self.top or self.git_folder).name.removesuffix(".git")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Sources as they stand in a repository.
+
+    Attributes:
+        ref: a name of the commit; "" where it was named by its hash.
+        tree: the hash of all files' contents.
+        changes: from the commit to the tree, as git writes them.
+        objects: a folder with objects that are not in the repository; None: all are.
+    """
+
+    repository: Repository
+    ref: str
+    commit: str
+    tree: str
+    changes: bytes = b""
+    objects: Path | None = None
+
+    def export(self, folder: Path, scratch: Path) -> Path:
+        """Write all files to a folder; where the module's are among them.
+
+        Args:
+            folder: to be made.
+            scratch: for files of git's own.
+        """
+        folder.mkdir()
+        index = scratch / "export.index"
+        git = _Git(self.repository, index=index, objects=self.objects, work_tree=folder)
+        git.read("read-tree", self.tree)
+        git.read("checkout-index", "--all", "--force")
+        return folder / self.repository.prefix
+
+    def short(self) -> str:
+        """The commit's hash, as short as it is unique."""
+        return _Git(self.repository).read("rev-parse", "--short=7", self.commit)
+
+    def ancestry(self) -> int:
+        """How many commits lead to it, itself among them."""
+        return int(_Git(self.repository).read("rev-list", "--count", self.commit))
+
+    def history(self) -> list[Commit]:
+        """The commit and those before it, as many as are kept."""
+        form = f"--format=%H{_SEPARATOR}%P{_SEPARATOR}%s"
+        git = _Git(self.repository)
+        told = git.read("log", "--topo-order", "--no-show-signature", f"--max-count={COMMITS_KEPT}", form, self.commit)
+        rows = [line.split(_SEPARATOR, 2) for line in told.splitlines() if line.count(_SEPARATOR) >= 2]
+        return [Commit(id=commit, parents=parents.split(), subject=subject) for commit, parents, subject in rows]
+
+
+def repository_of(path: Path) -> Repository:
+    """The repository that a folder is in.
+
+    Raises:
+        UsageError: there is no such folder, or it is in none.
+        EnvironmentFailure: there is no git.
+    """
+    if not path.is_dir():
+        raise UsageError(f"there is no folder {path}", "name a checkout or worktree: `git:PATH@REF`")
+    try:
+        told = _run(["rev-parse", "--absolute-git-dir", "--is-inside-work-tree"], cwd=path).splitlines()
+    except _GitError as error:
+        raise UsageError(
+            f"{path} cannot be read as a git repository: {error.message}",
+            "name a checkout, or a binary: `./path/to/it`",
+        ) from error
+    if told[1] != "true":
+        return Repository(Path(told[0]), None, "")
+    top, prefix = (_run(["rev-parse", option], cwd=path) for option in ("--show-toplevel", "--show-prefix"))
+    return Repository(Path(told[0]), Path(top), prefix)
+
+
+def tree_at(repository: Repository, ref: str) -> Tree:
+    """What a branch, tag or commit holds.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    git = _Git(repository)
+    try:
+        commit = git.read("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    except _GitError as error:
+        raise _unknown_ref(git, ref) from error
+    is_hash = bool(_HASH.match(ref)) and commit.startswith(ref)
+    return Tree(repository, "" if is_hash else ref, commit, git.read("rev-parse", f"{commit}^{{tree}}"))
+
+
+def working_tree(repository: Repository, scratch: Path) -> Tree:
+    """What stands in the worktree now, with files that git does not know and would not ignore.
+
+    Args:
+        repository: with a worktree.
+        scratch: a folder that outlives the tree's export, for what git writes.
+
+    Raises:
+        UsageError: it has no worktree, or no commit yet.
+    """
+    if repository.top is None:
+        raise UsageError(f"{repository.git_folder} has no worktree", "name a commit of it: `git:PATH@REF`")
+    committed = tree_at(repository, "HEAD")
+    index, objects = scratch / "worktree.index", scratch / "objects"
+    objects.mkdir()
+    own_index = Path(_Git(repository).read("rev-parse", "--git-path", "index"))
+    if own_index.is_file():
+        shutil.copyfile(own_index, index)  # what it knows of unchanged files need not be read again
+    git = _Git(repository, index=index, objects=objects)
+    git.read("add", "--all")
+    tree = git.read("write-tree")
+    branch = _Git(repository).read("rev-parse", "--abbrev-ref", "HEAD")
+    if tree == committed.tree:
+        return Tree(repository, branch, committed.commit, tree)
+    changes = git.read_bytes("diff", "--binary", "--full-index", "--no-ext-diff", "--no-color", committed.tree, tree)
+    return Tree(repository, branch, committed.commit, tree, changes, objects)
+
+
+def sha256(content: bytes) -> str:
+    """The hash of some bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+class _GitError(EnvironmentFailure):
+    """Git did not do what it was asked for; the message is its own last line."""
+
+
+@dataclass(frozen=True)
+class _Git:
+    """Git on a repository, with an index, a store of new objects and a worktree of its own where these are given."""
+
+    repository: Repository
+    index: Path | None = None
+    objects: Path | None = None
+    work_tree: Path | None = None
+
+    def read(self, *arguments: str) -> str:
+        """What it says, without the last line break."""
+        return self.read_bytes(*arguments).decode("utf-8", "replace").rstrip("\n")
+
+    def read_bytes(self, *arguments: str) -> bytes:
+        """What it says."""
+        places = {"GIT_DIR": self.repository.git_folder, "GIT_INDEX_FILE": self.index}
+        places["GIT_WORK_TREE"] = self.work_tree or self.repository.top
+        if self.objects is not None:
+            places["GIT_OBJECT_DIRECTORY"] = self.objects
+            places["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._own_objects()
+        told = {name: str(place) for name, place in places.items() if place is not None}
+        return _run_bytes(arguments, self.work_tree or self.repository.top or self.repository.git_folder, told)
+
+    def _own_objects(self) -> Path:
+        cwd = self.repository.git_folder
+        return cwd / _run(["rev-parse", "--git-path", "objects"], cwd, {"GIT_DIR": str(cwd)})
+
+
+def _unknown_ref(git: _Git, ref: str) -> UsageError:
+    known = git.read("for-each-ref", "--format=%(refname:short)").splitlines()
+    if not known and ref == "HEAD":
+        return UsageError(f"the repository {git.repository.name} has no commit yet", "commit something first")
+    close = difflib.get_close_matches(ref, known, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else f"it has {', '.join(known[:5]) or 'no branch and no tag'}"
+    return UsageError(f"`{ref}` is no branch, tag or commit of the repository {git.repository.name}", hint)
+
+
+def _run(arguments: Sequence[str], cwd: Path, places: dict[str, str] | None = None) -> str:
+    return _run_bytes(arguments, cwd, places or {}).decode("utf-8", "replace").rstrip("\n")
+
+
+def _run_bytes(arguments: Sequence[str], cwd: Path, places: dict[str, str]) -> bytes:
+    # Inside a hook, git's own variables name another repository.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}
+    try:
+        ended = subprocess.run(
+            ["git", *arguments],
+            cwd=cwd,
+            env={**kept, "LC_ALL": "C", **places},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise EnvironmentFailure("`git` was not found", "install git; checkouts are read with it") from error
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentFailure(f"`git {arguments[0]}` took more than {TIMEOUT_S} s", "try again") from error
+    if ended.returncode != 0:
+        lines = ended.stderr.decode("utf-8", "replace").strip().splitlines() or [f"`git {arguments[0]}` failed"]
+        raise _GitError(lines[0].removeprefix("fatal: "))
+    return ended.stdout

@@ -1,0 +1,135 @@
+"""Which program a system's nodes are, and how a binary is found to be it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import signal
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.systems.builds.golang import BuildInfo, build_info
+
+VERSION_TIMEOUT_S = 15
+_ELF_MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 22: "s390x", 21: "ppc64le"}
+_SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A node's program, written in Go.
+
+    Attributes:
+        name: of the file.
+        title: as people say it.
+        module: whose releases are the versions of the system.
+        package: of the command, below the module.
+        version_arguments: make it print its version.
+        version_pattern: of what it prints; the group ``version`` is the version.
+    """
+
+    name: str
+    title: str
+    module: str
+    package: str
+    version_arguments: tuple[str, ...] = ("version",)
+    version_pattern: str = r"^v?(?P<version>\d+\.\d+\.\d+[0-9A-Za-z.-]*)"
+
+    def is_built_from(self, info: BuildInfo) -> bool:
+        """Whether a binary's package is this one, in this module or in a fork that has another path."""
+        return info.package.endswith(f"/{self.package}")
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What a binary says of itself."""
+
+    reported: str
+    info: BuildInfo | None
+
+
+def inspect(path: Path, program: Program) -> Inspected:
+    """Find out whether a file is that program and runs here, and which version it is.
+
+    Raises:
+        UsageError: it is no file, not executable, of another machine or another program, or says no version.
+    """
+    _require_executable(path)
+    _require_machine(path)
+    info = build_info(path)
+    if info is not None and not program.is_built_from(info):
+        raise UsageError(
+            f"{path} is `{info.package}`, and not {program.title}",
+            f"name a binary that was built from `{program.package}`",
+        )
+    said = _said(path, program)
+    match = re.search(program.version_pattern, said.strip(), re.MULTILINE)
+    if match is None:
+        raise _not_it(path, program, f"`{said.strip().splitlines()[0][:80]}`" if said.strip() else "nothing")
+    return Inspected(match["version"], info)
+
+
+def _require_executable(path: Path) -> None:
+    if not path.exists():
+        raise UsageError(f"there is no binary {path}", "build it first, or name the checkout: `git:PATH`")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, and not a binary", f"for a checkout write `git:{path}`")
+    if not os.access(path, os.X_OK | os.R_OK):
+        raise UsageError(f"{path} may not be read and executed", f"`chmod +rx {path}`, if it is a binary")
+
+
+def _require_machine(path: Path) -> None:
+    with path.open("rb") as file:
+        head = file.read(20)
+    if len(head) < 20 or head[:4] != b"\x7fELF":
+        return  # a script, or of another system: starting it tells
+    (number,) = struct.unpack("<H" if head[5] == 1 else ">H", head[18:20])
+    machine, here = _ELF_MACHINES.get(number, f"machine {number}"), platform.machine()
+    if machine != _SAME_MACHINE.get(here, here):
+        raise UsageError(f"{path} is built for {machine}, and this machine is {here}", "build it on or for this one")
+
+
+def _said(path: Path, program: Program) -> str:
+    """What it prints when asked for its version."""
+    command = " ".join([path.name, *program.version_arguments])
+    try:
+        process = subprocess.Popen(
+            [str(path.absolute()), *program.version_arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        output, errors = process.communicate(timeout=VERSION_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would go on
+        process.communicate()
+        raise UsageError(
+            f"`{command}` did not end within {units.duration(VERSION_TIMEOUT_S)}, so {path} is not {program.title}",
+            "name the node's own binary",
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be started here ({error.strerror})", "build it on or for this machine"
+        ) from error
+    if process.returncode != 0:
+        lines = (errors or output).strip().splitlines() or [f"exit status {process.returncode}"]
+        raise UsageError(
+            f"`{command}` failed, so {path} is not {program.title}: {lines[-1]}", "name the node's own binary"
+        )
+    return output
+
+
+def _not_it(path: Path, program: Program, said: str) -> UsageError:
+    command = " ".join(program.version_arguments)
+    return UsageError(
+        f"{path} says {said} when it is asked for its version, so it is not {program.title}",
+        f"a binary of {program.title} answers `{command}` with a version such as 1.0.1",
+    )

@@ -1,0 +1,208 @@
+"""Go sources ready to be built: exported into a folder of their own, with modules replaced."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainmark.core.build import Build
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.lab.versions import Checkout, DoesNotBuild, ModuleVersion, plain_name
+from chainmark.systems.builds.checkout import Tree, repository_of, sha256, tree_at, working_tree
+from chainmark.systems.builds.golang import go, is_network_failure, last_lines
+from chainmark.systems.builds.program import Program
+
+SHORT = 7
+_PATH_STARTS = (".", "/", "~")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A Go module's sources in a folder.
+
+    Attributes:
+        name: of the build, as reports say it.
+        folder: of the module.
+        content: all that decides what the sources are.
+        revision: the commit, or the module's sum.
+        build: what is known before it is built.
+        changes: what was not committed.
+        workspace: the ``go.work`` under which they are built, as whoever has the checkout builds them.
+        flags: of the command, beside those of every build.
+    """
+
+    name: str
+    folder: Path
+    content: str
+    revision: str | None
+    build: Build
+    changes: bytes = b""
+    workspace: Path | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What Go must be told: a workspace above the cache is nothing to these sources."""
+        return {"GOWORK": "off" if self.workspace is None else str(self.workspace)}
+
+
+def from_checkout(target: Checkout, ordered: str, scratch: Path) -> Sources:
+    """Export a checkout.
+
+    Args:
+        target: which, at which commit.
+        ordered: as it was asked for.
+        scratch: an empty folder.
+
+    Raises:
+        UsageError: it is no repository, has no such commit, or a replacement is none.
+    """
+    repository = repository_of(target.path)
+    tree = working_tree(repository, scratch) if target.ref is None else tree_at(repository, target.ref)
+    folder = tree.export(scratch / "source", scratch)
+    if not (folder / "go.mod").is_file():
+        raise UsageError(f"{target.path} is no Go module: it has no `go.mod`", "name the folder that has one")
+    workspace = _workspace(folder, scratch / "source")
+    replaced = _replace(folder, workspace, target.replacements, scratch)
+    changes = sha256(tree.changes) if tree.changes else None
+    return Sources(
+        name=_name(tree, changes, replaced),
+        folder=folder,
+        content=json.dumps([tree.tree, repository.prefix, replaced]),
+        revision=tree.commit,
+        build=Build(
+            ordered=ordered,
+            repository=repository.name,
+            commit=tree.commit,
+            changes_sha256=changes,
+            replacements=dict(target.replacements),
+            commits=tree.history(),
+            ancestry=tree.ancestry(),
+        ),
+        changes=tree.changes,
+        workspace=workspace,
+        # Sums of what stands for a module may not be in `go.sum`; a workspace has a file of its own for them.
+        flags=("-mod=mod",) if replaced and workspace is None else (),
+    )
+
+
+def from_module(target: ModuleVersion, ordered: str, scratch: Path, program: Program) -> Sources:
+    """Fetch a module from its proxy. It is built by itself, so that a fork may keep the path of what it forked.
+
+    Raises:
+        UsageError: there is no such module or version.
+        EnvironmentFailure: the proxy cannot be reached.
+    """
+    ended = go(["mod", "download", "-json", f"{target.module}@{target.version}"])
+    try:
+        told = json.loads(ended.stdout or "{}")
+    except ValueError:
+        told = {}
+    if "Dir" not in told:
+        reason = last_lines(told.get("Error") or ended.stderr, 1).strip()
+        if is_network_failure(reason):
+            raise EnvironmentFailure(
+                f"{target.module} could not be fetched: {reason}", "is the module proxy reachable?"
+            )
+        raise UsageError(
+            f"there is no `{target.module}` at `{target.version}`: {reason}",
+            f"a module of {program.title}'s sources at one of its versions: `{program.module}@v1.2.3`",
+        )
+    folder = scratch / "source"
+    shutil.copytree(told["Dir"], folder, copy_function=shutil.copyfile)
+    for place in (folder, *folder.rglob("*")):
+        place.chmod(0o755 if place.is_dir() else 0o644)  # the module cache is read-only
+    if not (folder / "go.mod").is_file():
+        raise UsageError(f"`{target.module}@{told['Version']}` has no `go.mod`", "name a Go module")
+    return Sources(
+        name=f"{plain_name(_owner(target.module))}@{told['Version']}",
+        folder=folder,
+        content=told["Sum"],
+        revision=told["Sum"],
+        build=Build(ordered=ordered, commit=(told.get("Origin") or {}).get("Hash")),
+    )
+
+
+def _owner(module: str) -> str:
+    """A module without its host: "github.com/somebody/node/v2" is "somebody/node/v2"."""
+    return module.partition("/")[2]
+
+
+def _name(tree: Tree, changes: str | None, replaced: Sequence[tuple[str, str]]) -> str:
+    folder = Path(tree.repository.prefix).name
+    ref = tree.ref or ("" if folder else tree.repository.name)
+    name = "-".join(plain_name(part) for part in (folder, ref) if part)
+    dirty = f"+dirty-{changes[:SHORT]}" if changes else ""
+    other = f"+replaced-{sha256(json.dumps(list(replaced)).encode())[:SHORT]}" if replaced else ""
+    return f"{name}@{tree.short()}{dirty}{other}"
+
+
+def _workspace(folder: Path, top: Path) -> Path | None:
+    """The workspace that a module is in, unless a part of it is not there: a module's published sources lack others."""
+    for place in (folder, *folder.parents):
+        file = place / "go.work"
+        if file.is_file():
+            used = [place / one["DiskPath"] for one in json.loads(_edit(place, "work", "-json")).get("Use") or []]
+            is_whole = all((one / "go.mod").is_file() for one in used)
+            return file if is_whole and folder.resolve() in {one.resolve() for one in used} else None
+        if place == top:
+            break
+    return None
+
+
+def _replace(
+    folder: Path, workspace: Path | None, replacements: Sequence[tuple[str, str]], scratch: Path
+) -> list[tuple[str, str]]:
+    """Replace modules; of each, what stands for it: a hash of its content, or another module's version.
+
+    Raises:
+        UsageError: the module is not one that these sources need, or what shall stand for it is no module.
+    """
+    if not replacements:
+        return []
+    told = json.loads(_edit(folder, "mod", "-json"))
+    place, kind = (folder, "mod") if workspace is None else (workspace.parent, "work")
+    known = [one["Path"] for one in told.get("Require") or []]
+    found = []
+    for number, (module, text) in enumerate(replacements):
+        if module not in known:
+            close = difflib.get_close_matches(module, known, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else "`go list -m all` shows what can be replaced"
+            raise UsageError(f"`{module}` is no module that these sources need, so it cannot be replaced", hint)
+        if text.startswith(_PATH_STARTS) or "@" not in text:
+            content = _copied(module, Path(text).expanduser(), scratch / "replaced" / str(number))
+            _edit(place, kind, f"-replace={module}={_up_to(scratch, place)}replaced/{number}")
+        else:
+            content = text
+            _edit(place, kind, f"-replace={module}={text}")
+        found.append((module, content))
+    return found
+
+
+def _up_to(scratch: Path, folder: Path) -> str:
+    """The relative way up: binaries name it, and it must be the same wherever the cache is."""
+    return "../" * len(folder.relative_to(scratch).parts)
+
+
+def _copied(module: str, source: Path, place: Path) -> str:
+    """Copy a module's folder; the hash of its files."""
+    if not (source / "go.mod").is_file():
+        raise UsageError(f"{source} cannot stand for `{module}`: it has no `go.mod`", "name a Go module's folder")
+    shutil.copytree(source, place, ignore=shutil.ignore_patterns(".git"))
+    hasher = hashlib.sha256()
+    for path in sorted(path for path in place.rglob("*") if path.is_file()):
+        hasher.update(f"{path.relative_to(place)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return hasher.hexdigest()
+
+
+def _edit(folder: Path, kind: str, argument: str) -> str:
+    """Edit or read a folder's ``go.mod`` or ``go.work``."""
+    ended = go([kind, "edit", argument], cwd=folder)
+    if ended.returncode != 0:
+        raise DoesNotBuild(f"the checkout's `go.{kind}` cannot be read", last_lines(ended.stderr, 5))
+    return ended.stdout
