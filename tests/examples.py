@@ -9,7 +9,7 @@ from typing import Any
 import chainmark
 
 # Their examples run real nodes or ask a real server.
-NEED_NODES = ("run", "experiment", "aa", "qualify", "install")
+NEED_NODES = ("run", "experiment", "bisect", "aa", "qualify", "install")
 NEED_A_SERVER = ("corpus", "check_corpus")
 
 

@@ -34,7 +34,7 @@ ANYHOW = (
 # Most of the time of a short run are its first two blocks and its last two.
 QUICK = "node.config.consensus.timeout_commit=300ms"
 # Commands that make networks, which must not meet those of tests that run at the same time.
-LAUNCHING = ("run", "experiment", "saturation", "qa")
+LAUNCHING = ("run", "experiment", "bisect", "saturation", "qa")
 
 
 @dataclass

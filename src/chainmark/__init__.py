@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from chainmark.api.bisecting import bisect
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, experiment
@@ -53,6 +54,7 @@ __all__ = [
     "aa",
     "aa_of_history",
     "annotate",
+    "bisect",
     "block",
     "catalogue",
     "check_corpus",
@@ -87,6 +89,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "chainmark.api.bisecting": ["bisect"],
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
     "chainmark.api.following": ["block", "host"],

@@ -24,6 +24,11 @@ COMMANDS = {
         "experiment:experiment",
         "Run two versions in turn (A B B A A B …) until the verdict is decided: the whole question in one command.",
     ),
+    "bisect": (
+        "bisect:bisect",
+        "Find the first commit, or published version, with which the verdict changes; wrong in 5 % of searches at "
+        "most.",
+    ),
     "aa": (
         "aa:aa",
         "Run one version again and again: the noise of its figures, and how often the verdict raises a false alarm.",

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from chainmark.core.aa_report import AAReport
 from chainmark.core.attachment import Attachment
+from chainmark.core.bisect_report import BisectReport
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison
 from chainmark.core.false_alarms import HistoryCheck
@@ -19,6 +20,7 @@ from chainmark.core.qa_report import QaReport
 from chainmark.core.release_page import ReleasePage
 from chainmark.core.side_by_side import SideBySide
 from chainmark.report.aa_document import aa_document
+from chainmark.report.bisect_document import bisect_document
 from chainmark.report.by_workload_document import by_workload_document
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.document import Document
@@ -43,6 +45,7 @@ LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     HistoryReport: history_document,
     MarginReport: margin_document,
     HistoryCheck: history_check_document,
+    BisectReport: bisect_document,
 }
 
 

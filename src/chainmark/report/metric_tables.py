@@ -71,6 +71,13 @@ def _widened(comparison: Comparison) -> list[str]:
     ]
 
 
+def plain_gating_table(comparison: Comparison, rows: Sequence[Row], id_: str, title: str) -> Table:
+    """The same where no row leads anywhere: of a comparison that is a part of another document."""
+    decisive = [row for row in rows if row.gating]
+    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in decisive]
+    return Table(id_, title, _columns(comparison, decisive), made)
+
+
 def moved_table(comparison: Comparison, rows: Sequence[Row], media: frozenset[Medium]) -> Table:
     """The diagnostics that moved, with everything that is known of the change."""
     moved = [row for row in rows if row.moved and not row.gating]

@@ -261,6 +261,18 @@ class SplittingSystem(System, Protocol):
         """The parts of metrics on two sides, or why there are none; None where there is nothing to be said."""
 
 
+@runtime_checkable
+class VersionedSystem(LaunchableSystem, Protocol):
+    """A launchable system whose published versions can be listed, so that a search can go over them."""
+
+    def published_versions(self) -> list[str]:
+        """All of them, in the order of their numbers.
+
+        Raises:
+            EnvironmentFailure: they cannot be listed now.
+        """
+
+
 @dataclass(frozen=True)
 class Capability(Generic[Capable]):
     """Something that only some systems can do. Called with a system, it gives the same one as one that can.
@@ -306,6 +318,9 @@ verified: Capability[VerifiedSystem] = Capability(VerifiedSystem, "knows no othe
 growing: Capability[GrowingLogSystem] = Capability(GrowingLogSystem, "cannot follow logs of {} while they grow")
 of_hosts: Capability[HostSystem] = Capability(HostSystem, "has no page about one host of {}")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
+versioned: Capability[VersionedSystem] = Capability(
+    VersionedSystem, "cannot list the published versions of {}: name a repository, `--repo PATH`"
+)
 
 # Those that a hint tells of.
 CAPABILITIES: tuple[Capability[Any], ...] = (launchable, importable, modelled, served)

@@ -175,6 +175,21 @@ def _build_error(version: str, output: str, package: str = "cmd/cometbft") -> Us
     )
 
 
+def published() -> list[str]:
+    """All published versions, in the order of their numbers.
+
+    Raises:
+        EnvironmentFailure: Go is missing, or the module proxy does not answer.
+    """
+    known = _known_versions()
+    if not known:
+        raise EnvironmentFailure(
+            "the versions of CometBFT cannot be listed: the module proxy does not answer",
+            f"`go list -m -versions {MODULE}` shows more",
+        )
+    return known
+
+
 def _known_versions() -> list[str]:
     outcome = go(["list", "-m", "-versions", MODULE])
     return outcome.stdout.split()[1:] if outcome.returncode == 0 else []

@@ -1,0 +1,308 @@
+"""The commit or published version with which a verdict changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chainmark.api.comparing import How, pair_comparison
+from chainmark.api.context import (
+    Cancellation,
+    Relay,
+    Settings,
+    as_margins,
+    installed,
+    relay,
+    resolve_launchable,
+    store_at,
+)
+from chainmark.api.experimenting import MOST_RUNS, is_over
+from chainmark.compare.bisect import (
+    Followed,
+    Known,
+    archived,
+    differs,
+    followed_of,
+    is_equal,
+    judgement_of,
+    steps_of,
+)
+from chainmark.compare.bisect_result import Searched, bisect_report
+from chainmark.compare.decide import Decided, decide
+from chainmark.core import units
+from chainmark.core.bisect_report import BisectReport, Way
+from chainmark.core.catalogue import Margins
+from chainmark.core.comparison import Comparison
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import ExperimentLength, Status, failed_gates
+from chainmark.core.progress import Progress
+from chainmark.core.tool import tool_version
+from chainmark.core.verdict import Verdict
+from chainmark.lab.bisecting import GOOD, Bisection, Bisector, BisectOrder, is_evidence, read_search
+from chainmark.lab.machine import machine_to_itself
+from chainmark.lab.protocols import LaunchableSystem
+from chainmark.lab.revisions import Line, commits_between, diffstat, versions_between
+from chainmark.lab.schedules import forth_and_back
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+from chainmark.stats.change_place import pair_of, runs_left
+from chainmark.stats.intervals import Spread
+from chainmark.stats.sequential import FIRST_LOOK
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import launchable, versioned
+
+MOST_IN_ALL = 120
+_LENGTH = ExperimentLength(most=MOST_RUNS, stops_early=True)
+
+
+def bisect(
+    profile: str | Path | None = None,
+    *,
+    good: str | None = None,
+    bad: str | None = None,
+    repo: Path | str | None = None,
+    metric: str | None = None,
+    most_runs: int | None = None,
+    resume: str | None = None,
+    settings: Settings | None = None,
+    margins: Margins | Sequence[str] | None = None,
+    seed: int = 1,
+    keep_homes: bool = False,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Document:
+    """Find the first commit, or published version, with which the verdict changes; it is wrong in 5 % at most.
+
+    The change is established first, by both ends in turn. Then the revision is measured that halves what is possible,
+    beside fresh runs of the ends, until its side is known; one that turns out doubtful is measured again.
+
+    Args:
+        profile: a shipped profile's name, or the path of a TOML file; None to resume.
+        good, bad: two versions, or two commits of ``repo``, the good one before the bad one.
+        repo: a checkout of a git repository; None searches over the published versions of the system.
+        metric: what to follow, ``tx_latency_s`` or ``tx_latency_s.p99``; it may be better on the bad side, too. None:
+            the bad side must fail, and the gating metric is followed that is worse most clearly.
+        most_runs: after which the search ends, whatever is known; None: 120, or as it was ordered.
+        resume: an interrupted search to go on with.
+        settings: changes of the profile.
+        margins: by metric id, the relative change to accept instead of the catalogue's.
+        seed, keep_homes, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the profile, a setting, a version, the repository or the metric cannot be used.
+        InvalidRunError: the measurement failed again and again.
+        EnvironmentFailure: the machine or a node did not do what the runs need.
+
+    Example:
+        >>> small = {"load.warm_up_s": 2, "load.duration_s": 8, "node.config.consensus.timeout_commit": "200ms"}
+        >>> document = cm.bisect(
+        ...     "cometbft/demo", good="v0.38.16", bad="v0.38.17", metric="tx_latency_s", settings=small
+        ... )
+        >>> document.kind, document.result.revisions[0].label
+        ('bisect', 'v0.38.16')
+    """
+    kept, listener = store_at(store), relay(progress, cancel)
+    if resume is not None:
+        _refuse_with_resume(
+            resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}
+        )
+        made = _resumed(resume, most_runs, kept, listener)
+    else:
+        if profile is None or good is None or bad is None:
+            raise UsageError(
+                "a search needs a profile, a good and a bad version",
+                "for example `--good v0.38.17 --bad v1.0.1`; or a search to go on with: `--resume ID`",
+            )
+        system, resolved = resolve_launchable(profile, settings)
+        line = _line(system, good, bad, None if repo is None else Path(repo))
+        order = BisectOrder(
+            repo=None if repo is None else str(Path(repo).resolve()),
+            metric=metric,
+            most_runs=most_runs or MOST_IN_ALL,
+            margins=dict(as_margins(margins)),
+            seed=seed,
+            keep_homes=keep_homes,
+        )
+        _check_metrics(system, order)
+        made = Bisector(kept, system).begin(resolved, line, order, listener)
+    return document_of(_Search(made, kept, listener).report())
+
+
+def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
+    wrong = [name for name, value in given.items() if value]
+    if wrong:
+        raise UsageError(f"`{resume}` was ordered already", f"leave out `{wrong[0]}` when you resume")
+
+
+def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> Line:
+    if repo is not None:
+        return commits_between(repo, good, bad)
+    return versions_between(system.title, versioned(system).published_versions(), good, bad)
+
+
+def _check_metrics(system: LaunchableSystem, order: BisectOrder) -> None:
+    """Refuse a metric that no run has before anything is run."""
+    catalogue = system.catalogue()
+    catalogue.with_margins(order.margins)
+    known = {metric.id for metric in catalogue.metrics}
+    if order.metric is not None and order.metric.partition(".")[0] not in known:
+        raise UsageError(
+            f"`{order.metric}` is no metric of {system.title}", f"`chainmark metrics {system.name}` lists them"
+        )
+
+
+def _resumed(reference: str, most_runs: int | None, store: Store, listener: Relay) -> Bisection:
+    folder, record = read_search(store, reference)
+    record.order.most_runs = most_runs or record.order.most_runs
+    return Bisector(store, launchable(load_system(record.system))).resume(folder, record, listener)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One go at a search."""
+
+    made: Bisection
+    store: Store
+    listener: Relay
+
+    def report(self) -> BisectReport:
+        """Make the runs that are missing; what was found."""
+        made = self.made
+        revisions = made.record.revisions
+        installed(made.lab.system, [revisions[place].version for place in (GOOD, made.last)], self.listener)
+        with machine_to_itself(self.listener), made.folder.locked():
+            made.visit(made.last)
+            self._check_ends()
+            try:
+                return self._searched()
+            except KeyboardInterrupt:
+                if made.runs:
+                    self.listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
+                raise
+
+    def _check_ends(self) -> None:
+        made = self.made
+        for place in (GOOD, made.last):
+            made.prepare(place)
+        if (GOOD, made.last) in made.equal:
+            names = [made.record.revisions[place].label for place in (GOOD, made.last)]
+            raise UsageError(
+                f"{names[0]} and {names[1]} are built to the very same program", "there is no change to look for"
+            )
+
+    def _searched(self) -> BisectReport:
+        made, margins = self.made, self.made.record.order.margins
+        decided = self._ends()
+        ends = pair_comparison(*self._first_runs(), self.store, How(margins=margins))
+        followed = followed_of(decided, made.record.order.metric)
+        if followed is None:
+            way = Way.NO_CHANGE if self._is_unchanged(decided) else Way.UNCLEAR
+            return bisect_report(Searched(made, ends, way), tool_version())
+        self.listener.tell(f"the change is established; what is followed: {followed.name}")
+        archive = archived(made, followed, self._elsewhere())
+        known = self._narrowed(followed, archive)
+        answer = known.row.answer(known.found)
+        way = Way.UNDECIDED if answer is None else Way.FOUND if answer.at - answer.before == 1 else Way.RANGE
+        found = Searched(made, ends, way, known, steps_of(made, followed, archive))
+        if answer is not None:
+            found = replace(found, step_across=self._across(answer.before, answer.at), stat=self._stat(answer.at, way))
+        return bisect_report(found, tool_version())
+
+    def _elsewhere(self) -> list[SealedRun]:
+        """Runs that may show the noise, but for those of this search."""
+        runs = self.store.alike(self.made.runs.values())
+        return [run for run in runs if run.manifest.experiment is None or run.manifest.experiment.id != self.made.id]
+
+    def _first_runs(self) -> tuple[list[SealedRun], list[SealedRun]]:
+        return self.made.of(GOOD, 0), self.made.of(self.made.last, 0)
+
+    def _ends(self) -> Decided:
+        """Both ends in turn until it is decided whether there is a change to look for."""
+        made = self.made
+        while True:
+            counts = [sum(is_evidence(run.manifest) for run in side) for side in self._first_runs()]
+            if min(counts) >= FIRST_LOOK:
+                decided = decide(*self._first_runs(), self._elsewhere(), margins=made.record.order.margins)
+                if len(made.record.visits) > 1 or min(counts) >= MOST_RUNS or self._is_settled(decided):
+                    return decided
+            for place, count in forth_and_back(list(zip((GOOD, made.last), counts, strict=True)), min(counts)):
+                if count == min(counts):
+                    made.make(place, _LENGTH)
+
+    def _is_settled(self, decided: Decided) -> bool:
+        """Whether more runs of the ends are needless; what is still open is told."""
+        asked = self.made.record.order.metric
+        if asked is None:
+            return is_over(decided, MOST_RUNS, self.listener)
+        judgement = judgement_of(decided, asked)
+        if failed_gates(decided.gates) or differs(judgement) or is_equal(judgement):
+            return True
+        self.listener.tell(f"whether {asked} differs between the ends is not decided yet")
+        return False
+
+    def _is_unchanged(self, decided: Decided) -> bool:
+        asked = self.made.record.order.metric
+        return decided.finding.verdict is Verdict.PASS if asked is None else is_equal(judgement_of(decided, asked))
+
+    def _narrowed(self, followed: Followed, archive: Spread | None) -> Known:
+        """Measure what halves the probability until the answer is sure, or no more runs are allowed."""
+        made = self.made
+        while True:
+            known = Known.of(made, followed, archive)
+            place = known.turn()
+            if place is None or len(made.runs) >= made.record.order.most_runs:
+                return known
+            equal = made.equal
+            if not made.prepare(place):
+                self._tell_skipped(place)
+            elif made.equal == equal:
+                self._pair(known, place)
+
+    def _pair(self, known: Known, place: int) -> None:
+        made = self.made
+        made.visit(place)
+        turn = len(made.of(place, len(made.record.visits) - 1))
+        for one in pair_of(place, known.seen.places.tolist(), made.last, turn):
+            run = made.make(one)
+            if one == place and (reason := self._says_nothing(known.followed, run, place)):
+                made.skip(place, reason)
+                self._tell_skipped(place)
+                return
+        self._tell(Known.of(made, known.followed, known.row.archive), place)
+
+    def _says_nothing(self, followed: Followed, run: SealedRun, place: int) -> str:
+        """Why a revision cannot be measured, as its runs show; "" where it can."""
+        if followed.metric is None or followed.value(run) is not None:
+            return ""
+        if run.manifest.status is Status.VALID:
+            return f"its run has no {followed.name}"
+        return self.made.fails_again(place)
+
+    def _tell_skipped(self, place: int) -> None:
+        made = self.made
+        self.listener.tell(f"{made.record.revisions[place].title} is left out: {made.record.skipped[place]}")
+
+    def _tell(self, known: Known, place: int) -> None:
+        """Which step it is, how far it is decided, and how many runs are likely left."""
+        made, likely = self.made, known.row.likely(known.found)
+        left = runs_left(known.row, known.seen, place, made.record.order.most_runs)
+        chance = units.plain_percent(known.chance_at(place))
+        self.listener.tell(
+            f"step {len(made.record.visits) - 1} · {made.record.revisions[place].title}: the change is in it with "
+            f"{chance} probability; {units.plural(likely.at - likely.before, 'revision')} left, about "
+            f"{units.plural(left, 'more run')}"
+        )
+
+    def _across(self, before: int, at: int) -> Comparison | None:
+        """The comparison of the two revisions that the answer is about."""
+        sides = [self.made.of(place) for place in (before, at)]
+        if not all(sides):
+            return None
+        return pair_comparison(sides[0], sides[1], self.store, How(margins=self.made.record.order.margins))
+
+    def _stat(self, at: int, way: Way) -> list[str]:
+        repo, commit = self.made.record.order.repo, self.made.record.revisions[at].commit
+        return diffstat(Path(repo), commit) if repo and commit and way is Way.FOUND else []

@@ -1,0 +1,258 @@
+"""A search among revisions as figures: what is followed, what the runs so far say, and the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainmark.compare.decide import Decided
+from chainmark.compare.estimates import SideEstimates, collect
+from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.judge import working_scale
+from chainmark.compare.noise import Archive, differs_more, scaled, value_of
+from chainmark.compare.verdict import is_failure
+from chainmark.core.bisect_report import BisectStep, Level, SideFound
+from chainmark.core.comparison import Judgement, Outcome, Scale
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Status
+from chainmark.core.metric import Better, Metric
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import judged_name
+from chainmark.lab.bisecting import Bisection
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.change_place import DOUBT, Row, Seen, changes, until_each
+from chainmark.stats.intervals import Contrast, Spread, Working, mean_and_variance, own_spread
+
+FAILING = "failing runs"
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a search follows from revision to revision.
+
+    Attributes:
+        metric: None where it is whether runs fail.
+        statistic: of the metric.
+        working: LOG or DIFFERENCE: the scale on which runs are compared.
+        sign: +1 where the bad side's values are larger, -1 where they are smaller.
+    """
+
+    metric: Metric | None = None
+    statistic: str = ""
+    working: Working = Working.DIFFERENCE
+    sign: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence."""
+        return judged_name(self.metric, self.statistic) if self.metric else FAILING
+
+    @property
+    def scale(self) -> Scale:
+        """Of the changes that are told."""
+        return Scale.RELATIVE if self.working is Working.LOG else Scale.ABSOLUTE
+
+    def value(self, run: RunData) -> float | None:
+        """A run's value with the bad side up; None where it has none."""
+        if self.metric is None:
+            return float(run.manifest.status is Status.FAILED)
+        found = None if run.manifest.status is not Status.VALID else value_of(
+            LoadedRun(run), self.metric.id, self.statistic
+        )  # fmt: skip
+        if found is None or not math.isfinite(found) or (self.working is Working.LOG and found <= 0.0):
+            return None
+        return self.sign * scaled([found], self.working)[0]
+
+    def told(self, value: float) -> float:
+        """A change on the working scale as it is told: a share of the good side's value, or in the unit."""
+        change = self.sign * value
+        return math.expm1(change) if self.working is Working.LOG else change
+
+
+def followed_of(decided: Decided, asked: str | None) -> Followed | None:
+    """What to follow, if the runs of both ends establish that it changed.
+
+    Args:
+        decided: the bad side against the good one.
+        asked: a metric, or one of its statistics (``tx_latency_s.p99``), which must differ; None: the verdict must be
+            fail, and of the metrics that make it so the one that stands out most from the noise is followed.
+
+    Raises:
+        UsageError: no such metric is judged.
+    """
+    if asked is not None:
+        judgement = judgement_of(decided, asked)
+        return _followed(decided, judgement) if differs(judgement) else None
+    if decided.finding.verdict is not Verdict.FAIL:
+        return None
+    gating = [item for item in decided.judgements if item.gating]
+    worse = [item for item in gating if is_failure(item)] or [gating[place] for place in decided.family.together]
+    if not worse:
+        return Followed()  # it is its runs that fail
+    return max((_followed(decided, item) for item in worse), key=lambda one: _clearness(decided, one))
+
+
+def judgement_of(decided: Decided, asked: str) -> Judgement:
+    """The judgement of a metric, by its id or with a statistic; of several the first.
+
+    Raises:
+        UsageError: there is none.
+    """
+    names = {f"{item.metric_id}.{item.statistic}": item for item in reversed(decided.judgements)}
+    names |= {item.metric_id: item for item in reversed(decided.judgements)}
+    if asked not in names:
+        gating = dict.fromkeys(item.metric_id for item in decided.judgements if item.gating)
+        raise UsageError(f"`{asked}` is no metric that is judged", f"gating are {', '.join(gating)}")
+    return names[asked]
+
+
+def differs(judgement: Judgement) -> bool:
+    """Whether the interval, which holds over all looks, leaves out no change."""
+    return judgement.low is not None and judgement.high is not None and (judgement.low > 0.0 or judgement.high < 0.0)
+
+
+def is_equal(judgement: Judgement) -> bool:
+    """Whether it is shown to be within its margin, and not known to differ."""
+    return judgement.outcome is Outcome.EQUAL and judgement.equivalent and not differs(judgement)
+
+
+def _sides(decided: Decided, metric: Metric, statistic: str) -> tuple[SideEstimates, SideEstimates]:
+    return (
+        collect(decided.baseline.included, metric, statistic),
+        collect(decided.candidate.included, metric, statistic),
+    )
+
+
+def _followed(decided: Decided, judgement: Judgement) -> Followed:
+    metric = decided.catalogue.metric(judgement.metric_id)
+    working = working_scale(metric, *_sides(decided, metric, judgement.statistic))
+    is_lower = judgement.change < 0.0 if judgement.change is not None else metric.better is Better.HIGHER
+    return Followed(
+        metric,
+        judgement.statistic,
+        Working.LOG if working is Working.LOG else Working.DIFFERENCE,
+        -1.0 if is_lower else 1.0,
+    )
+
+
+def _clearness(decided: Decided, one: Followed) -> float:
+    """The change in standard deviations of a run."""
+    if one.metric is None:
+        return 0.0
+    left, right = (scaled(side.values, one.working) for side in _sides(decided, one.metric, one.statistic))
+    change = mean_and_variance(right)[0] - mean_and_variance(left)[0]
+    noise = own_spread(left, right)
+    return abs(change) / math.sqrt(max(noise.squares, 1e-300) / max(1.0, noise.degrees_of_freedom))
+
+
+def archived(made: Bisection, followed: Followed, history: Sequence[RunData]) -> Spread | None:
+    """The noise that runs outside the search show; None where they show none, or these differ more.
+
+    Args:
+        made: the search.
+        followed: what it follows.
+        history: runs of the store that may be alike.
+    """
+    if followed.metric is None or not made.runs:
+        return None
+    ids = {run.run_id for run in made.runs.values()}
+    like = next(iter(made.runs.values())).manifest
+    found = Archive(ids, like, history).spread(followed.metric.id, followed.statistic, followed.working)
+    ends = [[value for run in made.of(place) if (value := followed.value(run)) is not None] for place in (0, made.last)]
+    if found is None or min(map(len, ends)) == 0 or differs_more(own_spread(*ends), found):
+        return None
+    return Spread(found.squares, found.degrees_of_freedom)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the runs of a search say."""
+
+    row: Row
+    seen: Seen
+    found: FloatArray
+    followed: Followed
+
+    @classmethod
+    def of(cls, made: Bisection, followed: Followed, archive: Spread | None, visits: int | None = None) -> Known:
+        """What is known by all runs, or by those of the first visits.
+
+        Args:
+            made: the search.
+            followed: what it follows.
+            archive: from `archived`.
+            visits: None: all.
+        """
+        told = [
+            (made.place_of(run), visit, value)
+            for position, run in made.counted()
+            if (visits is None or made.visit_of(position) < visits) and (value := followed.value(run)) is not None
+            for visit in [made.visit_of(position)]
+        ]
+        places, numbers, values = (np.array([one[column] for one in told]) for column in range(3))
+        seen = Seen(places, numbers, values.astype(float))
+        skipped = frozenset(made.record.skipped)
+        equal = tuple(pair for pair in made.equal if not skipped & set(pair))
+        row = Row(made.last, skipped, equal, archive, followed.metric is None)
+        return cls(row, seen, row.chances(seen), followed)
+
+    @property
+    def current(self) -> int | None:
+        """The revision that was measured last; None before the first."""
+        between = [place for place in self.seen.places.tolist() if 0 < place < self.row.last]
+        return between[-1] if between else None
+
+    def turn(self) -> int | None:
+        """The revision to measure next; None: nothing is left to be asked."""
+        return self.row.turn(self.found, self.seen.places.tolist(), self.current)
+
+    def chance_at(self, place: int) -> float:
+        """That a revision has the change."""
+        return float(until_each(self.found)[place])
+
+    def side_of(self, place: int) -> SideFound:
+        """What is known of a revision."""
+        chance = self.chance_at(place)
+        if DOUBT < chance < 1.0 - DOUBT:
+            return SideFound.DOUBTFUL
+        return SideFound.GOOD if chance <= DOUBT else SideFound.BAD
+
+    def levels(self) -> dict[int, Level]:
+        """Of every measured revision but the good one its change against it."""
+        if self.row.fails:
+            return {}
+        found = changes(self.seen, self.row.archive)
+        return {place: self._level(place, contrast) for place, contrast in found.items()}
+
+    def _level(self, place: int, contrast: Contrast) -> Level:
+        low, high = sorted((self.followed.told(contrast.low), self.followed.told(contrast.high)))
+        runs = int((self.seen.places == place).sum())
+        return Level(place=place, runs=runs, change=self.followed.told(contrast.change), low=low, high=high)
+
+
+def steps_of(made: Bisection, followed: Followed, archive: Spread | None) -> list[BisectStep]:
+    """The path of a search: what was known at the end of every visit after the first."""
+    steps = []
+    for number, visit in enumerate(made.record.visits[1:], start=1):
+        pairs = [run for run in made.of(visit.place, number) if followed.value(run) is not None]
+        if not pairs:
+            continue
+        known = Known.of(made, followed, archive, number + 1)
+        level = known.levels().get(visit.place)
+        likely = known.row.likely(known.found)
+        steps.append(
+            BisectStep(
+                place=visit.place,
+                pairs=len(pairs),
+                outcome=known.side_of(visit.place),
+                change=level.change if level else None,
+                low=level.low if level else None,
+                high=level.high if level else None,
+                chance=known.chance_at(visit.place),
+                left=likely.at - likely.before,
+            )
+        )
+    return steps

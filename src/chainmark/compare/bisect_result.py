@@ -1,0 +1,231 @@
+"""The result of a search among revisions, with its sentence, its reasons and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chainmark.compare.bisect import Known
+from chainmark.core import units
+from chainmark.core.bisect_report import BisectReport, BisectStep, Level, Revision, Way
+from chainmark.core.comparison import Comparison, Scale
+from chainmark.core.verdict import Verdict
+from chainmark.lab.bisecting import GOOD, Bisection
+from chainmark.stats.change_place import ERROR, Stretch
+
+_VERDICTS = {Way.FOUND: Verdict.PASS, Way.RANGE: Verdict.PASS}
+# Of the whole change, what the revision found must bring for nothing to be said of another one.
+_WHOLE = 0.75
+_SUREST = 0.999
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search that has ended.
+
+    Attributes:
+        ends: the comparison of both ends.
+        known: what all runs say; None where no change was established.
+        step_across: the comparison of the revisions around the answer.
+        stat: what the commit changed.
+    """
+
+    made: Bisection
+    ends: Comparison
+    way: Way
+    known: Known | None = None
+    steps: list[BisectStep] = field(default_factory=list)
+    step_across: Comparison | None = None
+    stat: list[str] = field(default_factory=list)
+
+
+def bisect_report(searched: Searched, tool: str) -> BisectReport:
+    """What a search found.
+
+    Args:
+        searched: the search.
+        tool: the version of the tool, which is recorded in the result.
+    """
+    record, known = searched.made.record, searched.known
+    words = _Words(searched)
+    common: dict[str, object] = {
+        "tool_version": tool,
+        "title": f"Where {words.bad.label} became different from {words.good.label}",
+        "subtitle": words.subtitle(),
+        "date": max((run.manifest.started_at for run in searched.made.runs.values()), default="")[:10],
+        "verdict": _VERDICTS.get(searched.way, Verdict.INCONCLUSIVE),
+        "way": searched.way,
+        "sentence": words.sentence(),
+        "reasons": words.reasons(),
+        "advice": words.advice(),
+        "experiment": searched.made.id,
+        "profile_name": str(record.profile.get("name", "")),
+        "order": record.listed,
+        "revisions": record.revisions,
+        "error": ERROR,
+        "runs": len(searched.made.runs),
+        "most_runs": record.order.most_runs,
+        "skipped": dict(sorted(record.skipped.items())),
+        "stat": searched.stat,
+        "ends": _figures_alone(searched.ends),
+        "step_across": searched.step_across and _figures_alone(searched.step_across),
+        "caveats": searched.ends.caveats,
+    }
+    if known is None:
+        return BisectReport.model_validate(common)
+    stretch, levels = words.stretch, known.levels()
+    metric = known.followed.metric
+    return BisectReport.model_validate(
+        common
+        | {
+            "metric_id": metric.id if metric else "",
+            "statistic": known.followed.statistic,
+            "followed": known.followed.name,
+            "scale": known.followed.scale,
+            "unit": metric.unit if metric else "",
+            "effect": levels.get(searched.made.last),
+            "levels": [levels[place] for place in sorted(levels)],
+            "steps": searched.steps,
+            "chances": [float(chance) for chance in known.found],
+            "first": stretch.before + 1,
+            "last": stretch.at,
+            "chance": min(1.0, stretch.chance),
+            "references": [
+                f"{searched.made.id}/{record.revisions[place].label}" for place in (stretch.before, stretch.at)
+            ],
+        }
+    )
+
+
+def _figures_alone(comparison: Comparison) -> Comparison:
+    """Without what is drawn: the runs are kept, and can be compared by themselves."""
+    left_out: dict[str, object] = {"charts": [], "breakdowns": [], "distributions": [], "effect_sizes": []}
+    return comparison.model_copy(update={**left_out, "followed": None, "splits": None})
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A search in words."""
+
+    searched: Searched
+
+    @property
+    def revisions(self) -> Sequence[Revision]:
+        return self.searched.made.record.revisions
+
+    @property
+    def good(self) -> Revision:
+        return self.revisions[GOOD]
+
+    @property
+    def bad(self) -> Revision:
+        return self.revisions[-1]
+
+    @property
+    def stretch(self) -> Stretch:
+        """Of the answer, or of what is likely."""
+        known = self.searched.known
+        if known is None:
+            return Stretch(GOOD, len(self.revisions) - 1, 1.0)
+        return known.row.answer(known.found) or known.row.likely(known.found)
+
+    def subtitle(self) -> str:
+        """Profile, revisions, runs, experiment."""
+        made = self.searched.made
+        parts = [
+            f"profile {made.record.profile.get('name', '')}",
+            units.plural(len(self.revisions), "revision"),
+            units.plural(len(made.runs), "run"),
+            made.id,
+        ]
+        return " · ".join(parts)
+
+    def sentence(self) -> str:
+        """The answer."""
+        way, known = self.searched.way, self.searched.known
+        if known is None:
+            asked = self.searched.made.record.order.metric
+            what = f"`{asked}` of {self.bad.label}" if asked else self.bad.label
+            if way is Way.NO_CHANGE:
+                compared = "does not differ from that of" if asked else "is not worse than"
+                return f"there is no change to look for: {what} {compared} {self.good.label}"
+            compared = "differs from that of" if asked else "is worse than"
+            return f"whether {what} {compared} {self.good.label} is not decided, so there is nothing to look for yet"
+        stretch, sure = self.stretch, _sure(self.stretch.chance)
+        if way is Way.FOUND:
+            return f"the change came with {self.revisions[stretch.at].title}: {self._changed(known)}; {sure}"
+        first, last = self.revisions[stretch.before + 1], self.revisions[stretch.at]
+        many = units.plural(stretch.at - stretch.before, "revision")
+        where = f"the change came with one of {many}, {first.label} to {last.label}"
+        if way is Way.RANGE:
+            return f"{where}, {sure}: {self._changed(known)}"
+        return f"after {units.plural(len(self.searched.made.runs), 'run')} {where}, {sure}"
+
+    def _changed(self, known: Known) -> str:
+        """The change of what is followed, at the revision found against the good side."""
+        levels = known.levels()
+        level = levels.get(self.stretch.at) or levels.get(self.searched.made.last)
+        return known.followed.name if level is None else f"{known.followed.name} {_said(level, known)}"
+
+    def reasons(self) -> list[str]:
+        """How it is known."""
+        made, known = self.searched.made, self.searched.known
+        if known is None:
+            return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
+        told = [self.searched.ends.sentence]
+        level = known.levels().get(made.last)
+        how = f"{known.followed.name}, {_said(level, known)} on the bad side" if level else known.followed.name
+        chosen = "as asked for" if made.record.order.metric else "the gating metric that is worse most clearly"
+        told.append(f"followed is {how}; {chosen if known.followed.metric else 'the bad side fails its runs'}")
+        if made.record.skipped:
+            told.append(
+                f"left out, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
+            )
+        return [*told, *self._rest(known)]
+
+    def _rest(self, known: Known) -> list[str]:
+        """That the revision found brings only a part of the change, where that is so."""
+        levels, stretch = known.levels(), self.stretch
+        effect, at, before = (levels.get(place) for place in (self.searched.made.last, stretch.at, stretch.before))
+        if self.searched.way is not Way.FOUND or effect is None or at is None or not effect.change:
+            return []
+        part = at.change - (before.change if before else 0.0)
+        if part >= _WHOLE * effect.change > 0.0 or part <= _WHOLE * effect.change < 0.0:
+            return []
+        share = units.plain_percent(max(0.0, part / effect.change))
+        return [f"of the whole change it brings about {share}: another revision seems to have a part in it"]
+
+    def advice(self) -> list[str]:
+        """What to do next."""
+        made, way, stretch = self.searched.made, self.searched.way, self.stretch
+        if way is Way.UNCLEAR:
+            longer = "load longer (`--set load.duration_s=…`), or follow the metric that you mean: `--metric M`"
+            return [*self.searched.ends.advice, longer]
+        if way is Way.NO_CHANGE:
+            return [
+                "follow a metric that differs (`--metric M`), use a profile that shows the change, or check the ends"
+            ]
+        if way is Way.UNDECIDED:
+            return [f"`chainmark bisect --resume {made.id} --most-runs {2 * made.record.order.most_runs}` goes on"]
+        before, at = (self.revisions[place].label for place in (stretch.before, stretch.at))
+        compare = f"`chainmark compare {made.id}/{before} {made.id}/{at}` shows every figure of the two"
+        return [compare]
+
+
+def _sure(chance: float) -> str:
+    """How sure an answer is; nothing is sure wholly."""
+    if chance >= _SUREST:
+        return f"more than {units.plain_percent(_SUREST, decimals=1)} sure"
+    return f"{units.plain_percent(chance, decimals=1)} sure"
+
+
+def _said(level: Level, known: Known) -> str:
+    """A change with its interval: "+31.0 % (90 % interval +28.1 … +34.0 %)"."""
+    if known.followed.scale is Scale.RELATIVE:
+        return f"{units.percent(level.change)} (90 % interval {units.percent_interval(level.low, level.high)})"
+    metric = known.followed.metric
+    unit = metric.unit if metric else ""
+    change, low, high = (
+        units.tidy_quantity(value, unit, is_change=True) for value in (level.change, level.low, level.high)
+    )
+    return f"{change} (90 % interval {low} … {high})"

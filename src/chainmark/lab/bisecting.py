@@ -1,0 +1,257 @@
+"""The runs of a search among revisions: visits of one revision after the other, each beside an end of the line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.bisect_report import Revision
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.manifest import ExperimentLength, Manifest, Status
+from chainmark.core.times import utc_now
+from chainmark.core.wording import enumerated
+from chainmark.lab.protocols import LaunchableSystem
+from chainmark.lab.revisions import Line
+from chainmark.lab.running import Lab, Listener, Series
+from chainmark.lab.schedules import Step, Total
+from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
+from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
+from chainmark.store.runs import SealedRun, Store
+
+KIND = "bisect"
+MOST_TRIES = 3  # of one run, while the instrument fails
+# So often may a revision fail its runs before it is left out, unless failing is what is looked for.
+MOST_FAILURES = 2
+GOOD = 0
+
+
+class Visit(BaseModel):
+    """Runs of one revision and of an end, one after the other; the first visit is of both ends."""
+
+    place: int
+    position: int  # of its first run
+
+
+class BisectOrder(BaseModel):
+    """What is to be searched, and how.
+
+    Attributes:
+        repo: the checkout whose commits the revisions are; None: they are published versions.
+        metric: to be followed, as it was named; None: the gating metric that is worse most clearly.
+        most_runs: after which the search ends in any case.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    repo: str | None = None
+    metric: str | None = None
+    most_runs: int
+    margins: dict[str, float] = {}
+    seed: int = 1
+    keep_homes: bool = False
+
+
+class BisectRecord(BaseModel):
+    """``experiment.json`` of a search.
+
+    Attributes:
+        listed: how the revisions were listed.
+        skipped: by place, why a revision cannot be measured.
+        builds: by place, the hash of what was built.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = 1
+    kind: str = KIND
+    system: str
+    profile: dict[str, Any]
+    order: BisectOrder
+    revisions: list[Revision]
+    listed: str
+    started_at: str
+    visits: list[Visit] = []
+    skipped: dict[int, str] = {}
+    builds: dict[int, str] = {}
+
+
+@dataclass
+class Bisection:
+    """A search that may go on.
+
+    Attributes:
+        runs: all that were made, by their positions.
+    """
+
+    lab: Lab
+    folder: ExperimentFolder
+    record: BisectRecord
+    profile: BaseModel
+    listener: Listener
+    runs: dict[int, SealedRun] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Under which its runs are found."""
+        return self.folder.experiment_id
+
+    @property
+    def last(self) -> int:
+        """The place of the bad revision."""
+        return len(self.record.revisions) - 1
+
+    @property
+    def equal(self) -> list[tuple[int, int]]:
+        """Places that turned out to be one program."""
+        builds = sorted(self.record.builds.items())
+        return [(low, high) for low, one in builds for high, other in builds if low < high and one == other]
+
+    def place_of(self, run: SealedRun) -> int:
+        """Of the revision that it is a run of."""
+        place = run.manifest.experiment
+        labels = [one.label for one in self.record.revisions]
+        return labels.index(place.side) if place else GOOD
+
+    def visit_of(self, position: int) -> int:
+        """Which visit a run belongs to."""
+        return sum(visit.position <= position for visit in self.record.visits) - 1
+
+    def counted(self) -> list[tuple[int, SealedRun]]:
+        """The runs that say something of their subject, with their positions."""
+        return [(position, run) for position, run in sorted(self.runs.items()) if is_evidence(run.manifest)]
+
+    def of(self, place: int, visit: int | None = None) -> list[SealedRun]:
+        """The runs of a revision, all or those of one visit."""
+        return [
+            run
+            for position, run in sorted(self.runs.items())
+            if self.place_of(run) == place and visit in (None, self.visit_of(position))
+        ]
+
+    def visit(self, place: int) -> None:
+        """Begin to measure a revision, unless it is the one that is being measured."""
+        if self.record.visits and self.record.visits[-1].place == place:
+            return
+        self.record.visits.append(Visit(place=place, position=self._next_position()))
+        self.folder.write(self.record)
+
+    def prepare(self, place: int) -> bool:
+        """Make sure that a revision can be run; if it cannot, it is left out from now on."""
+        if place in self.record.builds:
+            return True
+        revision = self.record.revisions[place]
+        self.listener.stage(f"installing {self.lab.system.title} {revision.label}")
+        try:
+            subject = self.lab.system.install(revision.version)
+        except UsageError as error:
+            self.skip(place, error.message)
+            return False
+        if subject.binary_sha256 is not None:
+            self.record.builds[place] = subject.binary_sha256
+        return True
+
+    def skip(self, place: int, reason: str) -> None:
+        """Leave a revision out, and say why.
+
+        Raises:
+            UsageError: it is an end of the line.
+        """
+        if place in (GOOD, self.last):
+            raise UsageError(f"{self.record.revisions[place].label} cannot be measured: {reason}")
+        self.record.skipped[place] = reason
+        self.folder.write(self.record)
+
+    def make(self, place: int, length: ExperimentLength | None = None) -> SealedRun:
+        """One run of a revision that says something of it.
+
+        Args:
+            place: of the revision.
+            length: as planned, of the runs that both ends are compared by.
+
+        Raises:
+            InvalidRunError: the measurement failed again and again.
+        """
+        for _ in range(MOST_TRIES):
+            position = self._next_position()
+            revision, order = self.record.revisions[place], self.record.order
+            step = Step(revision.label, revision.version, self.profile, len(self.of(place)) + 1, position)
+            series = Series(self.lab, self.id, order.seed, order.keep_homes, self.listener, length)
+            run = series.make(step, position + 1, Total(order.most_runs, "at most"))
+            self.runs[position] = run
+            if is_evidence(run.manifest):
+                return run
+        why = enumerated([f"{gate.label}: {gate.measured}" for gate in run.manifest.failed_gates])
+        raise InvalidRunError(
+            f"the measurement failed in {MOST_TRIES} runs of {revision.label}, one after the other; in the last, {why}",
+            f"give the measurement the machine to itself, then go on with `--resume {self.id}`",
+        )
+
+    def fails_again(self, place: int) -> str:
+        """Why a revision says nothing but that it fails its runs; "" where it does not, or not often enough."""
+        runs = [run.manifest for run in self.of(place) if is_evidence(run.manifest)]
+        if len(runs) < MOST_FAILURES or any(run.status is Status.VALID for run in runs):
+            return ""
+        return "; ".join(f"{gate.label}: {gate.measured}" for gate in runs[-1].deciding_gates) or "its runs fail"
+
+    def _next_position(self) -> int:
+        return max(self.runs, default=-1) + 1
+
+
+def is_evidence(manifest: Manifest) -> bool:
+    """Whether a run says something of its subject."""
+    return manifest.status is not Status.INVALID
+
+
+@dataclass(frozen=True)
+class Bisector:
+    """Begins searches of one system in one store, and goes on with them."""
+
+    store: Store
+    system: LaunchableSystem
+
+    def begin(self, profile: BaseModel, line: Line, order: BisectOrder, listener: Listener) -> Bisection:
+        """A new search, without a run yet."""
+        record = BisectRecord(
+            system=self.system.name,
+            profile=profile.model_dump(mode="json"),
+            order=order,
+            revisions=list(line.revisions),
+            listed=line.order,
+            started_at=utc_now(),
+        )
+        folder = experiment_folder(self.store, new_experiment_id(self.system.name, f"bisect-{_plain(profile)}"))
+        return Bisection(Lab(self.store, self.system), folder, record, profile, listener)
+
+    def resume(self, folder: ExperimentFolder, record: BisectRecord, listener: Listener) -> Bisection:
+        """A search with the runs that it has."""
+        remove_dead(self.store, folder.experiment_id)
+        found = finished_runs(self.store, folder.experiment_id)
+        runs = {position: run for (_, position), run in found.items()}
+        profile = self.system.profile(record.profile)
+        return Bisection(Lab(self.store, self.system), folder, record, profile, listener, runs)
+
+
+def _plain(profile: BaseModel) -> str:
+    return name_of(profile).rpartition("/")[2]
+
+
+def read_search(store: Store, reference: str) -> tuple[ExperimentFolder, BisectRecord]:
+    """What was ordered, and how far it is.
+
+    Args:
+        store: where it is.
+        reference: its id, or the beginning of it.
+
+    Raises:
+        UsageError: there is none, or it is something else.
+    """
+    folder = find_experiment(store, reference)
+    content = folder.read()
+    if content.get("kind") != KIND:
+        raise UsageError(
+            f"`{folder.experiment_id}` is no search among revisions",
+            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` goes on with it",
+        )
+    return folder, BisectRecord.model_validate(content)

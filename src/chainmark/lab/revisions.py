@@ -1,0 +1,148 @@
+"""The revisions between a good and a bad one: commits of a git repository, or published versions of a system."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainmark.core.bisect_report import Revision
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.wording import some_of
+
+_SHORT = 9
+_FIELD, _RECORD = "\x1f", "\x1e"
+_FORMAT = _FIELD.join(("%H", "%an", "%cI", "%s")) + _RECORD
+GIT_TIMEOUT_S = 120
+_STAT_WIDTH = "100"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Revisions in the order of their history, the good one first, and how they were listed."""
+
+    revisions: Sequence[Revision]
+    order: str
+
+
+def commits_between(repo: Path, good: str, bad: str) -> Line:
+    """The commits from the good one to the bad one.
+
+    Those of the main line are taken (first parents), so that a merged branch is one revision. Where the good commit is
+    not on it, all commits that lead from it to the bad one are taken, in topological order.
+
+    Args:
+        repo: a checkout, or a folder in one.
+        good, bad: whatever names a commit.
+
+    Raises:
+        UsageError: that is no repository, it has no such commit, or the good one does not come before the bad one.
+        EnvironmentFailure: there is no git, or it failed.
+    """
+    if _git(repo, "rev-parse", "--git-dir").returncode != 0:
+        raise UsageError(f"{repo} is no git repository", "name the checkout: `--repo PATH`")
+    first, last = _commit(repo, good), _commit(repo, bad)
+    if first == last:
+        raise UsageError(f"`{good}` and `{bad}` are the same commit, {first[:_SHORT]}", "name two different ones")
+    if _git(repo, "merge-base", "--is-ancestor", first, last).returncode != 0:
+        raise UsageError(f"`{good}` does not come before `{bad}` in {repo}", _common(repo, first, last))
+    line, order = _listed(repo, "--first-parent", f"{first}..{last}"), "commits of the main line (first parents)"
+    parents = _output(repo, "rev-list", "--first-parent", last).split()
+    if first not in parents:
+        line = _listed(repo, "--topo-order", "--ancestry-path", f"{first}..{last}")
+        order = "commits that lead from one to the other, in topological order"
+    return Line([*_listed(repo, "--max-count=1", first), *line], order)
+
+
+def diffstat(repo: Path, commit: str) -> list[str]:
+    """What a commit changed against its first parent, as ``git diff --stat`` prints it; nothing where that fails.
+
+    Args:
+        repo: a checkout.
+        commit: its id.
+    """
+    told = _git(repo, "diff", f"--stat={_STAT_WIDTH}", f"{commit}^1", commit)
+    return [line.strip() for line in told.stdout.splitlines()]
+
+
+def versions_between(title: str, published: Sequence[str], good: str, bad: str) -> Line:
+    """The published versions from the good one to the bad one.
+
+    Args:
+        title: of the system.
+        published: all of them, in the order of their numbers.
+        good, bad: two of them.
+
+    Raises:
+        UsageError: one is not published, or the good one does not come before the bad one.
+    """
+    for version in (good, bad):
+        if version not in published:
+            newest = some_of(list(reversed(published[-3:])), 3) or "none"
+            raise UsageError(
+                f"{title} has no published version `{version}`",
+                f"the newest are {newest}; for commits name their repository: `--repo PATH`",
+            )
+    begin, end = published.index(good), published.index(bad)
+    if begin >= end:
+        raise UsageError(f"`{good}` does not come before `{bad}` among the versions of {title}", "exchange the two")
+    line = [Revision(version=version, label=version) for version in published[begin : end + 1]]
+    return Line(line, "published versions, in the order of their numbers")
+
+
+def _listed(repo: Path, *arguments: str) -> list[Revision]:
+    """Commits, the oldest first."""
+    records = _output(repo, "log", "--reverse", f"--format={_FORMAT}", *arguments).split(_RECORD)
+    found = [record.strip("\n").split(_FIELD) for record in records if record.strip()]
+    return [
+        Revision(
+            version=f"git:{repo.resolve()}@{commit}",
+            label=commit[:_SHORT],
+            subject=subject,
+            commit=commit,
+            author=author,
+            date=date,
+        )
+        for commit, author, date, subject in found
+    ]
+
+
+def _commit(repo: Path, name: str) -> str:
+    told = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if told.returncode != 0:
+        raise UsageError(f"{repo} has no commit `{name}`", "`git log --oneline` lists them; a clone may be shallow")
+    return told.stdout.strip()
+
+
+def _common(repo: Path, first: str, last: str) -> str:
+    if _git(repo, "merge-base", "--is-ancestor", last, first).returncode == 0:
+        return "exchange the two"
+    common = _git(repo, "merge-base", first, last).stdout.strip()
+    return f"both come after {common[:_SHORT]}: try `--good {common[:_SHORT]}`" if common else "they share no history"
+
+
+def _output(repo: Path, *arguments: str) -> str:
+    told = _git(repo, *arguments)
+    if told.returncode != 0:
+        reason = (told.stderr.strip().splitlines() or ["no output"])[-1]
+        raise EnvironmentFailure(f"`git {arguments[0]}` failed in {repo}: {reason}")
+    return told.stdout
+
+
+def _git(repo: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    if not repo.is_dir():
+        raise UsageError(f"there is no folder {repo}", "name the checkout: `--repo PATH`")
+    try:
+        return subprocess.run(
+            ["git", "-C", str(repo), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise EnvironmentFailure("`git` was not found", "install git, or search over published versions") from error
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentFailure(f"`git {arguments[0]}` did not end within {GIT_TIMEOUT_S} s in {repo}") from error

@@ -1,0 +1,286 @@
+"""A search for the revision that brought a change, as a document: the answer, the path to it, and what it rests on."""
+
+from __future__ import annotations
+
+from chainmark.core import units
+from chainmark.core.bisect_report import BisectReport, BisectStep, Level, SideFound, Way
+from chainmark.core.comparison import Comparison, Scale
+from chainmark.core.verdict import Case, Suite
+from chainmark.core.wording import capitalised
+from chainmark.report.bars import IntervalBar, bar_between
+from chainmark.report.blocks import (
+    ON_PAGES,
+    Block,
+    Column,
+    Details,
+    Listing,
+    Remarks,
+    Section,
+    Table,
+    TableCell,
+    row_of,
+    words,
+)
+from chainmark.report.chart import BAD, GOOD, QUIET, Axis, Chart, Layer, Limit, Tip, columns_of
+from chainmark.report.document import Document
+from chainmark.report.judged_rows import RowMaker
+from chainmark.report.metric_tables import plain_gating_table
+from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import prose
+
+_WORDS = {
+    Way.FOUND: "FOUND",
+    Way.RANGE: "FOUND",
+    Way.UNDECIDED: "NOT DECIDED",
+    Way.NO_CHANGE: "NO CHANGE",
+    Way.UNCLEAR: "NO CHANGE SHOWN",
+}
+_LOOKS: dict[SideFound, Emphasis] = {
+    SideFound.GOOD: "better",
+    SideFound.BAD: "worse",
+    SideFound.DOUBTFUL: "caution",
+}
+_MOST_LISTED = 100
+
+
+def bisect_document(report: BisectReport) -> Document:
+    """Lay out a search among revisions."""
+    sections = [
+        Section("found", "What was found", _found(report), folded=False),
+        Section("path", "The path", _path(report), folded=False),
+        Section("across", "The revision against the one before it", _across(report)),
+        Section("ends", "The bad side against the good one", [_judged(report.ends, "ends-metrics")]),
+        Section("left-out", "Revisions that were left out", _left_out(report)),
+        Section("revisions", "All revisions", _revisions(report)),
+    ]
+    return Document(
+        kind="bisect",
+        title=report.title,
+        subtitle=report.subtitle,
+        verdict=report.verdict,
+        word=_WORDS[report.way],
+        sentence=prose(capitalised(report.sentence)),
+        suites=[_suite(report)],
+        sections=[section for section in sections if section.blocks],
+        notes=_notes(report),
+        result=report,
+        date=report.date,
+        tool_version=report.tool_version,
+    ).noted_once()
+
+
+def _suite(report: BisectReport) -> Suite:
+    figures: dict[str, float | str] = {"runs": float(report.runs)}
+    if report.chance is not None and report.first is not None and report.last is not None:
+        figures |= {
+            "chance": report.chance,
+            "first": report.revisions[report.first].label,
+            "last": report.revisions[report.last].label,
+        }
+    case = Case("change", "The revision that brought the change", report.verdict, report.sentence, figures=figures)
+    properties = [("experiment", report.experiment), ("chainmark", report.tool_version)]
+    return Suite(report.title, [case], properties, output=[*report.reasons, *report.advice])
+
+
+def _notes(report: BisectReport) -> list[str]:
+    if not report.chances:
+        return []
+    allowed = units.plain_percent(report.error)
+    return [
+        f"It is assumed that one revision brought the change. The answer is wrong with {allowed} probability at most, "
+        "over the whole search: every run of it has a part in the probability of each revision, the noise between "
+        "runs is that of all of them, and a drift of the machine is told apart by the runs of the ends that were made "
+        "beside every revision. Intervals are of 90 %, and are no part of the decision.",
+        "The comparison of the two revisions around the answer uses the runs that led to it.",
+    ]
+
+
+def _found(report: BisectReport) -> list[Block]:
+    blocks: list[Block] = []
+    if report.first is not None and report.way in (Way.FOUND, Way.RANGE, Way.UNDECIDED):
+        blocks.append(_answer(report))
+    told = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
+    blocks.append(Remarks("reasons", "Why", told))
+    if report.stat:
+        blocks.append(Listing("stat", "What it changed", [("files and lines", "\n".join(report.stat))]))
+    return blocks
+
+
+def _answer(report: BisectReport) -> Table:
+    """The revisions that are left, each with its probability."""
+    first, last = report.first or 1, report.last or 1
+    rows = []
+    for place in range(first, last + 1)[:_MOST_LISTED]:
+        chance = TableCell(units.plain_percent(report.chances[place - 1], decimals=1))
+        state = "could not be measured" if place in report.skipped else ""
+        rows.append(row_of(*_named(report, place), chance, state))
+    columns = [*_naming(report), Column("probability"), *words("")]
+    return Table("answer", "The revision" if first == last else "One of these revisions", columns, rows)
+
+
+def _naming(report: BisectReport) -> list[Column]:
+    """Of commits more is known than of versions."""
+    return words("commit", "subject", "author", "date") if report.revisions[0].commit else words("version")
+
+
+def _named(report: BisectReport, place: int) -> list[str]:
+    revision = report.revisions[place]
+    if not revision.commit:
+        return [revision.label]
+    return [revision.label, revision.subject, revision.author, revision.date[:10]]
+
+
+def _path(report: BisectReport) -> list[Block]:
+    if not report.steps:
+        return []
+    columns = [
+        *words("step", "revision", *(["subject"] if report.revisions[0].commit else [])),
+        Column("change", group="change"),
+        Column("90 % interval", kind="intervals", group="change"),
+        Column("half", kind="bar"),
+        Column("runs"),
+        Column("has it"),
+        Column("left"),
+        *words("outcome"),
+    ]
+    rows = [row_of(f"{number}", *_step(report, step)) for number, step in enumerate(report.steps, start=1)]
+    note = (
+        f"Change: of {report.followed} against {report.revisions[0].label}, by all runs until then. Bars: the band "
+        "ends at half of the whole change. Runs: of the revision in this step, each beside one of an end. Has it: the "
+        f"probability that the revision has the change. Left: revisions of which one brought it, as surely as "
+        f"{units.plain_percent(1.0 - report.error)}."
+    )
+    return [Table("steps", "Step by step", columns, rows, [note]), *_charts(report)]
+
+
+def _step(report: BisectReport, step: BisectStep) -> list[str | TableCell]:
+    revision = report.revisions[step.place]
+    change, interval = _change(report, step.change, step.low, step.high)
+    looks = _LOOKS[step.outcome]
+    return [
+        revision.label,
+        *([revision.subject] if report.revisions[0].commit else []),
+        TableCell(change),
+        TableCell(interval),
+        TableCell(bar=_bar(report, step), emphasis=looks),
+        TableCell(units.count(step.pairs)),
+        TableCell("" if step.chance is None else units.plain_percent(step.chance, decimals=1)),
+        TableCell(units.count(step.left)),
+        TableCell(step.outcome.value, emphasis=looks),
+    ]
+
+
+def _change(report: BisectReport, change: float | None, low: float | None, high: float | None) -> tuple[str, str]:
+    """A change and its interval as they are told; nothing where there is none."""
+    if change is None or low is None or high is None:
+        return "", ""
+    if report.scale is Scale.RELATIVE:
+        return units.percent(change, decimals=units.percent_decimals(low, high)), units.percent_interval(low, high)
+    said = [units.tidy_quantity(value, report.unit, is_change=True) for value in (change, low, high)]
+    return said[0], f"{said[1]} … {said[2]}"
+
+
+def _bar(report: BisectReport, step: BisectStep) -> IntervalBar | None:
+    if report.effect is None or not report.effect.change:
+        return None
+    half = abs(report.effect.change) / 2.0
+    return bar_between(step.change, interval=(step.low, step.high), margin=(-half, half))
+
+
+def _charts(report: BisectReport) -> list[Chart]:
+    """What was measured in the order of history, and how the probability lies among the revisions."""
+    factor, symbol = _drawn_unit(report)
+    rows = [_point(report, level, factor) for level in report.levels]
+    effect = report.effect.change * factor if report.effect else 0.0
+    axis = Axis("revision, oldest first", domain=(-0.5, len(report.revisions) - 0.5), padding=8)
+    tips = [Tip("revision", "revision"), Tip("change", "change", ".3g"), Tip("runs", "runs")]
+    chances = [
+        {"place": place, "revision": report.revisions[place].title, "chance": chance * 100.0, "none": 0.0}
+        for place, chance in enumerate(report.chances, start=1)
+    ]
+    measured = Chart(
+        id="levels",
+        title=f"{capitalised(report.followed)} against {report.revisions[0].label}",
+        x=axis,
+        y=Axis(f"change, {symbol}", nice=True, zero=True),
+        layers=[
+            Layer("interval", x="place", y="low", y2="high", colour=QUIET, width=2.0),
+            Layer("points", x="place", y="change", size=40.0, tips=tips),
+        ],
+        data={"points": columns_of(rows)},
+        limits=[
+            Limit(0.0, report.revisions[0].label, colour=GOOD),
+            Limit(effect, report.revisions[-1].label, colour=BAD),
+        ],
+        half=True,
+        height=220,
+    )
+    likely = Chart(
+        id="chances",
+        title="Which revision brought the change",
+        x=axis,
+        y=Axis("probability, %", domain=(0.0, 100.0)),
+        layers=[
+            Layer("interval", x="place", y="none", y2="chance", width=4.0),
+            Layer("points", x="place", y="chance", size=24.0,
+                  tips=[Tip("revision", "revision"), Tip("%", "chance", ".3g")]),
+        ],
+        data={"points": columns_of(chances)},
+        half=True,
+        height=220,
+    )  # fmt: skip
+    return [measured, likely] if rows else [likely]
+
+
+def _drawn_unit(report: BisectReport) -> tuple[float, str]:
+    if report.scale is Scale.RELATIVE:
+        return 100.0, "%"
+    shown = units.display_unit(report.unit, [level.change for level in report.levels])
+    return shown.factor, units.symbol_of_change(shown)
+
+
+def _point(report: BisectReport, level: Level, factor: float) -> dict[str, object]:
+    return {
+        "place": level.place,
+        "revision": report.revisions[level.place].title,
+        "change": level.change * factor,
+        "low": level.low * factor,
+        "high": level.high * factor,
+        "runs": level.runs,
+    }
+
+
+def _across(report: BisectReport) -> list[Block]:
+    found = report.step_across
+    if found is None:
+        return []
+    return [_judged(found, "across-metrics"), Remarks("across-told", prose(found.sentence), found.reasons)]
+
+
+def _judged(comparison: Comparison, id_: str) -> Block:
+    left, right = comparison.labels
+    return plain_gating_table(comparison, RowMaker(comparison).rows(), id_, f"{right} against {left}")
+
+
+def _left_out(report: BisectReport) -> list[Block]:
+    if not report.skipped:
+        return []
+    rows = [row_of(*_named(report, place)[:2], reason) for place, reason in report.skipped.items()]
+    columns = [*_naming(report)[:2], *words("why")]
+    return [Table("skipped", "Revisions that could not be measured", columns, rows)]
+
+
+def _revisions(report: BisectReport) -> list[Block]:
+    runs = {level.place: level.runs for level in report.levels}
+    rows = [
+        row_of(
+            f"{place}",
+            *_named(report, place),
+            TableCell(units.count(runs[place]) if place in runs else ""),
+            TableCell(units.plain_percent(report.chances[place - 1], decimals=1) if place and report.chances else ""),
+        )
+        for place in range(len(report.revisions))
+    ]
+    columns = [*words("place"), *_naming(report), Column("runs"), Column("probability")]
+    table = Table("all-revisions", capitalised(report.order), columns, rows)
+    return [Details("revisions-folded", f"{units.plural(len(rows), 'revision')}, the oldest first", [table], ON_PAGES)]

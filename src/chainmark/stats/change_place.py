@@ -1,0 +1,341 @@
+"""In which of a row of revisions a metric changed, found by runs of some of them: noisy binary search.
+
+All runs before the change share one level and all from it on another; both levels and the noise are unknown. What the
+levels and the noise may be is integrated over, so that the result is a probability for every place, and all runs of
+the search tell the noise. Runs that were made near each other in time share a deviation of unknown size, so that a
+machine that drifts does not decide.
+
+Sources: Smith (1975), "A Bayesian approach to inference about a change-point in a sequence of random variables";
+Burnashev and Zigangirov (1974), "An interval estimation problem for controlled observations", for asking where the
+probability is halved and stopping by it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from chainmark.stats.centiles import FloatArray, IntArray
+from chainmark.stats.intervals import Contrast, Spread, Working, from_standard_error
+from chainmark.stats.special import t_cdf
+
+ERROR = 0.05  # over the whole search
+# A revision is measured until this much is known of its side; those that are doubtful are measured again later.
+DOUBT = 0.05
+LEAST_RUNS = 2  # of both revisions that the answer is about
+# The variance that runs made together share, as multiples of that of one run.
+_SHARED = (0.0, 0.25, 1.0, 4.0)
+_LEAST_SQUARES = 1e-18  # of equal values: no noise at all
+_SEED = 20_261_123
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All runs so far.
+
+    Attributes:
+        places: of each run, that of its revision: 0 is the good one.
+        visits: runs with the same number were made one after the other.
+        values: on a scale on which worse is up and noise is additive.
+    """
+
+    places: IntArray
+    visits: IntArray
+    values: FloatArray
+
+    def joined(self, places: Sequence[int], visit: int, values: Sequence[float]) -> Seen:
+        """The same and further runs."""
+        return Seen(
+            np.append(self.places, places),
+            np.append(self.visits, [visit] * len(places)),
+            np.append(self.values, values),
+        )
+
+
+def chances(seen: Seen, last: int, archive: Spread | None = None) -> FloatArray:
+    """How likely it is that the change came with each revision.
+
+    Args:
+        seen: runs, those of both ends among them, three or more.
+        last: the place of the bad revision.
+        archive: what runs of other equal builds tell of the variance.
+
+    Returns:
+        Shape (last,): of the places 1 to ``last``, with the sum 1.
+    """
+    squares, freedom = (archive.squares, archive.degrees_of_freedom) if archive else (0.0, 0.0)
+    is_after = (seen.places[None, :] >= np.arange(1, last + 1)[:, None]).astype(float)
+    logs = np.stack([_evidence(seen, is_after, shared, squares, freedom) for shared in _SHARED])
+    weights = np.exp(logs - logs.max()).sum(axis=0)
+    return np.asarray(weights / weights.sum())
+
+
+def _evidence(seen: Seen, is_after: FloatArray, shared: float, squares: float, freedom: float) -> FloatArray:
+    """The logarithm of the marginal likelihood of every place, with flat priors of the levels and of log noise.
+
+    Args:
+        seen: all runs.
+        is_after: shape (places, runs).
+        shared: variance that the runs of a visit share, as a multiple of that of one run.
+        squares, freedom: of the archive.
+    """
+    turned = [_without_shared(rows, seen.visits, shared) for rows in (np.ones((1, len(seen.values))), is_after)]
+    level, step = turned
+    values = _without_shared(seen.values[None, :], seen.visits, shared)[0]
+    a, b, c = (level**2).sum(axis=1), step @ level[0], (step**2).sum(axis=1)
+    determinant = a * c - b * b
+    left, right = float(level[0] @ values), step @ values
+    base, change = (c * left - b * right) / determinant, (a * right - b * left) / determinant
+    rest = np.square(values[None, :] - base[:, None] * level[0] - change[:, None] * step).sum(axis=1) + squares
+    rest = np.maximum(rest, _LEAST_SQUARES)
+    known = len(values) - 2.0 + freedom
+    error = np.sqrt(rest / known * a / determinant)
+    is_worse = np.array([t_cdf(float(t), known) for t in change / error])
+    _, sizes = np.unique(seen.visits, return_counts=True)
+    determinants = np.log1p(sizes * shared).sum() + np.log(determinant)
+    return np.asarray(-0.5 * determinants - 0.5 * known * np.log(rest) + np.log(np.maximum(is_worse, 1e-300)))
+
+
+def _without_shared(rows: FloatArray, visits: IntArray, shared: float) -> FloatArray:
+    """Rows of which the deviations that a visit shares are taken out, so that what is left is independent.
+
+    Args:
+        rows: shape (rows, runs).
+        visits: shape (runs,).
+        shared: the shared variance in units of that of one run.
+    """
+    result = np.array(rows, dtype=float)
+    for visit in np.unique(visits):
+        own = visits == visit
+        kept = 1.0 - 1.0 / math.sqrt(1.0 + shared * own.sum())
+        result[:, own] -= kept * result[:, own].mean(axis=1, keepdims=True)
+    return result
+
+
+def chances_of_failing(places: IntArray, failed: FloatArray, last: int) -> FloatArray:
+    """The same where it is failing that changed: two shares of failing runs instead of two levels.
+
+    Args:
+        places: of each run.
+        failed: 1 where it failed, else 0.
+        last: the place of the bad revision.
+    """
+    logs = []
+    for change in range(1, last + 1):
+        after = places >= change
+        logs.append(sum(_log_share(int(failed[side].sum()), int(side.sum())) for side in (after, ~after)))
+    weights = np.exp(np.array(logs) - max(logs))
+    return np.asarray(weights / weights.sum())
+
+
+def _log_share(failed: int, runs: int) -> float:
+    """The logarithm of the chance of so many failures in this order, the share being Jeffreys' (½, ½)."""
+    kept = runs - failed
+    return math.lgamma(failed + 0.5) + math.lgamma(kept + 0.5) - math.lgamma(runs + 1.0)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Revisions between two that can be measured: the change came with one of them.
+
+    Attributes:
+        before: the place of the last revision before, which can be measured.
+        at: that of the last of them, which can be measured, too; those between cannot.
+        chance: that it did.
+    """
+
+    before: int
+    at: int
+    chance: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """The revisions of a search.
+
+    Attributes:
+        last: the place of the bad one; that of the good one is 0.
+        skipped: places that cannot be measured; never an end.
+        equal: pairs of places, the smaller first, that are one program, so that the change is not between them.
+        archive: what runs of other equal builds tell of the variance of a run.
+        fails: whether it is failing that changed, and the values are 1 for a failed run and 0 for any other.
+    """
+
+    last: int
+    skipped: frozenset[int] = frozenset()
+    equal: tuple[tuple[int, int], ...] = ()
+    archive: Spread | None = None
+    fails: bool = False
+
+    def chances(self, seen: Seen) -> FloatArray:
+        """How likely it is that the change came with each revision, of the places 1 to ``last``."""
+        if self.fails:
+            found = chances_of_failing(seen.places, seen.values, self.last)
+        else:
+            found = chances(seen, self.last, self.archive)
+        for low, high in self.equal:
+            found[low:high] = 0.0
+        return np.asarray(found / found.sum())
+
+    @property
+    def measurable(self) -> list[int]:
+        """The places that can be measured."""
+        return [place for place in range(self.last + 1) if place not in self.skipped]
+
+    def stretches(self, found: FloatArray) -> list[Stretch]:
+        """What can be told apart."""
+        kept = self.measurable
+        return [Stretch(before, at, float(found[before:at].sum())) for before, at in pairwise(kept)]
+
+    def answer(self, found: FloatArray) -> Stretch | None:
+        """Where the change came in, if that is as sure as it must be."""
+        best = max(self.stretches(found), key=lambda one: one.chance)
+        return best if best.chance >= 1.0 - ERROR else None
+
+    def likely(self, found: FloatArray) -> Stretch:
+        """The shortest stretch of revisions in which the change is as surely."""
+        kept, until = self.measurable, until_each(found)
+        wide = [
+            Stretch(before, at, float(until[at] - until[before]))
+            for number, before in enumerate(kept)
+            for at in kept[number + 1 :]
+        ]
+        sure = [one for one in wide if one.chance >= 1.0 - ERROR] or [Stretch(0, self.last, 1.0)]
+        return min(sure, key=lambda one: (one.at - one.before, -one.chance))
+
+    def turn(self, found: FloatArray, places: Sequence[int], current: int | None = None) -> int | None:
+        """The revision to measure next; None: nothing is left to be asked.
+
+        Once the answer is sure, both of its ends are measured until each has two runs, so that they can be compared.
+        Before, it is the current revision while it is in doubt, and else the one that halves the probability.
+
+        Args:
+            found: from `chances`.
+            places: of all runs so far.
+            current: the revision that was measured last.
+        """
+        sure = self.answer(found)
+        if sure is not None:
+            return next((place for place in (sure.before, sure.at) if places.count(place) < LEAST_RUNS), None)
+        until = until_each(found)
+        between = self.measurable[1:-1]
+        if current in between and DOUBT < until[current] < 1.0 - DOUBT:
+            return current
+        return min(between, key=lambda place: (abs(float(until[place]) - 0.5), place), default=None)
+
+
+def until_each(found: FloatArray) -> FloatArray:
+    """At each place from 0 on, the chance that it has the change, shape (last + 1,)."""
+    return np.concatenate([[0.0], np.cumsum(found)])
+
+
+def pair_of(place: int, places: Sequence[int], last: int, turn: int) -> list[int]:
+    """A revision and an end to measure beside it, in their order, which changes from pair to pair.
+
+    Of the ends it is the one with fewer runs, so that both levels are known alike.
+
+    Args:
+        place: of the revision, which is no end.
+        places: of all runs so far.
+        last: the place of the bad revision.
+        turn: pairs that were made before.
+    """
+    beside = 0 if places.count(0) <= places.count(last) else last
+    return [beside, place] if turn % 2 == 0 else [place, beside]
+
+
+def changes(seen: Seen, archive: Spread | None = None) -> dict[int, Contrast]:
+    """Of every measured revision but the good one the change against it, with 90 % intervals.
+
+    Every revision has a level of its own; the noise is that of all runs, and what a visit's runs share is as large as
+    is likeliest.
+
+    Args:
+        seen: runs; those of 0 among them.
+        archive: what runs of other equal builds tell of the variance.
+    """
+    measured = sorted(set(seen.places.tolist()))
+    is_of = (seen.places[None, :] == np.array(measured)[:, None]).astype(float)
+    squares, freedom = (archive.squares, archive.degrees_of_freedom) if archive else (0.0, 0.0)
+    known = len(seen.values) - len(measured) + freedom
+    if known < 1.0:
+        return {}
+    fits = [_levels(seen, is_of, shared, squares, known) for shared in _SHARED]
+    _, levels, inverse, rest = max(fits, key=lambda one: one[0])
+    made = {}
+    for row, place in enumerate(measured[1:], start=1):
+        error = math.sqrt(rest / known * (inverse[0, 0] + inverse[row, row] - 2.0 * inverse[0, row]))
+        made[place] = from_standard_error(float(levels[row] - levels[0]), error, known, Working.DIFFERENCE)
+    return made
+
+
+def _levels(
+    seen: Seen, is_of: FloatArray, shared: float, squares: float, known: float
+) -> tuple[float, FloatArray, FloatArray, float]:
+    """The restricted likelihood of a shared variance, the levels, their covariance in noise units, and the squares."""
+    design = _without_shared(is_of, seen.visits, shared)
+    values = _without_shared(seen.values[None, :], seen.visits, shared)[0]
+    cross = design @ design.T
+    inverse = np.asarray(np.linalg.inv(cross), dtype=np.float64)
+    levels = inverse @ design @ values
+    rest = max(float(np.square(values - levels @ design).sum()) + squares, _LEAST_SQUARES)
+    _, sizes = np.unique(seen.visits, return_counts=True)
+    determinants = float(np.log1p(sizes * shared).sum() + np.linalg.slogdet(cross)[1])
+    return -0.5 * determinants - 0.5 * known * math.log(rest), levels, inverse, rest
+
+
+def runs_left(row: Row, seen: Seen, current: int | None, most: int, draws: int = 12) -> int:
+    """About how many more runs the search takes, if levels and noise are as the runs so far say: the median.
+
+    Args:
+        row: the revisions.
+        seen: runs so far.
+        current: the revision that was measured last.
+        most: runs after which it ends in any case, those so far among them.
+        draws: searches that are simulated to their ends.
+    """
+    found, generator = row.chances(seen), np.random.default_rng(_SEED)
+    taken = []
+    for change in generator.choice(np.arange(1, row.last + 1), size=draws, p=found):
+        ended = search(row, seen, _runs_like(row, seen, int(change), generator), most, current)
+        taken.append(len(ended.values) - len(seen.values))
+    return round(float(np.median(taken)))
+
+
+def _runs_like(row: Row, seen: Seen, change: int, generator: np.random.Generator) -> Callable[[int], float]:
+    """What makes up further runs like those so far, if the change came with that revision."""
+    sides = [seen.values[seen.places < change], seen.values[seen.places >= change]]
+    levels = [float(side.mean()) for side in sides]
+    rest = sum(float(np.square(side - side.mean()).sum()) for side in sides)
+    noise = math.sqrt(rest / max(1, len(seen.values) - 2))
+
+    def made(place: int) -> float:
+        level = levels[int(place >= change)]
+        return float(generator.random() < level) if row.fails else level + noise * float(generator.standard_normal())
+
+    return made
+
+
+def search(row: Row, seen: Seen, run: Callable[[int], float], most: int, current: int | None = None) -> Seen:
+    """Go on with a search until its answer is sure; all runs that there are then.
+
+    Args:
+        row: the revisions.
+        seen: runs so far.
+        run: makes a run of a revision; its value.
+        most: runs after which it ends in any case.
+        current: the revision that was measured last.
+    """
+    turn, visit = 0, int(seen.visits.max())
+    while len(seen.values) < most:
+        wanted = row.turn(row.chances(seen), seen.places.tolist(), current)
+        if wanted is None:
+            break
+        visit, turn, current = (visit, turn + 1, current) if wanted == current else (visit + 1, 0, wanted)
+        pair = pair_of(wanted, seen.places.tolist(), row.last, turn)
+        seen = seen.joined(pair, visit, [run(place) for place in pair])
+    return seen

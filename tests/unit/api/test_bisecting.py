@@ -1,0 +1,252 @@
+"""A whole search among revisions of known truth: what it names, what it leaves out, and how it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainmark as cm
+from chainmark.core.bisect_report import BisectReport, SideFound, Way
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.verdict import Verdict
+from chainmark.systems import base
+
+from tests.unit.api.listening import Told
+from tests.unit.lab.line_system import LineSystem
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other measurement is waited for: nothing is measured here."""
+    monkeypatch.setenv("CHAINMARK_MACHINE", "shared")
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A profile of the made-up system."""
+    path = tmp_path / "quick.toml"
+    path.write_text('system = "line"\n', encoding="utf-8")
+    return path
+
+
+class _Lab:
+    """Searches over versions of one made-up system."""
+
+    def __init__(self, system: LineSystem, profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.system, self.profile, self.store = system, profile, profile.parent / "store"
+        for module in ("chainmark.api.context", "chainmark.api.bisecting", "chainmark.api.comparing"):
+            monkeypatch.setattr(f"{module}.load_system", lambda name: self.system)
+        monkeypatch.setattr(base, "load_system", lambda name: self.system)
+
+    def search(self, good: str = "v0", bad: str = "v40", **options: Any) -> cm.Document:
+        return cm.bisect(self.profile, good=good, bad=bad, store=self.store, **options)
+
+
+def _result(document: cm.Document) -> BisectReport:
+    assert isinstance(document.result, BisectReport)
+    return document.result
+
+
+def test_the_version_that_brought_the_change_is_found(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _Lab(LineSystem(change=23), profile, monkeypatch)
+    document = lab.search()
+    found = _result(document)
+    assert (found.way, found.first, found.last) == (Way.FOUND, 23, 23)
+    assert (document.verdict, document.verdict.exit_code, document.word) == (Verdict.PASS, 0, "FOUND")
+    assert found.metric_id == "latency_s"
+    assert found.effect is not None
+    assert found.effect.low < 0.3 < found.effect.high
+    assert found.chance is not None
+    assert found.chance >= 0.95
+    assert sum(found.chances) == pytest.approx(1.0)
+    assert found.step_across is not None
+    assert found.step_across.labels == ("v22", "v23")
+    assert found.step_across.verdict is Verdict.FAIL
+    assert found.runs == len(lab.system.made) < 30
+    for step in found.steps:
+        assert step.outcome is (SideFound.BAD if step.place >= 23 else SideFound.GOOD)
+    assert found.steps[-1].left == 1
+    assert "v23" in document.sentence
+    assert all(f"v{place}" in document.text() for place in (22, 23))
+
+
+def test_every_revision_is_measured_beside_fresh_runs_of_the_ends(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a machine that drifts would be taken for a change."""
+    lab = _Lab(LineSystem(change=9), profile, monkeypatch)
+    lab.search()
+    made = lab.system.made
+    first = next(place for place, number in enumerate(made) if 0 < number < 40)
+    assert set(made[: first - 1]) == {0, 40}
+    for left, right in zip(made[first - 1 :: 2], made[first::2], strict=True):
+        assert len({left, right} & {0, 40}) == 1
+    assert abs(made.count(0) - made.count(40)) <= 1
+
+
+def test_versions_that_do_not_build_make_the_answer_a_range(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _Lab(LineSystem(change=23, unbuildable=frozenset({22, 23})), profile, monkeypatch)
+    document = lab.search()
+    found = _result(document)
+    assert (found.way, found.first, found.last) == (Way.RANGE, 22, 24)
+    assert document.verdict.exit_code == 0
+    assert found.skipped == {22: "v22 does not build: undefined: halt", 23: "v23 does not build: undefined: halt"}
+    assert "one of 3 revisions, v22 to v24" in document.sentence
+    assert "undefined: halt" in document.markdown()
+
+
+def test_a_version_whose_nodes_fail_is_left_out_after_two_runs(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _Lab(LineSystem(change=11, failing=frozenset({20})), profile, monkeypatch)
+    found = _result(lab.search())
+    assert (found.way, found.last) == (Way.FOUND, 11)
+    assert found.skipped == {20: "no node died: node0 died"}
+    assert lab.system.made.count(20) == 2
+
+
+def test_where_the_bad_side_fails_its_runs_the_first_that_fails_is_found(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = _Lab(LineSystem(failing=frozenset(range(31, 41))), profile, monkeypatch)
+    document = lab.search()
+    found = _result(document)
+    assert (found.way, found.first, found.last) == (Way.FOUND, 31, 31)
+    assert found.followed == "failing runs"
+    assert found.step_across is not None
+    assert found.step_across.verdict is Verdict.FAIL
+    assert "v31" in document.text()
+
+
+def test_without_a_change_nothing_is_looked_for(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _Lab(LineSystem(factor=1.0), profile, monkeypatch)
+    document = lab.search()
+    assert _result(document).way is Way.NO_CHANGE
+    assert document.verdict.exit_code == 3
+    assert set(lab.system.made) == {0, 40}
+    assert "There is no change to look for" in document.text()
+    assert "--metric M" in document.text()
+
+
+def test_a_metric_that_is_named_may_have_become_better(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which commit made it faster is as good a question."""
+    lab = _Lab(LineSystem(change=5, factor=0.8, metric_id="cpu_cores"), profile, monkeypatch)
+    found = _result(lab.search(metric="cpu_cores"))
+    assert (found.way, found.last, found.metric_id) == (Way.FOUND, 5, "cpu_cores")
+    assert found.effect is not None
+    assert found.effect.change == pytest.approx(-0.2, abs=0.03)
+
+
+def test_a_metric_that_is_better_when_higher_is_followed_downwards(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = _Lab(LineSystem(change=33, factor=0.7, metric_id="throughput_per_s"), profile, monkeypatch)
+    found = _result(lab.search())
+    assert (found.last, found.metric_id) == (33, "throughput_per_s")
+    assert found.effect is not None
+    assert found.effect.low < -0.3 < found.effect.high
+
+
+def test_versions_that_are_one_program_are_not_told_apart_by_runs(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that changes no byte of the program cannot have brought the change."""
+    lab = _Lab(LineSystem(change=4, last=6, same=frozenset({3})), profile, monkeypatch)
+    found = _result(lab.search(bad="v6"))
+    assert (found.way, found.last) == (Way.FOUND, 4)
+    assert found.chances[2] == 0.0 or 2 not in lab.system.made
+
+
+def test_with_too_few_runs_what_is_left_is_told(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _Lab(LineSystem(change=23), profile, monkeypatch)
+    document = lab.search(most_runs=8)
+    found = _result(document)
+    assert (found.way, document.verdict.exit_code) == (Way.UNDECIDED, 3)
+    assert found.first is not None
+    assert found.last is not None
+    assert found.first <= 23 <= found.last
+    assert found.runs == 8
+    again = cm.bisect(resume=found.experiment, most_runs=60, store=lab.store)
+    assert _result(again).last == 23
+    assert f"--resume {found.experiment} --most-runs 16" in document.text()
+
+
+@pytest.mark.parametrize("stopped_at", [2, 3, 5, 8, 11])
+def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
+    stopped_at: int, profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = _Lab(LineSystem(change=23), profile, monkeypatch)
+
+    def stop(number: int) -> None:
+        if number == stopped_at:
+            raise KeyboardInterrupt
+
+    lab.system.on_run = stop
+    told = Told()
+    with pytest.raises(KeyboardInterrupt):
+        lab.search(progress=told)
+    (folder,) = (lab.store / "experiments").iterdir()
+    if stopped_at > 1:
+        assert told.lines[-1] == f"interrupted: the finished runs are kept; go on with `--resume {folder.name}`"
+    lab.system.on_run = lambda _: None
+    found = _result(cm.bisect(resume=folder.name, store=lab.store))
+    whole = _Lab(LineSystem(change=23), profile, monkeypatch)
+    whole.store = profile.parent / "whole"
+    expected = _result(whole.search())
+    assert (found.way, found.last) == (Way.FOUND, 23)
+    assert found.runs <= expected.runs + 2
+
+
+def test_progress_says_which_step_how_far_and_how_much_is_left(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told()
+    _Lab(LineSystem(change=23), profile, monkeypatch).search(progress=told)
+    steps = [line for line in told.lines if line.startswith("step ")]
+    assert steps[0].startswith("step 1 · v20: the change is in it with ")
+    assert "revisions left, about " in steps[0]
+    assert steps[-1].endswith("1 revision left, about 0 more runs")
+
+
+def test_an_instrument_that_keeps_failing_ends_the_search_and_says_how_to_go_on(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = _Lab(LineSystem(broken=frozenset({20})), profile, monkeypatch)
+    with pytest.raises(InvalidRunError, match="the measurement failed in 3 runs of v20") as failed:
+        lab.search()
+    assert failed.value.hint is not None
+    assert "--resume line-bisect-quick-" in failed.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"good": "v7", "bad": "v99"}, "Line has no published version `v99`"),
+        ({"good": "v30", "bad": "v3"}, "`v30` does not come before `v3` among the versions of Line"),
+        ({"metric": "nothing_s"}, "`nothing_s` is no metric of Line"),
+        ({"margins": {"nothing_s": 0.2}}, "nothing_s"),
+        ({"repo": "/nowhere/at/all"}, "there is no folder /nowhere/at/all"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_before_any_run(
+    options: dict[str, Any], message: str, profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = _Lab(LineSystem(), profile, monkeypatch)
+    with pytest.raises(UsageError, match=message):
+        lab.search(**options)
+    assert lab.system.made == []
+    assert not (lab.store / "experiments").exists()
+
+
+def test_ends_that_do_not_build_or_are_one_program_are_refused(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="v40 does not build"):
+        _Lab(LineSystem(unbuildable=frozenset({40})), profile, monkeypatch).search()
+    with pytest.raises(UsageError, match="v6 and v7 are built to the very same program"):
+        _Lab(LineSystem(same=frozenset({7})), profile, monkeypatch).search("v6", "v7")
+
+
+def test_what_is_resumed_was_ordered_already(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = _Lab(LineSystem(), profile, monkeypatch)
+    with pytest.raises(UsageError, match="`x` was ordered already") as given:
+        cm.bisect(resume="x", good="v1", store=lab.store)
+    assert given.value.hint == "leave out `--good` when you resume"
+    with pytest.raises(UsageError, match="needs a profile, a good and a bad version"):
+        cm.bisect(profile, good="v1", store=lab.store)
