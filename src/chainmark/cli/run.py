@@ -24,7 +24,7 @@ from chainmark.cli.following import progress
 
 def run(
     profile: Profile,
-    version: Annotated[str, typer.Option(help="The version to run, e.g. `v1.0.1`.")],
+    version: Annotated[str, typer.Option(help="The version to run, e.g. `v1.0.1`, `git:PATH@REF`, `./binary`.")],
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many runs.")] = 1,
     settings: Settings = None,
     seed: Seed = 1,
