@@ -269,6 +269,35 @@ class ProfiledSystem(LaunchableSystem, Protocol):
     profile_kinds: Sequence[str]
 
 
+@dataclass(frozen=True)
+class Attachment:
+    """A network that somebody else started, and that is to be loaded and observed as it is.
+
+    Attributes:
+        nodes: where its nodes are asked.
+        metrics: where their metrics pages are, one for each node; none: they are not known.
+        label: what the subject is called, where its own version says too little.
+    """
+
+    nodes: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    label: str | None = None
+
+
+@runtime_checkable
+class AttachableSystem(System, Protocol):
+    """A system whose running networks can be loaded and observed from outside."""
+
+    def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
+        """The same system on that network: its only version is the one that runs there, and nothing is launched.
+
+        Raises:
+            UsageError: an address is no node's, the nodes are of several networks, or the profile asks for what cannot
+                be done to a network of somebody else.
+            EnvironmentFailure: a node does not answer.
+        """
+
+
 @runtime_checkable
 class ImportableSystem(System, Protocol):
     """A system whose clusters' logs chainmark can read, whoever ran them."""

@@ -323,7 +323,9 @@ def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: 
         node_received_bytes_per_s=_counter(wide, "cometbft_p2p_message_receive_bytes"),
     )
     hosts = sorted(processes["host"].unique())
-    grid = pl.DataFrame({"host": hosts}).join(pl.DataFrame({"second": np.arange(window.seconds)}), how="cross")
+    grid = pl.DataFrame({"host": hosts}, schema={"host": pl.String}).join(
+        pl.DataFrame({"second": np.arange(window.seconds)}), how="cross"
+    )
     return (
         grid.join(_by_second(used, window, "host").drop("time_ns"), on=["host", "second"], how="left")
         .join(_by_second(reported, window, "host").drop("time_ns"), on=["host", "second"], how="left")

@@ -30,6 +30,7 @@ from chainmark.systems.cometbft.configuration import (
     read_config,
     validator_address,
 )
+from chainmark.systems.cometbft.current import heights
 from chainmark.systems.cometbft.extensions import ExtendingApplication
 from chainmark.systems.cometbft.external import PORT as APPLICATION_PORT
 from chainmark.systems.cometbft.external import ExternalApplication
@@ -150,6 +151,22 @@ class CometNetwork:
     def alive(self) -> list[CometNode]:
         """The validators and full nodes whose process runs."""
         return [node for node in self.nodes if node.process.popen.poll() is None]
+
+    def pids(self) -> dict[str, int]:
+        """The nodes' processes by name, as far as they are ours."""
+        return {node.name: node.process.pid for node in self.started}
+
+    def pages(self) -> dict[str, str]:
+        """Where the nodes' metrics pages are, by name."""
+        return {node.name: node.metrics_url for node in self.started}
+
+    def logs(self) -> dict[str, Path]:
+        """Where the nodes' logs are, by name, as far as we have them."""
+        return {node.name: node.home / "node.log" for node in self.nodes}
+
+    def height_of(self, pages: Mapping[str, bytes]) -> int:
+        """The greatest height that the metrics pages tell; -1 where they tell none."""
+        return max(heights(pages).values(), default=-1)
 
     def start(self, node: CometNode) -> NodeProcess:
         """Start a node, or start it anew on the same home; its application too, where that does not run."""

@@ -16,6 +16,8 @@ import httpx
 from chainmark.core.errors import EnvironmentFailure
 
 _TIME = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z$")
+RPC_PORT = 26657
+PORT_AT_END = re.compile(r"[^:]:\d+$|\]:\d+$")
 COMMIT_FLAG = 2
 METAS_PER_CALL = 20
 MEMPOOL_LISTED = 100  # a node lists no more, whatever it is asked for
@@ -64,12 +66,13 @@ class SyncState:
 
 
 class RpcClient:
-    """A client of one node."""
+    """A client of one node, at its host's name or address, with a port where it is not the usual one."""
 
     def __init__(self, address: str, timeout_s: float = 10.0) -> None:
         self.address = address
         # Loading certificates takes 35 ms, and there is nothing to verify on plain HTTP.
-        self._client = httpx.Client(base_url=f"http://{address}:26657", timeout=timeout_s, verify=False)  # noqa: S501
+        place = address if PORT_AT_END.search(address) else f"{address}:{RPC_PORT}"
+        self._client = httpx.Client(base_url=f"http://{place}", timeout=timeout_s, verify=False)  # noqa: S501
 
     def __enter__(self) -> RpcClient:
         return self

@@ -26,7 +26,7 @@ from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Execution, Imported, ImportOrder, Order
+from chainmark.lab.protocols import Attachment, Execution, Imported, ImportOrder, LaunchableSystem, Order
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
 from chainmark.network.emulation import Links
@@ -186,6 +186,12 @@ class CometBft:
             groups=zones(network.links),
             profiles=list(order.profiles),
         )
+
+    def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
+        """A network that somebody else started."""
+        from chainmark.systems.cometbft.attached import AttachedCometBft  # noqa: PLC0415 - it is one of this class
+
+        return AttachedCometBft(cast(Profile, profile), attachment)
 
     def parts(self, order: ImportOrder) -> list[str]:
         """The runs that a source holds, where it holds several."""

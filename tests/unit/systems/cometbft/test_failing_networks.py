@@ -9,6 +9,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.systems.cometbft import workload
+from chainmark.systems.cometbft.current import heights
 from chainmark.systems.cometbft.external import application_of
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.workload import Stall
@@ -38,7 +39,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def _looks(clock: Clock, looks: list[tuple[float, dict[str, bytes]]], *, meant: bool = False) -> list[str]:
     clock.now_s = 0.0
-    stall = Stall(30.0)
+    stall = Stall(30.0, lambda pages: max(heights(pages).values(), default=-1))
     told = []
     for now_s, pages in looks:
         clock.now_s = now_s
