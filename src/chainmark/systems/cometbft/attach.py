@@ -127,7 +127,7 @@ def require_observable(profile: Profile, nodes: int) -> None:
         "application": profile.application != Application(),
         "node.config": profile.node.config != Node().config,
         "node.genesis": bool(profile.node.genesis),
-        "network.zones": profile.network.in_namespaces,
+        "network.links": profile.network.in_namespaces,
         "network.other_version": profile.network.other_version != Network().other_version,
     }
     wrong = next((name for name, is_asked in asked.items() if is_asked), None)

@@ -68,11 +68,9 @@ class AttachedCometBft(CometBft):
         self._seen = reach(attachment.nodes)
         self._pages = check_pages(attachment.metrics, len(self._seen))
         self._validators = _validators(self._seen[0].place)
-        version = self._seen[profile.load.targets[0]].version
-        label = attachment.label or version
-        self._subject = Subject(
-            system=self.name, name=self.title, version=label, release=version if label != version else None
-        )
+        # Nodes that were built of one release with whatever patch all say the release's version.
+        version = attachment.label or self._seen[profile.load.targets[0]].version
+        self._subject = Subject(system=self.name, name=self.title, version=version, is_untold=True)
 
     def install(self, version: str) -> Subject:
         """What runs there; there is no other."""
