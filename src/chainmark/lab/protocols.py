@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import polars as pl
 from pydantic import BaseModel
 
-from chainmark.capacity.model import Endpoint, Target
-from chainmark.capacity.profile import LoadProfile
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
@@ -25,6 +23,10 @@ from chainmark.core.manifest import Configuration, Fact, Gate, Grouping, HostFac
 from chainmark.core.progress import Progress
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun, UnfinishedRun
+
+if TYPE_CHECKING:  # what loads a server is 20 MB, and comparing needs none of it
+    from chainmark.capacity.model import Endpoint, Target
+    from chainmark.capacity.profile import LoadProfile
 
 # The version of a server that does not tell its own, where nobody else did.
 UNVERSIONED = "unversioned"
