@@ -21,6 +21,7 @@ from chainmark.api.context import (
 )
 from chainmark.api.learning import learnt_before
 from chainmark.api.measure import run
+from chainmark.api.noting import noted
 from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.false_alarms import history_check
@@ -189,7 +190,7 @@ def aa(
             cancel=cancel,
         )
     ]
-    return document_of(aa_report(made, kept.alike(made), tool_version()))
+    return noted(document_of(aa_report(made, kept.alike(made), tool_version())), made, kept)
 
 
 def _accepted(
@@ -228,7 +229,8 @@ def aa_of_history(reference: str, *, store: Store | Path | str | None = None) ->
     kept = store_at(store)
     run = kept.select(reference)[-1]
     past = Past(read_notes(kept.root).epochs, BaselineKind.HISTORY)
-    return document_of(history_check(run, kept.alike([run]), past, tool_version()))
+    history = kept.alike([run])
+    return noted(document_of(history_check(run, history, past, tool_version())), kept.series([run]), kept)
 
 
 def _arms(

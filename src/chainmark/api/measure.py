@@ -23,7 +23,7 @@ from chainmark.core.profiles import NO_PROFILES
 from chainmark.core.progress import Progress
 from chainmark.core.times import RANGE_HINT, time_range
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import Attachment, ImportOrder
+from chainmark.lab.protocols import Attachment, ChoosingSystem, ImportOrder
 from chainmark.lab.running import Lab
 from chainmark.lab.schedules import LONE_SIDE, Arm
 from chainmark.store.runs import Store
@@ -184,5 +184,8 @@ def ingest(
         begin_ns=begin_ns,
         end_ns=end_ns,
     )
-    importer = Importer(store_at(store), importable(load_system(system)))
-    return [Run(one.run, is_new=one.is_new) for one in importer.make_all(order, relay(progress, cancel))]
+    known, listener = importable(load_system(system)), relay(progress, cancel)
+    made = Importer(store_at(store), known).make_all(order, listener)
+    if isinstance(known, ChoosingSystem) and (left := known.left_out(order)):
+        listener.say(left)
+    return [Run(one.run, is_new=one.is_new) for one in made]

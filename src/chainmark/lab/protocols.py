@@ -326,6 +326,14 @@ class PartedSystem(ImportableSystem, Protocol):
 
 
 @runtime_checkable
+class ChoosingSystem(ImportableSystem, Protocol):
+    """An importable system that reads of some sources only what is of one kind."""
+
+    def left_out(self, order: ImportOrder) -> str:
+        """What lies in the source and was not read because it is of another kind, in a sentence; "" where all was."""
+
+
+@runtime_checkable
 class ServedSystem(System, Protocol):
     """A system that answers HTTP requests; its profiles are those of load tests."""
 
