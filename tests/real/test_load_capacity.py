@@ -100,8 +100,9 @@ def test_no_step_measures_what_the_one_before_it_has_left_behind(tmp_path: Path)
     first, *_, last = target.endpoints[0].steps
     assert (first.level, last.level) == (1.0, 1.0)
     assert first.max_s is not None
-    assert last.p50_s == pytest.approx(first.p50_s, abs=0.004)
-    assert last.ok > 0.5 * first.ok
+    # Slow is 60 ms: what a busy machine adds to 4 ms is far from it.
+    assert last.p50_s == pytest.approx(first.p50_s, abs=0.02)
+    assert last.ok > 0.3 * first.ok
     assert target.endpoints[0].notes == []
     (between,) = [fact.value for fact in target.facts if fact.label == "Between the steps"]
     assert "of one client, 0 failed; in no figure" in between

@@ -133,11 +133,14 @@ def test_a_stall_is_seen_from_the_due_time_on(tmp_path: Path) -> None:
         test = known_test(Store(tmp_path), server, search={"kinds": []}, fixed=fixed, steps={"warm_up_s": 1})
     (step,) = _steps(test)
     assert (step.due, step.ok, step.unsent) == (400, 400, 0)
-    assert step.p99_s == pytest.approx(2.0 - 0.01 * 4, rel=0.05)
-    assert step.max_s == pytest.approx(2.0, rel=0.05)
+    # Not less than the stall makes of it; a busy machine adds its own.
+    assert step.p99_s is not None
+    assert step.max_s is not None
+    assert 0.95 * (2.0 - 0.01 * 4) < step.p99_s < 3.0
+    assert 0.95 * 2.0 < step.max_s < 3.0
     samples = test.runs[0].samples("work_at_100_per_s")
     waited = samples.filter(pl.col("work_at_100_per_s_latency_s") > 0.05)
-    assert len(waited) == pytest.approx(200, abs=10)
+    assert 190 <= len(waited) < 300
     seconds = test.report.targets[0].endpoints[0].seconds
     assert max(second.in_flight + second.queued for second in seconds) > 90
 

@@ -23,7 +23,6 @@ from chainmark.systems.mesh.pinned import Corpus
 
 from tests.real.mesh_servers import CHAIN_ID, NETWORK, MeshServer, running_simd
 
-FIRST_BLOCKS = 40
 ALL_OF_THEM = 1_000
 
 
@@ -88,14 +87,13 @@ def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None
 
 
 def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
-    with MeshClient(simd.url) as client:
-        # The first blocks hold the transfers; all of them are looked at and kept, however long the chain has become.
-        newest = min(discover(client).current.index - 1, FIRST_BLOCKS)
+    # The first blocks hold the transfers; all of them are looked at and kept, however many they are.
+    newest = simd.transacted
     order = CorpusOrder(
         seed=7,
         settled_blocks=0,
         newest_index=newest,
-        blocks=FIRST_BLOCKS,
+        blocks=newest,
         transactions=ALL_OF_THEM,
         per_stratum=ALL_OF_THEM,
     )
@@ -119,7 +117,7 @@ def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
 
 def test_a_corpus_of_a_chain_that_was_reset(simd: MeshServer, tmp_path: Path) -> None:
     """Same network, other blocks: a load test with the old corpus would measure errors."""
-    with running_simd(tmp_path) as other:
+    with running_simd(tmp_path, transfers=False) as other:
         _, corpus = _sampled(other.url, CorpusOrder(settled_blocks=0))
     with MeshClient(simd.url) as client:
         server = discover(client)

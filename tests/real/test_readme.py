@@ -16,7 +16,8 @@ from tests.support import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN_SERVER = "http://127.0.0.1:8082"
-VERDICTS = {0, 1, 3}  # two short runs may say anything, but must be valid
+# Two short runs may say anything, but must be valid; a busy machine may leave a search undecided.
+CODES = {"qa": {0, 1, 3}, "load": {0, 3}}
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 
@@ -48,7 +49,7 @@ def test_the_five_minute_paths_work_as_written(
         own = request.getfixturevalue("rosetta_example").url if OWN_SERVER in command else ""
         program, *arguments = shlex.split(command.replace(OWN_SERVER, own))
         assert program == "chainmark"
-        output = lab.run(*arguments, code=VERDICTS if arguments[0] == "qa" else 0)
+        output = lab.run(*arguments, code=CODES.get(arguments[0], {0}))
         assert output.stdout.strip(), command
 
 

@@ -4,6 +4,7 @@ mod compression;
 mod http;
 mod load;
 mod net;
+mod pprof;
 mod simulation;
 mod special;
 mod synth;
@@ -25,6 +26,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::net::{DelaySwitch, NetworkNamespace, measure_round_trips};
+    #[pymodule_export]
+    use super::pprof::read_pprof;
     #[pymodule_export]
     use super::simulation::{SimulatedBatches, simulate_batches};
     #[pymodule_export]

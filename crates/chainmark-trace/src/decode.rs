@@ -87,16 +87,32 @@ impl Decoder {
         }
     }
 
-    /// A line that begins with no object, but may have a node's behind what a journal puts before it.
+    /// A line that begins with no object, but may have a node's behind what a journal or a runtime puts before it.
     #[cold]
     fn after_lead(&mut self, line: &[u8]) -> Line<'_> {
-        let Some(place) = wrapper::after_lead(line) else { return self.core.not_object() };
+        if let Some((stream, goes_on, text)) = wrapper::of_container(line) {
+            return self.of_container(stream, goes_on, text);
+        }
+        let Some(object) = wrapper::after_lead(line) else { return self.core.not_object() };
         let Self { core, payloads: [outer, inner], wrappers, .. } = self;
         outer.clear();
-        outer.append(&line[place..]);
+        outer.append(object);
         let line = core.payload_line(Wrapper::Syslog, outer, Some(inner));
         wrappers[Wrapper::Syslog as usize] += u64::from(!matches!(line, Line::NotObject));
         line
+    }
+
+    fn of_container(&mut self, stream: &[u8], goes_on: bool, text: &[u8]) -> Line<'_> {
+        self.wrappers[Wrapper::Container as usize] += 1;
+        let Self { core, payloads: [outer, inner], pending, .. } = self;
+        outer.clear();
+        outer.append(text);
+        if goes_on && pending.keep(Wrapper::Container, stream, text, MAX_LINE) {
+            core.count_piece();
+            return Line::Piece;
+        }
+        pending.complete(Wrapper::Container, stream, outer);
+        core.payload_line(Wrapper::Container, outer, Some(inner))
     }
 
     /// A line that was too long to be kept; `text` is how it begins.

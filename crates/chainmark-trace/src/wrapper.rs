@@ -1,5 +1,5 @@
-//! Lines that other programs put around the node's own: journald's export and text, docker's json-file,
-//! process-compose.
+//! Lines that other programs put around the node's own: journald's export and text, docker's json-file, what Kubernetes'
+//! runtimes write, process-compose, and what collectors print before a line.
 
 use serde::Serialize;
 
@@ -14,23 +14,46 @@ pub enum Wrapper {
     Journald,
     /// The line is in `log`, with its newline.
     Docker,
-    /// The line is in `message`, beside `level`, `process` and `replica`.
+    /// The line is in `message`, beside `level`, `process` and `replica`, or in Loki's `line`.
     Devnet,
-    /// `journalctl`, as syslog writes: the line follows the time, the machine and the program, `cardano-node[7]: `.
+    /// `journalctl`, as syslog writes: the line follows the time, the machine and the program, `cardano-node[7]: `; or
+    /// whatever else a collector puts before it, as `docker compose logs` and `kubectl logs --prefix` do.
     Syslog,
+    /// As containerd and CRI-O write: the line follows the time, the stream, and whether it goes on (`P`) or not (`F`).
+    Container,
 }
 
 /// A line's time, machine and program are no longer than this.
 const LONGEST_LEAD: usize = 300;
+/// What terminals are told to end a colour.
+const COLOUR_END: &[u8] = b"\x1b[0m";
 
-/// Where the object begins that follows a line's time, machine and program; none if there is none.
-pub fn after_lead(line: &[u8]) -> Option<usize> {
+/// The object that follows a line's time, machine and program; none if there is none. What follows a lost beginning
+/// does not: it stands right behind other text.
+pub fn after_lead(line: &[u8]) -> Option<&[u8]> {
     let lead = &line[..line.len().min(LONGEST_LEAD)];
-    memchr::memmem::find(lead, b": {").map(|place| place + 2)
+    let follows = |at: usize| match at.checked_sub(1).map(|before| lead[before]) {
+        Some(b' ' | b'\t' | 0x1e) => true,
+        Some(b'm') => lead[..at].contains(&0x1b),
+        _ => false,
+    };
+    let begins = |at: usize| matches!(line.get(at + 1), Some(b'"' | b' ')) && follows(at);
+    let at = memchr::memchr_iter(b'{', lead).find(|&at| begins(at))?;
+    let object = &line[at..];
+    Some(object.strip_suffix(COLOUR_END).unwrap_or(object))
+}
+
+/// What a container's runtime says of a line: the stream that it is of, whether it goes on in a later one, and the text.
+pub fn of_container(line: &[u8]) -> Option<(&[u8], bool, &[u8])> {
+    let mut words = line.splitn(4, |&byte| byte == b' ');
+    words.next().filter(|time| time.first().is_some_and(u8::is_ascii_digit) && time.contains(&b'T'))?;
+    let stream = words.next().filter(|stream| matches!(*stream, b"stdout" | b"stderr"))?;
+    let tag = words.next().filter(|tag| matches!(tag.first(), Some(b'P' | b'F')))?;
+    Some((stream, tag[0] == b'P', words.next().unwrap_or_default()))
 }
 
 impl Wrapper {
-    pub const ALL: [Self; 5] = [Self::None, Self::Journald, Self::Docker, Self::Devnet, Self::Syslog];
+    pub const ALL: [Self; 6] = [Self::None, Self::Journald, Self::Docker, Self::Devnet, Self::Syslog, Self::Container];
 
     /// Whether lines of other programs than nodes are to be expected: objects of theirs are none of a node's.
     pub fn has_other_programs(self) -> bool {
@@ -123,7 +146,7 @@ pub fn unwrap(
     let goes_on = match wrapper {
         Wrapper::Docker => !out.as_bytes().ends_with(b"\n") && out.len() >= DOCKER_PIECE,
         Wrapper::Journald => line_break.of(scanner.text) == b"\"line-max\"",
-        Wrapper::None | Wrapper::Devnet | Wrapper::Syslog => false,
+        Wrapper::None | Wrapper::Devnet | Wrapper::Syslog | Wrapper::Container => false,
     };
     Ok(goes_on)
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chainmark.api.context import as_choice, store_at
+from chainmark.api.context import Accepted, as_choice, store_at
 from chainmark.api.noting import caveats_noted, with_notes
 from chainmark.api.publishing import Side, is_document, printed_sides, published
 from chainmark.api.runs import runs_of, select
@@ -14,14 +14,16 @@ from chainmark.compare import compare as compare_runs
 from chainmark.compare.assemble import Follow
 from chainmark.compare.decide import Past
 from chainmark.compare.inputs import RunData
+from chainmark.compare.profiles import profiled
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.split import PartsOf
 from chainmark.compare.workloads import joined, matched
 from chainmark.core.asked import BaselineKind, Question
-from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
+from chainmark.core.catalogue import Margins
 from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import UsageError
+from chainmark.core.profiled import Profiled
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -42,7 +44,7 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
             past=past,
             follow=_follow(sides),
             parts=_parts(sides),
-            margins=(how or How()).margins,
+            margins=(how or How()).accepted.margins,
             question=(how or How()).question,
             tool_version=tool_version(),
         )
@@ -63,7 +65,8 @@ def pair_comparison(
         anchor=_anchor(baseline, candidate, store, how),
         follow=_follow([baseline, candidate]),
         parts=_parts([baseline, candidate]),
-        margins=how.margins,
+        why=_why([baseline, candidate], store, how),
+        margins=how.accepted.margins,
         question=how.question,
         tool_version=tool_version(),
     )
@@ -77,20 +80,29 @@ class How:
     Attributes:
         against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
-        margins: those to judge by instead of the catalogue's.
-        learnt: bounds of margins that are learnt from re-runs, for metrics of which none is set.
+        accepted: which changes are accepted.
         question: whether the candidate is judged, or what it costs is told.
+        why: what profiles say is shown even where nothing became worse.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
     anchor: str | None = None
-    margins: Margins = field(default_factory=lambda: NO_MARGINS)
-    learnt: Bounds | None = None
+    accepted: Accepted = field(default_factory=Accepted)
     question: Question = Question.WORSE
+    why: bool = False
+
+
+def _why(sides: Sequence[Sequence[SealedRun]], store: Store, how: How) -> Profiled | None:
+    """What the profiles of both sides say: those of the runs named, or of runs in the store that were made alike."""
+    plain = [[run for run in side if not run.manifest.profiles] for side in sides]
+    taken = [[run for run in side if run.manifest.profiles] or store.profiled(side) for side in sides]
+    if {run.run_id for run in taken[0]} & {run.run_id for run in taken[1]}:
+        return None  # of one version twice, whose profiles nobody can tell apart
+    return profiled(taken[0], taken[1], plain, is_asked=how.why)
 
 
 def _past(store: Store, how: How) -> Past:
-    return Past(read_notes(store.root).epochs, how.against, how.learnt)
+    return Past(read_notes(store.root).epochs, how.against, how.accepted.learnt, how.accepted.widest)
 
 
 def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:
@@ -128,6 +140,7 @@ def compare(
     against: str = BaselineKind.HISTORY,
     anchor: str | None = None,
     question: str = Question.WORSE,
+    why: bool = False,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
@@ -138,13 +151,16 @@ def compare(
             every machine that both were run under.
         candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
         margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``;
-            ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`.
+            ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`. Where a series of releases
+            tells the noise of single runs, a margin that re-runs alone exceed is widened to what they change, at most
+            to 20 %; ``["widened:15%"]`` says at most to what, ``["catalogue"]`` that none is.
         style: "own" for chainmark's own document, "published" for the one that is published for the system.
         era: which of the styles that the system's published reports have had; None: that of today.
         against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
             there are enough releases; "run" for the baseline's own run.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
         question: "worse" judges the candidate; "cost" tells what a deliberate change costs, and judges nothing.
+        why: show what profiles say even where nothing became worse.
         store: where the runs are.
 
     Raises:
@@ -163,7 +179,7 @@ def compare(
         return published(references, era, kept)
     if era is not None:
         raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
-    how = How(_kind(against), anchor, *as_choice(margins), _asked(question))
+    how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
     if len(references) == 2 and all(isinstance(one, str) for one in references):

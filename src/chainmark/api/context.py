@@ -7,15 +7,17 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from chainmark.core.catalogue import NO_MARGINS, Bounds, Margins
+from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Margins
 from chainmark.core.errors import UsageError
+from chainmark.core.profiles import NO_PROFILES, profile_kinds
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import LaunchableSystem, System, pinned
+from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, pinned
 from chainmark.lab.schedules import Step, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -116,7 +118,22 @@ def as_settings(settings: Settings | None) -> list[str]:
     return list(settings)
 
 
-LEARNT = "learnt"
+LEARNT, WIDENED, OWN = "learnt", "widened", "catalogue"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Which changes are accepted.
+
+    Attributes:
+        margins: those that were set, by metric id.
+        learnt: bounds of margins that are learnt from re-runs; None: none is.
+        widest: what re-runs may widen a margin to, where a series of releases tells the noise; None: none is widened.
+    """
+
+    margins: Margins = field(default_factory=lambda: NO_MARGINS)
+    learnt: Bounds | None = None
+    widest: float | None = WIDEST
 
 
 def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
@@ -130,31 +147,51 @@ def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
     return margins if isinstance(margins, Mapping) else dict(map(_margin, margins))
 
 
-def as_choice(margins: Margins | Sequence[str] | None) -> tuple[Margins, Bounds | None]:
-    """Margins that are set, and the bounds of those to be learnt: ``["learnt:5%,15%", "rss_bytes=20%"]``.
+def as_choice(margins: Margins | Sequence[str] | None) -> Accepted:
+    """What texts say of margins: ``["learnt:5%,15%", "rss_bytes=20%"]``, ``["widened:15%"]`` or ``["catalogue"]``.
 
     Raises:
-        UsageError: a text is neither, or the bounds are none.
+        UsageError: a text is none of these, or two of them contradict each other.
     """
     if margins is None or isinstance(margins, Mapping):
-        return margins or NO_MARGINS, None
-    learnt = [text for text in margins if text.partition(":")[0].strip() == LEARNT]
-    if len(learnt) > 1:
-        raise UsageError("margins can be learnt within one pair of bounds", f"give `--margin {LEARNT}` once")
-    bounds = _bounds(learnt[0]) if learnt else None
-    return as_margins([text for text in margins if text not in learnt]), bounds
+        return Accepted(margins or NO_MARGINS)
+    modes = [text for text in margins if text.partition(":")[0].strip() in (LEARNT, WIDENED, OWN)]
+    if len(modes) > 1:
+        raise UsageError(
+            f"`{modes[0]}` and `{modes[1]}` are two answers to where margins come from",
+            f"give one of `--margin {LEARNT}`, `--margin {WIDENED}` and `--margin {OWN}`, once",
+        )
+    given = as_margins([text for text in margins if text not in modes])
+    word, colon, text = modes[0].partition(":") if modes else (WIDENED, "", "")
+    if word.strip() == LEARNT:
+        return Accepted(given, learnt=_bounds(text) if colon else Bounds())
+    if word.strip() == WIDENED:
+        return Accepted(given, widest=_widest(text) if colon else WIDEST)
+    if colon:
+        raise UsageError(f"`{modes[0]}` is no margin", f"`--margin {OWN}` has no bounds")
+    return Accepted(given, widest=None)
+
+
+_PERCENT = r"\s*(\d+(?:\.\d+)?)\s*%?\s*"
 
 
 def _bounds(text: str) -> Bounds:
-    if text.strip() == LEARNT:
-        return Bounds()
-    found = re.fullmatch(r"\s*learnt:\s*(\d+(?:\.\d+)?)\s*%?\s*,\s*(\d+(?:\.\d+)?)\s*%?\s*", text)
+    """The least and the most that a learnt margin may be."""
+    found = re.fullmatch(f"{_PERCENT},{_PERCENT}", text)
     low, high = (float(found[1]) / 100.0, float(found[2]) / 100.0) if found else (0.0, 0.0)
     if not 0.0 < low <= high:
         raise UsageError(
-            f"`{text}` has no bounds of margins", f"name the least and the most: `--margin {LEARNT}:5%,15%`"
+            f"`{LEARNT}:{text}` has no bounds of margins", f"name the least and the most: `--margin {LEARNT}:5%,15%`"
         )
     return Bounds(low, high)
+
+
+def _widest(text: str) -> float:
+    """What a margin may be widened to."""
+    found = re.fullmatch(_PERCENT, text)
+    if not found or not float(found[1]):
+        raise UsageError(f"`{WIDENED}:{text}` has no widest margin", f"name it: `--margin {WIDENED}:15%`")
+    return float(found[1]) / 100.0
 
 
 def _margin(text: str) -> tuple[str, float]:
@@ -187,6 +224,18 @@ def resolve_launchable(reference: str | Path, settings: Settings | None = None) 
     """
     system, profile = resolve_profile(reference, settings)
     return launchable(system), pinned(system, profile)
+
+
+def profiles_of(system: LaunchableSystem, text: str) -> tuple[str, ...]:
+    """The kinds of profiles that a text names, if a system can take them.
+
+    Raises:
+        UsageError: a kind is not known, or the system can take none.
+    """
+    known = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
+    if not known and text != NO_PROFILES:
+        raise UsageError(f"chainmark takes no profiles of {system.title}", "leave out `--profile`")
+    return profile_kinds(text, known)
 
 
 def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> dict[str, str]:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
+    Accepted,
     Cancellation,
     Relay,
     Settings,
     as_choice,
     as_settings,
     installed,
+    profiles_of,
     relay,
     resolve_launchable,
     store_at,
@@ -26,15 +28,16 @@ from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
 from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import Margins
-from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
+from chainmark.core.profiles import CPU
 from chainmark.core.progress import Progress
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
 from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, read_record
 from chainmark.lab.machine import machine_to_itself
-from chainmark.lab.protocols import LaunchableSystem
+from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem
 from chainmark.lab.schedules import Arm
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
@@ -66,6 +69,8 @@ def experiment(
     margins: Margins | Sequence[str] | None = None,
     seed: int = 1,
     keep_homes: bool = False,
+    profiles: str | None = None,
+    why: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -82,6 +87,9 @@ def experiment(
         settings: changes of the profile for both sides.
         baseline_settings, candidate_settings: for one side alone.
         margins: by metric id, the relative change to accept instead of the catalogue's; fixed when it begins.
+        profiles: kinds of profiles to take of the nodes in one further run a side, which is not judged; None: "cpu",
+            where the system's nodes can give one; "none": no further run.
+        why: show what the profiles say even where nothing became worse.
         seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
@@ -115,8 +123,23 @@ def experiment(
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
         _tell_of_one_run_a_side(system, arms[0], length, kept, listener)
         accepted = _accepted(margins, system, arms[0], kept, listener)
-        made = Experimenter(kept, system).begin(arms, length, seed, listener, accepted, keep_homes=keep_homes)
-    return _until_decided(made, kept, listener)
+        made = Experimenter(kept, system).begin(
+            arms,
+            length,
+            seed,
+            listener,
+            accepted,
+            keep_homes=keep_homes,
+            profiles=_profiles(system, profiles),
+        )
+    return _until_decided(made, kept, listener, why=why)
+
+
+def _profiles(system: LaunchableSystem, text: str | None) -> tuple[str, ...]:
+    """What is taken where nothing is said: profiles of the processor, which cost least, if the system has them."""
+    if text is None:
+        return (CPU,) if isinstance(system, ProfiledSystem) and CPU in system.profile_kinds else ()
+    return profiles_of(system, text)
 
 
 def aa(
@@ -177,7 +200,8 @@ def _accepted(
     Raises:
         UsageError: one cannot be judged by, or none can be learnt.
     """
-    given, bounds = as_choice(margins)
+    accepted = as_choice(margins)
+    given, bounds = accepted.margins, accepted.learnt
     system.catalogue().with_margins(given)
     if bounds is None:
         return given
@@ -226,7 +250,7 @@ def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experi
     return Experimenter(store, system).resume(reference, more, listener)
 
 
-def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
+def _until_decided(made: Experiment, store: Store, listener: Relay, *, why: bool = False) -> Document:
     """Go on round by round; what was interrupted can be resumed."""
     with machine_to_itself(listener), made.folder.locked():
         made.folder.write(made.record)
@@ -234,12 +258,21 @@ def _until_decided(made: Experiment, store: Store, listener: Relay) -> Document:
             while made.rounds < made.most and not _is_over(made, store, listener):
                 if not made.next_round():
                     break
+            _check_evidence(made)
+            _take_profiles(made, listener)
         except KeyboardInterrupt:
             if made.runs:
                 listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
             raise
-    _check_evidence(made)
-    return compared(made.sides(), store, How(margins=made.record.margins))
+    return compared(made.sides(), store, How(accepted=Accepted(made.record.margins), why=why))
+
+
+def _take_profiles(made: Experiment, listener: Relay) -> None:
+    """The further runs; what keeps them from being made does not keep the verdict."""
+    try:
+        made.take_profiles()
+    except EnvironmentFailure as error:
+        listener.say(f"warning: no profiles were taken: {error.message}")
 
 
 def _check_evidence(made: Experiment) -> None:

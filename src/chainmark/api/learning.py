@@ -9,7 +9,7 @@ from chainmark.api.context import as_choice, store_at
 from chainmark.compare.decide import Past
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.judge import Bench
-from chainmark.compare.margins import learnt_margins, margin_rows, unknown_noise
+from chainmark.compare.margins import learnt_margins, margin_rows, unknown_noise, widened_margins
 from chainmark.compare.noise import Archive
 from chainmark.compare.releases import Releases
 from chainmark.core import units
@@ -47,11 +47,13 @@ def margins(
         'margins'
     """
     kept = store_at(store)
-    chosen, bounds = as_choice(accepted)
+    chosen = as_choice(accepted)
     run = kept.select(reference)[-1]
-    catalogue = run.catalogue.with_margins(chosen)
-    limits = bounds or Bounds()
-    rows = margin_rows(catalogue, _bench(run, kept), limits)
+    bench, limits = _bench(run, kept), chosen.learnt or Bounds()
+    catalogue = run.catalogue.with_margins(chosen.margins)
+    if bench.releases is not None and chosen.widest is not None:
+        catalogue = catalogue.with_widened(widened_margins(catalogue, bench, chosen.widest))
+    rows = margin_rows(catalogue, bench, limits)
     manifest = run.manifest
     return document_of(
         MarginReport(

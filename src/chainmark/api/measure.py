@@ -10,12 +10,14 @@ from chainmark.api.context import (
     Settings,
     as_settings,
     installed,
+    profiles_of,
     relay,
     resolve_launchable,
     store_at,
 )
 from chainmark.api.runs import Run
 from chainmark.core.errors import UsageError
+from chainmark.core.profiles import NO_PROFILES
 from chainmark.core.progress import Progress
 from chainmark.core.times import RANGE_HINT, time_range
 from chainmark.lab.importing import Importer
@@ -35,6 +37,7 @@ def run(
     settings: Settings | None = None,
     seed: int = 1,
     keep_homes: bool = False,
+    profiles: str = NO_PROFILES,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -48,6 +51,7 @@ def run(
         settings: changes of the profile, ``{"load.rate": 400}``.
         seed: of everything drawn at random; a run's place is added to it.
         keep_homes: keep the nodes' homes in the run.
+        profiles: kinds of profiles to take of the nodes, "cpu,heap"; a run with profiles is not judged.
         store: where the runs are kept.
         progress, cancel: who listens, and what ends the work early.
 
@@ -61,10 +65,11 @@ def run(
         ('v1.0.1', True)
     """
     system, resolved = resolve_launchable(profile, settings)
+    kinds = profiles_of(system, profiles)
     listener = relay(progress, cancel)
     names = installed(system, [version], listener)
     arm = Arm(LONE_SIDE, names[version], resolved)
-    made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes)
+    made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
     return [Run(one) for one in made]
 
 

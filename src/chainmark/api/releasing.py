@@ -88,8 +88,7 @@ def release(
         )
     days = _days([run for group in groups for run in group], found.values(), _checked(signed.date))
     parts = _parts(known, list(found.values()), days) if isinstance(known, PublishingSystem) else []
-    accepted, learnt = as_choice(margins)
-    how = How(margins=accepted, learnt=learnt)
+    how = How(accepted=as_choice(margins))
     results = [_result(one, parts, kept, how) for one in found.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
     return document_of(_page(results, [part for _, part in parts], _alone(groups, results), signed, date))

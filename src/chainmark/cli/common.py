@@ -41,12 +41,26 @@ LearntMargins = Annotated[
         "--margin",
         metavar="METRIC=PERCENT",
         help="The change of a metric to accept, instead of the catalogue's: `--margin tx_latency_s=15%`; or `learnt`, "
-        "`learnt:5%,15%`: what lets pass what re-runs of one build do, within bounds.",
+        "`learnt:5%,15%`: what lets pass what re-runs of one build do, within bounds. Margins of single runs that "
+        "a history of releases judges are widened to that, at most to 20 %; `widened:15%`: at most to 15 %; "
+        "`catalogue`: not at all.",
     ),
 ]
 SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random; a run's place is added to it.")]
 KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' homes in the run, to be looked into.")]
+Profiles = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        metavar="KINDS",
+        help="Profiles to take of the nodes over the window: `cpu,heap,goroutine,mutex,block`, or some of them, or "
+        "`none`. A run with profiles shows why, and is not judged.",
+    ),
+]
+Why = Annotated[
+    bool, typer.Option("--why", help="Show what profiles of the nodes say, even where nothing became worse.")
+]
 CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]
 Column = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import LearntMargins, Output, shows_result
+from chainmark.cli.common import LearntMargins, Output, Why, shows_result
 from chainmark.core.asked import BaselineKind, Question
 
 
@@ -59,6 +59,7 @@ def compare(
         Question,
         typer.Option(help="Whether the candidate is worse than is allowed, or what a deliberate change costs."),
     ] = Question.WORSE,
+    why: Why = False,
     *,
     output: Output,
 ) -> None:
@@ -86,5 +87,6 @@ def compare(
         against=held_against,
         anchor=anchor,
         question=question,
+        why=why,
     )
     output.finish(document)

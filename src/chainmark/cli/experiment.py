@@ -16,6 +16,7 @@ from chainmark.cli.common import (
     Seed,
     Settings,
     SideSettings,
+    Why,
     shows_result,
 )
 from chainmark.cli.following import progress
@@ -40,6 +41,17 @@ def experiment(
     margin: LearntMargins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    profiles: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="KINDS",
+            help="Profiles to take of the nodes in one further run a side, which is not judged: "
+            "`cpu,heap,goroutine,mutex,block`, or some of them, or `none`.",
+            show_default="cpu, where the nodes can give it",
+        ),
+    ] = None,
+    why: Why = False,
     no_wait: NoWait = False,
     expose: Expose = None,
     *,
@@ -67,6 +79,8 @@ def experiment(
             margins=margin,
             seed=seed,
             keep_homes=keep_homes,
+            profiles=profiles,
+            why=why,
             progress=listener,
         )
     output.finish(document)

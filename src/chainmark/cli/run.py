@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, Expose, KeepHomes, NoWait, Profile, Seed, Settings, exit_if_not_valid
+from chainmark.cli.common import (
+    AsJson,
+    Expose,
+    KeepHomes,
+    NoWait,
+    Profile,
+    Profiles,
+    Seed,
+    Settings,
+    exit_if_not_valid,
+)
 from chainmark.cli.console import out, print_json
 from chainmark.cli.following import progress
 
@@ -19,6 +29,7 @@ def run(
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    profiles: Profiles = "none",
     no_wait: NoWait = False,
     expose: Expose = None,
     as_json: AsJson = False,
@@ -35,6 +46,7 @@ def run(
             settings=settings,
             seed=seed,
             keep_homes=keep_homes,
+            profiles=profiles,
             progress=listener,
         )
     if as_json:

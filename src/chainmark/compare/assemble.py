@@ -40,6 +40,7 @@ from chainmark.core.comparison import (
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.metric import Metric, Population
+from chainmark.core.profiled import Profiled
 from chainmark.stats.effects import TwoSamples
 from chainmark.stats.estimable import has_rank
 
@@ -156,7 +157,7 @@ def _beside_anchor(
     anchor: Sequence[RunData], candidate: Sequence[RunData], history: Sequence[RunData], past: Past | None
 ) -> AnchorView:
     """The gating metrics of the candidate against a release of long ago, by that release's own runs."""
-    decided = decide(anchor, candidate, history, Past(past.epochs if past else ()))
+    decided = decide(anchor, candidate, history, Past(past.epochs, widest=past.widest) if past else None)
     gating = [item for item in decided.judgements if item.gating]
     return AnchorView(side=describe(decided.baseline, decided.labels[0]), judgements=gating)
 
@@ -179,6 +180,7 @@ def compare(
     anchor: Sequence[RunData] = (),
     follow: Follow | None = None,
     parts: PartsOf | None = None,
+    why: Profiled | None = None,
     margins: Margins = NO_MARGINS,
     question: Question = Question.WORSE,
     tool_version: str,
@@ -194,6 +196,7 @@ def compare(
         anchor: runs of a release that the candidate is also held against; the verdict does not rest on that.
         follow: of the runs' system, where it can follow samples to what happened.
         parts: likewise, where it knows what metrics consist of.
+        why: what profiles of both sides say, where there are any.
         margins: those to judge by instead of the catalogue's.
         question: whether the candidate is judged, or what it costs is told.
         tool_version: recorded in the result.
@@ -255,6 +258,7 @@ def compare(
         false_alarms=_alarms(decided, history, past),
         anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
         splits=splits_of(parts((left, right)), judgements, catalogue) if parts else None,
+        profiled=why,
         catalogue=catalogue,
         caveats=Caveats.joined([caveats_of(run.manifest for run in [*left.runs, *right.runs]), builds]),
     )

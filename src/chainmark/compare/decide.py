@@ -14,14 +14,14 @@ from chainmark.compare.gates import condition_differences, incomparable, pair_ga
 from chainmark.compare.inputs import RunData
 from chainmark.compare.judge import Bench, judge, unjudged, working_scale
 from chainmark.compare.looks import looks_of
-from chainmark.compare.margins import learnt_margins
+from chainmark.compare.margins import learnt_margins, widened_margins
 from chainmark.compare.noise import Archive
 from chainmark.compare.past import told_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
 from chainmark.core.asked import BaselineKind
-from chainmark.core.catalogue import NO_MARGINS, Bounds, Catalogue, Margins
+from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.epoch import Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
@@ -124,7 +124,7 @@ def decide(
     compared = {run.run_id for side in (left, right) for run in side.runs}
     releases = _releases(left, right, history, past or Past())
     bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)
-    catalogue = merged.with_margins(margins, _learnt(merged, bench, past))
+    catalogue = _judged_by(merged, margins, bench, past or Past())
     workload = workload_differences(left, right)
     conditions = condition_differences(catalogue, left, right)
     gates = pair_gates(left, right, workload)
@@ -135,7 +135,8 @@ def decide(
     judgements = adjust(found, family, catalogue)
     names = labels(left, right)
     failures = judge_failures((left, right), names)
-    finding = with_failures(find((judgements, family), gates, (left, right), names, catalogue), failures)
+    own = find((judgements, family), gates, (left, right), names, catalogue, by_history=releases is not None)
+    finding = with_failures(own, failures)
     if releases is not None:
         finding = replace(finding, reasons=[*finding.reasons, *told_of(releases, judgements, catalogue)])
     return Decided(
@@ -152,16 +153,23 @@ class Past:
         baseline: what a candidate is held against: the level of the releases up to the baseline, wherever there are
             enough of them, or the baseline's own run alone.
         learnt: bounds of the margins that are learnt from re-runs; None: the catalogue's margins are in force.
+        widest: where a series of releases tells the noise of single runs, the most that what is called equal may be
+            widened to for re-runs that exceed the catalogue's margin; None: nothing is widened.
     """
 
     epochs: Sequence[Epoch] = ()
     baseline: BaselineKind = BaselineKind.RUN
     learnt: Bounds | None = None
+    widest: float | None = WIDEST
 
 
-def _learnt(catalogue: Catalogue, bench: Bench, past: Past | None) -> Margins:
-    """Margins that are learnt, where they are wanted."""
-    return NO_MARGINS if past is None or past.learnt is None else learnt_margins(catalogue, bench, past.learnt)
+def _judged_by(catalogue: Catalogue, margins: Margins, bench: Bench, past: Past) -> Catalogue:
+    """The catalogue with the margins that were set, and those that are learnt or widened where that is wanted."""
+    learnt = NO_MARGINS if past.learnt is None else learnt_margins(catalogue, bench, past.learnt)
+    chosen = catalogue.with_margins(margins, learnt)
+    if bench.releases is None or past.widest is None:
+        return chosen
+    return chosen.with_widened(widened_margins(chosen, bench, past.widest))
 
 
 def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:

@@ -206,15 +206,16 @@ def contrast_of(
     return replace(wider, noise=f"{wider.noise}, wider than {narrower.noise}")
 
 
-def effective_margin(metric: Metric, base: float, scale: Scale) -> float:
+def effective_margin(metric: Metric, base: float, scale: Scale, margin: float | None = None) -> float:
     """One margin for the margin and the floor: ``max(margin, floor / |base|)``, on ``scale``.
 
     Args:
         metric: its relative margin, and its floor in the unit.
         base: the baseline's value, in the unit.
         scale: RELATIVE gives a fraction of the baseline, ABSOLUTE the unit.
+        margin: another relative margin than the metric's own.
     """
-    absolute = max(metric.margin * abs(base), metric.floor)
+    absolute = max((metric.margin if margin is None else margin) * abs(base), metric.floor)
     return absolute if scale is Scale.ABSOLUTE else absolute / abs(base)
 
 
@@ -230,7 +231,8 @@ class Direction:
 
     Attributes:
         low, high: the interval of the worsening.
-        margin: the worsening that is still accepted.
+        margin: the worsening beyond which it is worse.
+        accepted: the worsening up to which it is equal: the margin, or more where re-runs alone exceed that.
         p_worse: one-sided p-value of a worsening beyond the margin.
         sign: +1 when a larger value is worse, -1 when a smaller one is.
     """
@@ -238,21 +240,26 @@ class Direction:
     low: float
     high: float
     margin: float
+    accepted: float
     p_worse: float
     sign: int
 
 
-def towards_worse(better: Better, contrast: Contrast, band: tuple[float, float]) -> Direction:
+Band = tuple[float, float]  # the lower and the upper end of a change, on the working scale
+
+
+def towards_worse(better: Better, contrast: Contrast, band: Band, accepted: Band) -> Direction:
     """Turn a contrast so that worse is up.
 
     Args:
         better: LOWER or HIGHER; NEITHER is treated as LOWER and must not be judged by it.
         contrast: candidate against baseline.
-        band: lower and upper end of the accepted change on the working scale.
+        band: beyond it a change is worse.
+        accepted: within it a change is equal.
     """
     if better is Better.HIGHER:
-        return Direction(-contrast.high, -contrast.low, -band[0], contrast.p_below(band[0]), -1)
-    return Direction(contrast.low, contrast.high, band[1], contrast.p_above(band[1]), 1)
+        return Direction(-contrast.high, -contrast.low, -band[0], -accepted[0], contrast.p_below(band[0]), -1)
+    return Direction(contrast.low, contrast.high, band[1], accepted[1], contrast.p_above(band[1]), 1)
 
 
 def decide(direction: Direction, *, above_floor: bool) -> Outcome:
@@ -266,7 +273,7 @@ def decide(direction: Direction, *, above_floor: bool) -> Outcome:
         return Outcome.WORSE
     if direction.high < 0.0 and above_floor:
         return Outcome.BETTER
-    if direction.high < direction.margin:
+    if direction.high < direction.accepted:
         return Outcome.EQUAL
     return Outcome.INCONCLUSIVE
 
@@ -359,9 +366,9 @@ def _judged(
     contrast, working = noted.contrast, noted.contrast.working
     base, other = plain.baseline.value or 0.0, plain.candidate.value or 0.0
     scale = Scale.ABSOLUTE if working is Working.DIFFERENCE else Scale.RELATIVE
-    margin = effective_margin(metric, base, scale)
+    own, margin = (effective_margin(metric, base, scale, one) for one in (metric.margin, metric.accepted))
     band = _band(margin, working)
-    direction = towards_worse(metric.better, contrast, band)
+    direction = towards_worse(metric.better, contrast, _band(own, working), band)
     inside = band[0] < contrast.low and contrast.high < band[1]
     outcome = _outcome(metric, direction, base, other, inside=inside)
     notes = _notes(metric, working, baseline, candidate)
@@ -374,6 +381,7 @@ def _judged(
         "high": _displayed(contrast.high, working),
         "margin_low": -margin,
         "margin_high": margin,
+        "worse_beyond": own if margin > own else None,
         "outcome": outcome,
         "equivalent": inside,
         "noise": noted.noise,
@@ -387,7 +395,7 @@ def _judged(
         )
         found |= {
             # Half of the interval towards worse, around no change.
-            "inside_noise": 0.0 < direction.margin <= direction.high - direction.sign * contrast.change,
+            "inside_noise": 0.0 < direction.accepted <= direction.high - direction.sign * contrast.change,
             "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
             "p_worse": direction.p_worse,
             "detectable": _displayed(direction.sign * worst, working),

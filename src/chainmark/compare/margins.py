@@ -90,6 +90,23 @@ def learnt_margins(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> Margin
     return found
 
 
+def widened_margins(catalogue: Catalogue, bench: Bench, widest: float) -> Margins:
+    """Margins by metric id that let pass what re-running does, where a metric's own margin does not.
+
+    Such a margin widens what is called equal, and not what is called worse: a change that is shown to be beyond the
+    metric's own margin stays a regression. Margins that were set or learnt are a team's word and stay.
+
+    Args:
+        catalogue: with the margins in force.
+        bench: knows the noise.
+        widest: no margin gets wider than that.
+    """
+    kept = catalogue.margins_set | catalogue.margins_learnt
+    found = learnt_margins(catalogue, bench, Bounds(0.0, widest))
+    own = {metric.id: metric.margin for metric in catalogue.metrics}
+    return {name: margin for name, margin in found.items() if name not in kept and margin > own[name]}
+
+
 def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[MarginRow]:
     """What the margins in force and the learnt ones would decide.
 
@@ -115,7 +132,8 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
                 deviation=deviation,
                 degrees_of_freedom=freedom,
                 noise=spread.source,
-                margin=metric.margin,
+                margin=metric.accepted,
+                widened_from=metric.margin if metric.accepted > metric.margin else None,
                 learnt=learnt.metric(metric.id).margin,
                 inside_noise=is_inside_noise(mine, deviation, freedom, level),
                 learnt_inside_noise=is_inside_noise(other, deviation, freedom, level),
@@ -139,7 +157,8 @@ def unknown_noise(catalogue: Catalogue, rows: Sequence[MarginRow]) -> list[str]:
 
 def _worsening(metric: Metric) -> float:
     """The margin towards worse on the scale of logarithms, without the floor, which depends on the baseline's value."""
-    band = accepted_band(metric.model_copy(update={"floor": 0.0}), 1.0, Working.LOG)
+    plain = metric.model_copy(update={"floor": 0.0, "margin": metric.accepted})
+    band = accepted_band(plain, 1.0, Working.LOG)
     return -band[0] if metric.better is Better.HIGHER else band[1]
 
 

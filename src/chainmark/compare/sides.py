@@ -14,11 +14,13 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 
 
 def exclusion(manifest: Manifest) -> str | None:
-    """Why a run's figures are not judged: the gates that made it failed or invalid; None when they are.
+    """Why a run's figures are not judged: its profiles, or the gates that it did not meet; None when they are.
 
     Args:
         manifest: of the run.
     """
+    if manifest.profiles:
+        return f"profiles were taken of its nodes ({', '.join(manifest.profiles)}), which costs time"
     if gates := manifest.deciding_gates or manifest.failed_gates:
         return "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in gates)
     return None if manifest.status is Status.VALID else f"the run is marked {manifest.status.value}"
@@ -75,7 +77,7 @@ def _order(run: LoadedRun) -> tuple[str, int, str]:
 
 
 def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
-    """Order a side's runs and set aside those that failed or are invalid.
+    """Order a side's runs and set aside those that failed or are invalid; those with profiles only show why.
 
     Args:
         name: "baseline" or "candidate".
@@ -86,7 +88,8 @@ def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
     """
     if not runs:
         raise UsageError(f"the {name} has no runs", "`chainmark runs list` shows what can be compared")
-    loaded = sorted((LoadedRun(run) for run in runs), key=_order)
+    plain = [run for run in runs if not run.manifest.profiles]
+    loaded = sorted((LoadedRun(run) for run in plain or runs), key=_order)
     places = [place for run in loaded if (place := run.manifest.experiment)]
     if len(places) == len(loaded) and len({place.id for place in places}) == 1:
         positions = {run.run_id: place.position for run, place in zip(loaded, places, strict=True)}

@@ -25,6 +25,7 @@ from chainmark.stats.multiple import benjamini_hochberg
 _LOOK = "look at the charts of the worse metrics and at the configuration differences before any repeat"
 FALSE_DISCOVERIES = 0.05  # the rate that is accepted among the metrics that are said to have moved
 _LOOK_AT_LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
+_FEW = 5  # gating metrics: of fewer none may stay undecided
 LEAST_MOVE = 0.02  # a diagnostic that moves by less is not worth a reader's time
 
 
@@ -94,7 +95,11 @@ def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
     if not texts:
         return "within their margins"
     (commonest, count), *others = Counter(texts).most_common()
-    return f"within their margins ({commonest} for {count} of {len(texts)})" if others else f"within {commonest}"
+    wider = sum(item.worse_beyond is not None for item in gating)
+    told = f"; {wider} widened to what re-runs change" if wider else ""
+    if not others and not wider:
+        return f"within {commonest}"
+    return f"within their margins ({commonest} for {count} of {len(texts)}{told})"
 
 
 def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
@@ -105,7 +110,8 @@ def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]
         {name_of(catalogue, item) for item in known if item.metric_id in ids}
         for ids in (catalogue.margins_set, catalogue.margins_learnt)
     )
-    usual = {name: text for name, text in texts.items() if name not in ordered | learnt}
+    wider = {name_of(catalogue, item) for item in known if item.worse_beyond is not None}  # the table says so of each
+    usual = {name: text for name, text in texts.items() if name not in ordered | learnt | wider}
     common = Counter(usual.values()).most_common(1)
     uncommon = {name for name, text in usual.items() if text != common[0][0]}
     from_re_runs = "learnt from re-runs (three standard deviations of what a re-run changes, within the bounds)"
@@ -271,6 +277,21 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
     return reasons
 
 
+def _may_stay_open(open_: Sequence[Judgement], gating: Sequence[Judgement]) -> bool:
+    """Whether a release passes although a gating metric is not decided, which is then named beside the verdict.
+
+    By the margins that re-runs widen, one run a side leaves a metric of an unchanged release open once in ten times:
+    among ten metrics one is what chance alone does. It must be the only one, be within its own margin itself, and
+    have an interval that holds no change.
+    """
+    if len(open_) > 1 or len(gating) < _FEW:
+        return False
+    item, limit = open_[0], open_[0].worse_beyond or open_[0].margin_high
+    if item.outcome is not Outcome.INCONCLUSIVE or item.low is None or item.high is None or limit is None:
+        return False
+    return item.low <= 0.0 <= item.high and abs(item.change or 0.0) <= limit
+
+
 def _inconclusive_sentence(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[str, str]) -> str:
     start = f"{labels[1]} against {labels[0]} is not decided"
     if not gating:
@@ -295,6 +316,8 @@ def find(
     sides: tuple[SelectedRuns, SelectedRuns],
     labels: tuple[str, str],
     catalogue: Catalogue,
+    *,
+    by_history: bool = False,
 ) -> Finding:
     """The verdict with its sentence, reasons and advice.
 
@@ -304,6 +327,7 @@ def find(
         sides: baseline and candidate.
         labels: what they are called.
         catalogue: for the names of the metrics.
+        by_history: whether a series of releases tells the noise, and there is one run a side for ever.
 
     Source: docs/concepts/verdict.md, "The verdict".
     """
@@ -326,7 +350,8 @@ def find(
     if family.is_worse:
         changes = _named_changes(failures, catalogue)
         return _failed(changes, common, advice, labels, together=bool(family.together))
-    if gating and all(item.outcome in {Outcome.EQUAL, Outcome.BETTER} for item in gating):
+    open_ = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
+    if gating and (not open_ or (by_history and _may_stay_open(open_, gating))):
         return _passed(gating, common, advice, labels, catalogue)
     sentence = _inconclusive_sentence(gating, catalogue, labels)
     decide = _decision_advice(gating, family, min(len(side.included) for side in sides), catalogue)
@@ -380,16 +405,18 @@ def _failed(
 def _passed(
     gating: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
 ) -> Finding:
+    shown = [item for item in gating if item.outcome is not Outcome.INCONCLUSIVE]
+    left = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     number = units.plural(len(gating), "gating metric")
     subject = f"All {number}" if len(gating) > 1 else "The only gating metric"
+    subject = f"{len(shown)} of {number}" if left else subject
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
-    reasons = [f"{number} judged by intervals that hold 90 % over all looks, none reaches its margin"]
+    none = "none of the others reaches" if left else "none reaches"
+    reasons = [f"{number} judged by intervals that hold 90 % over all looks, {none} its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
-    margins = _margin_words(gating, catalogue)
-    return Finding(
-        verdict=Verdict.PASS,
-        sentence=f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better",
-        reasons=[*reasons, *common],
-        advice=advice,
-    )
+    margins = _margin_words(shown, catalogue)
+    told = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
+    if left:
+        told += f"; not decided, within what a re-run does: {', '.join(_named_changes(left, catalogue))}"
+    return Finding(verdict=Verdict.PASS, sentence=told, reasons=[*reasons, *common], advice=advice)

@@ -11,10 +11,10 @@ from chainmark.compare.inputs import RunData
 from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.caveats import Caveats
-from chainmark.core.comparison import Comparison
+from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.manifest import Manifest, Scalar
 from chainmark.core.verdict import Verdict, worst
-from chainmark.core.wording import enumerated
+from chainmark.core.wording import enumerated, name_of
 
 _WORDS_MOST = 4  # of a workload's settings in its name
 _NAMED_MOST = 4  # workloads in a sentence
@@ -78,12 +78,11 @@ def _names(manifests: Sequence[Manifest]) -> list[str]:
         return [profile.rpartition("/")[2] for profile in profiles]
     keys = sorted({key for manifest in manifests for key in manifest.workload})
     differing = [key for key in keys if len({repr(manifest.workload.get(key)) for manifest in manifests}) > 1]
-    names = [
-        " · ".join(
-            _word(key, one.workload[key]) for key in differing[:_WORDS_MOST] if one.workload.get(key) is not None
-        )
+    words = [
+        [_word(key, one.workload[key]) for key in differing[:_WORDS_MOST] if one.workload.get(key) is not None]
         for one in manifests
     ]
+    names = [" · ".join(dict.fromkeys(one)) for one in words]  # two settings may say one thing
     if len(set(names)) < len(names):
         hosts = [manifest.host.hardware_class for manifest in manifests]
         names = [" · ".join(filter(None, parts)) for parts in zip(names, hosts, strict=True)]
@@ -132,4 +131,18 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
             named = enumerated(found) if len(labels) <= _NAMED_MOST else f"{len(found)} of {len(labels)} workloads"
             word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
             parts.append(f"{word} under {named}")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}."
+
+
+def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
+    """What a pass leaves open, and how many margins are wider than the catalogue's: nobody may have to look for it."""
+    left = [
+        f"{name_of(one.catalogue, item)} under {label}"
+        for label, one in zip(labels, comparisons, strict=True)
+        for item in one.judgements
+        if one.verdict is Verdict.PASS and item.gating and item.outcome is Outcome.INCONCLUSIVE
+    ]
+    gating = [item for one in comparisons for item in one.judgements if item.gating]
+    wider = sum(item.worse_beyond is not None for item in gating)
+    told = [f"not decided, within what a re-run does: {enumerated(left)}"] if left else []
+    return [*told, f"{wider} of {len(gating)} margins widened to what re-runs change"] if wider else told

@@ -26,6 +26,9 @@ class Bounds:
     high: float = 0.20
 
 
+WIDEST = 0.20  # what re-runs may widen a margin to, unless a team says otherwise
+
+
 class Catalogue(BaseModel):
     """Every metric of one system, with what is needed to compute, judge, group and draw it.
 
@@ -116,9 +119,26 @@ class Catalogue(BaseModel):
         found = {**learnt, **margins}
         if not found:
             return self
-        changed = [metric.model_copy(update={"margin": found.get(metric.id, metric.margin)}) for metric in self.metrics]
+        changed = [
+            metric.model_copy(update={"margin": found.get(metric.id, metric.margin), "widened": None})
+            for metric in self.metrics
+        ]
         own = {"margins_set": frozenset(margins), "margins_learnt": frozenset(found) - frozenset(margins)}
         return self.model_copy(update={"metrics": changed, **own})
+
+    def with_widened(self, margins: Margins) -> Catalogue:
+        """The same, each metric called equal up to a wider margin; those that are no wider than its own change nothing.
+
+        Args:
+            margins: by metric id.
+        """
+        wider = {one.id for one in self.metrics if one.id in margins and margins[one.id] > one.margin}
+        if not wider:
+            return self
+        changed = [
+            one.model_copy(update={"widened": margins[one.id]}) if one.id in wider else one for one in self.metrics
+        ]
+        return self.model_copy(update={"metrics": changed})
 
     def population(self, population_id: str) -> Population:
         """The population of that id; the catalogue's own validation guarantees it for every metric's population."""

@@ -19,6 +19,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
+from chainmark.core.profiled import Profiled
 from chainmark.core.verdict import Verdict
 
 SCHEMA_VERSION = 2
@@ -96,6 +97,7 @@ class Judgement(BaseModel):
         change: point estimate on ``scale``; positive means the candidate's value is larger.
         low, high: the 90 % interval of the change, on ``scale``.
         margin_low, margin_high: the effective band on ``scale``, (-M, +M) with M = max(margin, floor / base).
+        worse_beyond: the metric's own margin, beyond which it is worse, where re-runs widened that band.
         noise: how the noise was estimated: "between 3 + 3 runs (Welch)", "history of 8 runs", "assumed 3 %" …
         p_worse: one-sided p-value for a change beyond the margin; ``p_worse_adjusted`` for all gating metrics together,
             to be held against ``worse_level``, the error that this look may spend.
@@ -122,6 +124,7 @@ class Judgement(BaseModel):
     high: float | None = None
     margin_low: float | None = None
     margin_high: float | None = None
+    worse_beyond: float | None = Field(default=None, exclude_if=lambda value: value is None)
     outcome: Outcome
     trend: bool = False
     equivalent: bool = False
@@ -423,6 +426,7 @@ class Comparison(BaseModel):
     question: Annotated[Question, Field(exclude_if=lambda one: one is Question.WORSE)] = Question.WORSE
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     splits: Splits | None = Field(default=None, exclude_if=_is_empty)
+    profiled: Annotated[Profiled | None, Field(exclude_if=not_)] = None
     catalogue: Catalogue
     caveats: CaveatsField = Caveats()
     confidence: float = 0.90

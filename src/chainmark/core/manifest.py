@@ -219,6 +219,7 @@ class Manifest(BaseModel):
         printed: the figures were read from a published report: there are no samples, and what the report does not
             state of the workload is not known.
         identity: what tells the run from all others wherever it was read: two manifests with the same are of one run.
+        profiles: kinds of profiles that were taken of its nodes; such a run shows why, and is not judged.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -247,6 +248,7 @@ class Manifest(BaseModel):
     printed: Annotated[bool, Rare] = False
     identity: Annotated[str, Rare] = ""
     groups: dict[str, Grouping] = {}
+    profiles: Annotated[list[str], Rare] = []
     sources: list[Source] = []
     status: Status
 

@@ -15,6 +15,7 @@ class MarginRow(BaseModel):
         degrees_of_freedom: with which it is known.
         noise: what shows it.
         margin: the worsening in force, as a share; the floor is not in it, because it depends on the baseline.
+        widened_from: the figure's own margin, beyond which it is worse, where re-runs widened ``margin``.
         learnt: the margin that three deviations of a re-run make, within the bounds.
         inside_noise: not even a pair of runs without any change between them would be called equal by ``margin``;
             ``learnt_inside_noise`` by ``learnt``, which an upper bound can bring about.
@@ -28,6 +29,7 @@ class MarginRow(BaseModel):
     degrees_of_freedom: float
     noise: str
     margin: float
+    widened_from: float | None = None
     learnt: float
     inside_noise: bool
     learnt_inside_noise: bool

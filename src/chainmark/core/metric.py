@@ -73,7 +73,9 @@ class Metric(BaseModel):
     ``judged_by`` may name several statistics: latency is judged by its median *and* its tail, and both are one
     column of samples. Each (metric, statistic) pair gets an outcome of its own. ``published`` says how the reports that
     the system is known by show it; only the system reads it. ``adjusted_for`` names the covariates whose differences
-    between two sides are taken off before means are compared.
+    between two sides are taken off before means are compared. ``widened`` is the margin of one comparison up to which
+    a metric is called equal where re-runs alone exceed its own margin. One that ``explains`` is shown again where
+    another became worse: it tells what the nodes were doing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,14 +92,21 @@ class Metric(BaseModel):
     order: int
     population: str
     margin: float = Field(default=0.10, gt=0)
+    widened: float | None = Field(default=None, exclude=True)
     floor: float = Field(default=0.0, ge=0)
     default_noise: float = Field(default=0.03, gt=0)
     gating: bool = False
     charts: list[Chart] = []
     adjusted_for: list[str] = []
     published: dict[str, JsonValue] | None = None
+    explains: bool = Field(default=False, exclude_if=operator.not_)
     description: str
     source: list[str]
+
+    @property
+    def accepted(self) -> float:
+        """The relative margin up to which the metric is called equal; it is worse beyond ``margin`` all the same."""
+        return max(self.margin, self.widened or 0.0)
 
     @property
     def is_shown_closely(self) -> bool:

@@ -160,6 +160,15 @@ def plain_percent(fraction: float, *, decimals: int | None = None) -> str:
     return f"{number(fraction * 100.0, decimals)} %"
 
 
+def share_beside(limit: float, fraction: float) -> str:
+    """A share to a tenth of a per cent, or as exactly as tells it from its limit: beside 98 %, 97.99 is no "98.0 %"."""
+    for decimals in range(1, _MOST_DECIMALS):
+        text = plain_percent(fraction, decimals=decimals)
+        if text != plain_percent(limit, decimals=decimals):
+            return text
+    return plain_percent(fraction, decimals=1)
+
+
 def plain_percent_interval(low: float, high: float) -> str:
     """An interval of shares, to a tenth of a per cent: "94.1 … 96.2 %"."""
     return f"{number(low * 100.0, 1)} … {number(high * 100.0, 1)} %"

@@ -11,6 +11,7 @@ from chainmark.core.errors import ExitCode
 # What a document and a list say of data that a simulation made.
 SYNTHETIC = "SYNTHETIC"
 PRINTED = "PRINTED"
+PROFILED = "profiled"
 
 
 class Verdict(StrEnum):

@@ -85,6 +85,16 @@ def margin_of(judgement: Judgement, metric: Metric) -> str:
     return high if low == high else f"{units.MINUS}{low}, +{high}"
 
 
+def worse_beyond(judgement: Judgement, metric: Metric) -> str:
+    """The change towards worse beyond which a metric is worse, where a wider one is still equal; "" where none is."""
+    limit = judgement.worse_beyond
+    if limit is None:
+        return ""
+    if judgement.scale is Scale.RELATIVE:
+        return units.plain_percent(limit)
+    return units.tidy_quantity(limit, metric.unit, is_change=True)
+
+
 def enumerated(items: Sequence[str]) -> str:
     """Items in a sentence: "a", "a and b", "a, b and c"."""
     if len(items) < 2:

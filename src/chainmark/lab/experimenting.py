@@ -39,6 +39,7 @@ class ExperimentRecord(BaseModel):
     Attributes:
         more: rounds that were added after the planned ones.
         margins: by metric id, those to judge by instead of the catalogue's.
+        profiles: kinds to take in one further run a side.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -52,12 +53,13 @@ class ExperimentRecord(BaseModel):
     length: ExperimentLength
     more: int = 0
     margins: dict[str, float] = {}
+    profiles: list[str] = []
     started_at: str
 
 
 def is_evidence(manifest: Manifest) -> bool:
-    """Whether a run says something of its subject; one in which the instrument failed does not."""
-    return manifest.status is not Status.INVALID
+    """Whether a run counts: one in which the instrument failed, or of which profiles were taken, does not."""
+    return manifest.status is not Status.INVALID and not manifest.profiles
 
 
 @dataclass
@@ -112,9 +114,32 @@ class Experiment:
             series = Series(self.lab, self.id, self.record.seed, self.record.keep_homes, self.listener, length)
             repeated = sum(not is_evidence(run.manifest) for run in self.runs)
             may_end = self.record.length.stops_early and not is_added
-            total = Total(self.most * len(self.arms) + repeated, "at most" if may_end else "")
+            further = len(self._without_profiles()) if self.record.profiles else 0
+            total = Total(self.most * len(self.arms) + repeated + further, "at most" if may_end else "")
             self.runs.append(series.make(step, position + 1, total))
         return True
+
+    def take_profiles(self) -> None:
+        """One further run of each side that has none with profiles."""
+        if not self.record.profiles:
+            return
+        series = Series(
+            self.lab,
+            self.id,
+            self.record.seed,
+            self.record.keep_homes,
+            self.listener,
+            self.record.length,
+            tuple(self.record.profiles),
+        )
+        for arm in self._without_profiles():
+            position = self._next_position()
+            step = Step(arm.side, arm.version, arm.profile, len(self._of_side(arm.side)) + 1, position)
+            total = Total(len(self.runs) + len(self._without_profiles()))
+            self.runs.append(series.make(step, len(self.runs) + 1, total))
+
+    def _without_profiles(self) -> list[Arm]:
+        return [arm for arm in self.arms if not any(run.manifest.profiles for run in self._of_side(arm.side))]
 
     def _next_position(self) -> int:
         places = [place.position for run in self.runs if (place := run.manifest.experiment)]
@@ -143,6 +168,7 @@ class Experimenter:
         margins: Margins = NO_MARGINS,
         *,
         keep_homes: bool = False,
+        profiles: Sequence[str] = (),
     ) -> Experiment:
         """A new experiment, without a run yet."""
         record = ExperimentRecord(
@@ -154,6 +180,7 @@ class Experimenter:
             keep_homes=keep_homes,
             length=length,
             margins=dict(margins),
+            profiles=list(profiles),
             started_at=utc_now(),
         )
         folder = experiment_folder(self.store, new_experiment_id(self.system.name, name_of(arms[0].profile)))

@@ -40,6 +40,7 @@ class Findings:
         synthetic: a simulation wrote what the run is made from.
         printed: the figures were read from a published report.
         identity: what tells a printed run from all others wherever it was read.
+        profiles: kinds of profiles that were taken of the nodes.
     """
 
     subject: Subject
@@ -55,6 +56,7 @@ class Findings:
     printed: bool = False
     identity: str = ""
     groups: dict[str, Grouping] = field(default_factory=dict)
+    profiles: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -66,11 +68,12 @@ class Execution(Findings):
 
 @dataclass(frozen=True)
 class Order:
-    """One execution to make: which version, with which options."""
+    """One execution to make: which version, with which options, and which profiles to take of its nodes."""
 
     version: str
     seed: int
     keep_homes: bool
+    profiles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,17 @@ class PinningSystem(LaunchableSystem, Protocol):
 def pinned(system: System, profile: BaseModel) -> BaseModel:
     """A profile whose versions stay what they are, whatever becomes of a branch or a file."""
     return system.pinned(profile) if isinstance(system, PinningSystem) else profile
+
+
+@runtime_checkable
+class ProfiledSystem(LaunchableSystem, Protocol):
+    """A launchable system that can take profiles of its nodes.
+
+    Attributes:
+        profile_kinds: those of `chainmark.core.profiles` that it can take.
+    """
+
+    profile_kinds: Sequence[str]
 
 
 @runtime_checkable

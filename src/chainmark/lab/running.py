@@ -56,10 +56,19 @@ class Lab:
             )
             return session.seal(content)
 
-    def repeat(self, arm: Arm, repetitions: int, seed: int, listener: Listener, *, keep_homes: bool) -> list[SealedRun]:
+    def repeat(
+        self,
+        arm: Arm,
+        repetitions: int,
+        seed: int,
+        listener: Listener,
+        *,
+        keep_homes: bool,
+        profiles: tuple[str, ...] = (),
+    ) -> list[SealedRun]:
         """Make so many runs of one arm."""
         experiment_id = new_experiment_id(self.system.name, name_of(arm.profile))
-        series = Series(self, experiment_id, seed, keep_homes, listener)
+        series = Series(self, experiment_id, seed, keep_homes, listener, profiles=profiles)
         steps = interleaved([arm], repetitions)
         with machine_to_itself(listener):
             return [series.make(step, step.position + 1, Total(len(steps))) for step in steps]
@@ -72,6 +81,7 @@ class Series:
     Attributes:
         seed: a run's own one is this plus its position.
         length: of an experiment of two sides, as planned.
+        profiles: kinds to take of the nodes; such runs are not judged.
     """
 
     lab: Lab
@@ -80,6 +90,7 @@ class Series:
     keep_homes: bool
     listener: Listener
     length: ExperimentLength | None = None
+    profiles: tuple[str, ...] = ()
 
     def make(self, step: Step, number: int, total: Total, left_s: float | None = None) -> SealedRun:
         """Make one run; it is told of as the ``number``-th of ``total``."""
@@ -91,7 +102,7 @@ class Series:
             length=self.length,
         )
         self.listener.begin(step, number, total, left_s)
-        order = Order(step.version, self.seed + step.position, self.keep_homes)
+        order = Order(step.version, self.seed + step.position, self.keep_homes, self.profiles)
         run = self.lab.run(step.profile, order, self.listener, place)
         self.listener.end(run)
         return run

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Sequence[Any]]  # of one length; None is a gap
 Place = str | float | None  # a column's name, or one place for all
 
-Mark = Literal["line", "band", "points", "interval", "bar", "box", "text", "tick"]
+Mark = Literal["line", "band", "points", "interval", "bar", "box", "text", "tick", "flame"]
 Numbers = Literal["figures", "percent", "signed percent", "signed", "quantiles", "answered"]
 
 # Okabe and Ito's colours, without the yellow that is lost on white: told apart with every kind of colour blindness.
@@ -73,6 +73,7 @@ class Axis:
         zero, nice: the axis begins at 0, ends at a round figure.
         ticks: where its figures stand; empty: where there is room.
         padding: pixels left free at both ends.
+        bare: nothing stands at it: it orders, and measures nothing.
     """
 
     title: str = ""
@@ -84,6 +85,7 @@ class Axis:
     nice: bool = False
     ticks: Sequence[float] = ()
     padding: int = 0
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ class Layer:
 
     Attributes:
         mark: what is drawn. A band lies between ``x`` and ``x2`` or ``y`` and ``y2``, an interval is a line between
-            them, or across the plot where one axis alone is given; a bar stands at a name.
+            them, or across the plot where one axis alone is given; a bar stands at a name; a flame is a box with its
+            text in it, to which a reader can zoom.
         data: which data set.
         x, y, x2, y2: columns, or one place for all rows.
         colour: a series' column, or a colour.

@@ -44,6 +44,7 @@ from chainmark.report.metric_tables import (
     run_by_run,
 )
 from chainmark.report.phrases import Phrase
+from chainmark.report.profile_parts import why_sections
 from chainmark.report.split_parts import split_sections
 from chainmark.report.wording import VERDICT_WORDS, prose
 
@@ -64,6 +65,7 @@ def comparison_document(comparison: Comparison) -> Document:
         Section("verdict", "Verdict", _verdict(comparison, rows)),
         Section("validity", "Validity", _validity(comparison), folded=False),
         *split_sections(comparison.splits, comparison.catalogue, _gating(comparison)),
+        *why_sections(comparison, rows),
         *_open_parts(comparison, rows),
         Section("closing", "Besides", _closing(comparison, rows), media=TERMINAL),
         *_facts(comparison),
@@ -130,7 +132,11 @@ def beside_anchor(comparison: Comparison) -> list[Block]:
     plain = [
         TableRow([TableCell(row.label_with_unit), *line.cells[1:]]) for row, line in zip(rows, found.rows, strict=True)
     ]
-    return [replace(found, id="anchor", title=f"Against the anchor {anchor.side.label}", rows=plain, notes=[told])]
+    return [
+        replace(
+            found, id="anchor", title=f"Against the anchor {anchor.side.label}", rows=plain, notes=[*found.notes, told]
+        )
+    ]
 
 
 def _next(comparison: Comparison, media: frozenset[Medium]) -> list[Block]:

@@ -20,7 +20,7 @@ from chainmark.core.comparison import (
 )
 from chainmark.core.metric import Better, Metric
 from chainmark.core.verdict import Verdict
-from chainmark.core.wording import ChangeText, change_text, half_width, judged_name, margin_of
+from chainmark.core.wording import ChangeText, change_text, half_width, judged_name, margin_of, worse_beyond
 from chainmark.report.bars import IntervalBar, interval_bar
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import BETTER_WORDS, NOT_COMPARED, NOT_JUDGED
@@ -199,11 +199,13 @@ def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
 
 
 INSIDE_NOISE = " *"  # behind a margin; the legend says what it means
+WIDENED = " †"  # behind a margin and its metric; the table's note says what it means
 
 
 def _margin(judgement: Judgement, metric: Metric) -> str:
     margin = margin_of(judgement, metric)
     text = f"±{margin}" if margin and not margin.startswith(units.MINUS) else margin
+    text += WIDENED if judgement.worse_beyond is not None else ""
     return f"{text}{INSIDE_NOISE}" if judgement.inside_noise and judgement.gating else text
 
 
@@ -250,6 +252,8 @@ def _facts(
     facts = [("judged by", f"{judgement.statistic}, {BETTER_WORDS[metric.better]}")]
     if margin := _margin(judgement, metric):
         facts.append(("margin", margin))
+    if limit := worse_beyond(judgement, metric):
+        facts.append(("worse beyond", f"{limit}, the metric's own margin; re-runs alone exceed it"))
     if judgement.noise:
         freedom = judgement.degrees_of_freedom
         facts.append(

@@ -34,8 +34,9 @@ def margin_document(report: MarginReport) -> Document:
             "Learnt: three standard deviations of the change that a re-run makes, which is √2 times that of one run, "
             f"and at least {units.plain_percent(report.low)} and at most {units.plain_percent(report.high)}. "
             "Behind each margin stands the chance, by runs a side, of calling an unchanged release equal in that "
-            "figure, if its noise is as estimated. Inside noise: "
-            "one run a side without any change would not be called equal. Floors widen margins and are not counted.",
+            "figure, if its noise is as estimated. Inside noise: one run a side without any change would not be called "
+            "equal. Widened: releases before tell the noise of single runs, and re-running one build may exceed the "
+            "narrower margin, beyond which a change is worse all the same. Floors widen margins and are not counted.",
         ],
         result=report,
         date=report.date,
@@ -53,13 +54,16 @@ def _table(report: MarginReport) -> Table:
 
 def _row(row: MarginRow) -> TableRow:
     cells = [TableCell(units.plain_percent(row.deviation, decimals=1))]
-    cells += _side(row.margin, row.chances, inside=row.inside_noise)
+    cells += _side(row.margin, row.chances, inside=row.inside_noise, widened_from=row.widened_from)
     cells += _side(row.learnt, row.learnt_chances, inside=row.learnt_inside_noise)
     return row_of(row.label, *cells)
 
 
-def _side(margin: float, chances: Mapping[int, float], *, inside: bool) -> list[TableCell]:
+def _side(
+    margin: float, chances: Mapping[int, float], *, inside: bool, widened_from: float | None = None
+) -> list[TableCell]:
     text = units.plain_percent(margin, decimals=1)
+    text += "" if widened_from is None else f", widened from {units.plain_percent(widened_from, decimals=1)}"
     emphasis: Emphasis = "caution" if inside else "plain"
     shown_margin = TableCell(f"{text}, {_INSIDE}" if inside else text, emphasis=emphasis)
     return [shown_margin, *(TableCell(units.plain_percent(chance)) for chance in chances.values())]

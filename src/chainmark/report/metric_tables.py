@@ -8,6 +8,7 @@ from chainmark.core import units
 from chainmark.core.asked import Question
 from chainmark.core.comparison import Answer, Comparison
 from chainmark.core.metric import Metric
+from chainmark.core.wording import margin_of, name_of, worse_beyond
 from chainmark.report.blocks import (
     EVERYWHERE,
     IN_FULL,
@@ -26,7 +27,7 @@ from chainmark.report.blocks import (
     row_of,
     words,
 )
-from chainmark.report.judged_rows import Row
+from chainmark.report.judged_rows import WIDENED, Row
 from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.wording import BETTER_WORDS
 
@@ -44,11 +45,30 @@ def definition_anchor(metric_id: str) -> str:
 def gating_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
     """What the verdict rests on; each row leads to its place among all metrics."""
     decisive = [row for row in rows if row.gating]
-    made = [
-        row_of(phrased(Phrase(row.label_with_unit, target=row.anchor)), *_cells(comparison, row)) for row in decisive
+    made = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
+    if comparison.question is Question.COST:
+        return Table("gating", "What it costs", _columns(comparison, decisive), made)
+    return Table("gating", "Gating metrics", _columns(comparison, decisive), made, _widened(comparison))
+
+
+def _named(row: Row) -> Phrase:
+    return Phrase(f"{row.label_with_unit}{WIDENED if WIDENED in row.margin else ''}", target=row.anchor)
+
+
+def _widened(comparison: Comparison) -> list[str]:
+    """What the mark behind a margin means, and what else each such metric is held against."""
+    told = [
+        f"{name_of(comparison.catalogue, item)} {margin_of(item, metric)} (worse beyond {worse_beyond(item, metric)})"
+        for item in comparison.judgements
+        if item.gating and item.worse_beyond is not None
+        for metric in [comparison.catalogue.metric(item.metric_id)]
     ]
-    title = "What it costs" if comparison.question is Question.COST else "Gating metrics"
-    return Table("gating", title, _columns(comparison, decisive), made)
+    if not told:
+        return []
+    return [
+        f"{WIDENED.strip()}: re-running one build may change it by more than its own margin, so its margin is widened "
+        f"to three standard deviations of such a change: {', '.join(told)}."
+    ]
 
 
 def plain_gating_table(comparison: Comparison, rows: Sequence[Row], id_: str, title: str) -> Table:
@@ -63,6 +83,14 @@ def moved_table(comparison: Comparison, rows: Sequence[Row], media: frozenset[Me
     moved = [row for row in rows if row.moved and not row.gating]
     made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
     return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
+
+
+def explaining_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
+    """The metrics that the catalogue names because they explain others."""
+    telling = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
+    found = [row for row in rows if row.metric_id in telling]
+    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in found]
+    return Table("explaining", "Inside the nodes", _columns(comparison, found), made, media=ON_PAGES)
 
 
 def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> dict[str, Table]:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -37,6 +38,7 @@ _LONGEST_NAME = 190  # at an axis
 _ROW_ABOVE_PX = 13  # of a text above the plot
 _FADED = 0.06  # what is not chosen in the legend
 _MOST_DECADES = 5
+_LETTER_PX = 6.1  # of the text in a box, on average
 # How a name's row on paper is to one on a screen.
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
@@ -52,6 +54,7 @@ _MARKS: dict[str, Spec] = {
     "interval": {"type": "rule", "strokeWidth": 2},
     "bar": {"type": "bar", "height": {"band": 0.8}},
     "box": {"type": "rect"},
+    "flame": {"type": "rect", "stroke": "white", "strokeWidth": 0.5, "clip": True},
     "text": _TEXT,
     "tick": {"type": "tick", "thickness": 2, "size": 16},
 }  # fmt: skip
@@ -150,6 +153,9 @@ class _Drawing:
         chart = self.chart
         layers = [layer for limit in chart.limits for layer in self._limit(limit)]
         for layer in chart.layers:
+            if layer.mark == "flame":
+                layers += self._flame(layer)
+                continue
             layers.append(self._layer(layer))
             if layer.nearest and self.interactive:
                 layers.append(self._pointed_at(layer))
@@ -177,6 +183,8 @@ class _Drawing:
             level = {"axis": {"grid": True, "labelLimit": _LONGEST_NAME, "ticks": False, "labelOverlap": False}}
             return {**at, **kind, "title": axis.title or None, **(upright if along == "x" else level)}
         scale, ticks = self._scale(axis, along)
+        if axis.bare:
+            return {**at, "type": "quantitative", "title": None, "scale": scale, "axis": None}
         look: Spec = {"grid": True, "labelOverlap": "greedy", **_AXES[axis.numbers]}
         if ticks:
             look["values"] = ticks
@@ -329,6 +337,33 @@ class _Drawing:
 
     def _coloured(self, column: str) -> bool:
         return any(layer.colour == column for layer in self.chart.layers)
+
+    # ---- calls on their callers -------------------------------------------------------------------------------------
+    def _flame(self, layer: Layer) -> list[Spec]:
+        """Boxes, and in each as much of its name as it has room for; whoever selects one sees it alone."""
+        boxes, names = self._layer(layer), self._layer(replace(layer, mark="text", align="left", tips=()))
+        boxes["mark"]["cursor"] = "pointer"
+        room = f"(scale('x', datum[{json.dumps(layer.x2)}]) - max(0, scale('x', datum[{json.dumps(layer.x)}])) - 6)"
+        name = f"datum[{json.dumps(layer.text)}]"
+        cut = f"floor({room} / {_LETTER_PX})"
+        names["mark"] |= {
+            "clip": True,
+            "color": _INK,
+            "baseline": "middle",
+            "text": {"expr": f"{cut} < 3 ? '' : truncate(replace({name}, /^.*[/]/, ''), {cut}, 'right', '…')"},
+            "x": {"expr": f"max(0, scale('x', datum[{json.dumps(layer.x)}])) + 3"},
+            "y": {"expr": f"scale('y', (datum[{json.dumps(layer.y)}] + datum[{json.dumps(layer.y2)}]) / 2)"},
+        }
+        names["encoding"] = {}
+        if self.interactive:
+            fields = [place for place in (layer.x, layer.x2) if isinstance(place, str)]
+            select = {"type": "point", "fields": fields, "on": "click", "clear": "dblclick", "toggle": False}
+            boxes["params"] = [{"name": "focus", "select": select}]
+            low, high = min(self.chart.values("x"), default=0.0), max(self.chart.values("x"), default=1.0)
+            ends = [f"focus[{json.dumps(name)}] ? focus[{json.dumps(name)}][0] : " for name in fields]
+            scale = {"domainMin": {"expr": f"{ends[0]}{low}"}, "domainMax": {"expr": f"{ends[1]}{high}"}}
+            boxes["encoding"]["x"]["scale"] = {"zero": False, "nice": False, **scale}
+        return [boxes, names]
 
     # ---- what only a screen can do ----------------------------------------------------------------------------------
     def _params(self) -> list[Spec]:

@@ -80,7 +80,7 @@ def spent(looks: Looks, *, worse: bool) -> list[float]:
 def _planned_share(runs: int, planned: int, *, worse: bool) -> float:
     if runs == planned:
         return 1.0
-    part = max(0.0, runs - 1.0) / (planned - 1.0)
+    part = max(0.0, runs - 1.0) / max(1.0, planned - 1.0)
     return EARLY_WORSE * math.sqrt(part) if worse else part**0.6
 
 

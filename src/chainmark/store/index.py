@@ -19,14 +19,14 @@ from typing import Any
 
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.noted import Noted
-from chainmark.core.verdict import PRINTED, SYNTHETIC
+from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC
 
 SEAL = "SEALED"
 # Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = 3  # of the index; one of another layout is made again
+_LAYOUT = 4  # of the index; one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
 MOST_BUILDS = 64  # that a series of releases is made of
 MANY_BUILDS = 8  # of which the steps from one to the next tell something of the noise
@@ -46,6 +46,7 @@ class Entry:
             configuration, and processor are.
         badges: what else a list says of the run: that it is synthetic, that its label is contradicted.
         aliases: what else the version is called, a line each.
+        profiles: kinds of profiles that it has; such runs are not judged, and show no noise.
     """
 
     run_id: str
@@ -66,6 +67,7 @@ class Entry:
     machine: str = ""
     badges: str = ""
     aliases: str = ""
+    profiles: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -119,6 +121,7 @@ def _entry(path: Path) -> Entry:
             machine=_digest(manifest["host"]["cpu_model"]),
             badges=_badges(manifest),
             aliases="\n".join(subject.get("aliases", [])),
+            profiles=",".join(manifest.get("profiles", [])),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Entry(path.name)
@@ -130,6 +133,7 @@ def _badges(manifest: Mapping[str, Any]) -> str:
     found = {
         SYNTHETIC: manifest.get("synthetic"),
         PRINTED: manifest.get("printed"),
+        PROFILED: manifest.get("profiles"),
         "contradicted label": manifest.get("contradictions"),
     }
     return ", ".join(badge for badge, is_so in found.items() if is_so)
@@ -286,6 +290,7 @@ class Selection:
             return sorted(self._whole(members), key=lambda entry: entry.position)
         version = reference.removeprefix("version:")
         of_version = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
+        of_version = [entry for entry in of_version if not entry.profiles] or of_version
         if of_version:
             return _newest_group(self._whole(of_version))
         if reference.startswith("version:"):
@@ -310,7 +315,7 @@ class Selection:
             return [chosen]
         found: dict[tuple[str, ...], list[Entry]] = {}
         for entry in self.sealed:
-            if version in entry.names:
+            if version in entry.names and not entry.profiles:
                 found.setdefault((entry.profile, *_place(entry)), []).append(entry)
         return sorted(map(_newest_group, found.values()), key=lambda group: group[-1].started_at)
 
@@ -333,7 +338,7 @@ class Selection:
         wanted = set(run_ids)
         own = [entry for entry in self.sealed if entry.run_id in wanted]
         places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
-        near = [entry for entry in self._whole(self.sealed) if _place(entry) in places]
+        near = [entry for entry in self._whole(self.sealed) if _place(entry) in places and not entry.profiles]
         times = Counter((_place(entry), entry.build) for entry in near)
         repeated = {entry.run_id for entry in near if times[_place(entry), entry.build] > 1}
         releases = {entry.run_id for place in places for entry in _latest_builds(near, place)}
@@ -348,13 +353,27 @@ class Selection:
         return [
             entry
             for entry in self._whole(self.sealed)
-            if _place(entry) in places or (entry.system in systems and PRINTED in entry.badges)
+            if not entry.profiles and (_place(entry) in places or (entry.system in systems and PRINTED in entry.badges))
+        ]
+
+    def profiled(self, run_ids: Iterable[str]) -> list[Entry]:
+        """Runs with profiles that were made like those named: of their side of their experiment, or else of a version.
+
+        Those of a version share its profile, workload and machine.
+        """
+        wanted = set(run_ids)
+        own = [entry for entry in self.sealed if entry.run_id in wanted]
+        taken = [entry for entry in self.sealed if entry.profiles]
+        sides = {(entry.experiment, entry.side) for entry in own if entry.experiment}
+        versions = {(entry.profile, entry.version, *_place(entry)) for entry in own}
+        return [entry for entry in taken if (entry.experiment, entry.side) in sides] or [
+            entry for entry in taken if (entry.profile, entry.version, *_place(entry)) in versions
         ]
 
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether some build was run twice or more under this workload on this kind of processor."""
         place = (system, _digest(workload), _digest(cpu_model))
-        builds = Counter(entry.build for entry in self.sealed if _place(entry) == place)
+        builds = Counter(entry.build for entry in self.sealed if _place(entry) == place and not entry.profiles)
         return any(times > 1 for times in builds.values())
 
     def _whole(self, entries: list[Entry]) -> list[Entry]:

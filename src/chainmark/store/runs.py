@@ -477,6 +477,10 @@ class Store:
         """The runs in the store that may belong to the history of runs like these, oldest first."""
         return self._opened(self.selection().series([run.run_id for run in runs]))
 
+    def profiled(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
+        """The runs in the store with profiles that were made like these, oldest first."""
+        return self._opened(self.selection().profiled([run.run_id for run in runs]))
+
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether runs in the store may show the noise between runs of such a workload on such a machine."""
         return self.selection().shows_noise(system, workload, cpu_model)

@@ -109,7 +109,7 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after
         return baseline
 
     def compared(runs: object, store: object, how: How) -> object:
-        assert how.margins == MARGINS
+        assert how.accepted.margins == MARGINS
         return runs
 
     store: Any = SimpleNamespace(alike=lambda _: [])

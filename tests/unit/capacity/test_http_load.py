@@ -15,6 +15,8 @@ import pytest
 from chainmark._native import Histogram, HttpLoad, http_record_classes
 from chainmark.capacity.measured import Finished
 
+from tests.support import wait_until
+
 
 class Api(BaseHTTPRequestHandler):
     """Answers /block with what was asked for, anything else with an error."""
@@ -152,12 +154,21 @@ def test_what_cannot_be_loaded_is_refused_with_a_hint(url: str) -> None:
 
 def test_ctrl_c_ends_the_waiting_and_the_result_is_still_to_be_had(url: str) -> None:
     load = HttpLoad(order(url, duration_s=60.0))
-    load.start()
-    interrupt = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
-    interrupt.start()
-    with pytest.raises(KeyboardInterrupt):
+
+    def interrupt() -> None:
+        wait_until(lambda: json.loads(load.progress())["ok"] > 0, "an answer")
+        signal.raise_signal(signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+
+    def interrupted() -> None:
+        interrupter.start()
         load.finish()
-    interrupt.join()
+
+    load.start()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    interrupter.join()
     load.stop()
     result = load.finish()
     assert result["ended"] == "stopped"

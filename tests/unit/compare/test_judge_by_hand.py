@@ -411,3 +411,30 @@ def test_what_one_run_a_side_cannot_decide_is_known_before(margin: float, kind: 
     if kind is Kind.POSITIVE:
         equal = judged(metric(kind, margin=margin), side([1.0]), side([1.0]))
         assert (equal.outcome is Outcome.INCONCLUSIVE) is hopeless
+
+
+@pytest.mark.parametrize(
+    ("better", "ratio", "outcome"),
+    [
+        (LOWER, 1.01, Outcome.EQUAL),
+        (LOWER, 1.13, Outcome.INCONCLUSIVE),  # by 5 % it would be as undecided, and may not pass
+        (LOWER, 1.20, Outcome.WORSE),  # beyond its own margin, though within the widened one
+        (HIGHER, 0.99, Outcome.EQUAL),
+        (HIGHER, 0.82, Outcome.WORSE),
+    ],
+)
+def test_a_widened_margin_lets_pass_more_and_excuses_no_regression(
+    better: Better, ratio: float, outcome: Outcome
+) -> None:
+    """3 + 3 runs of 5 %, an interval of ±9 %: by a margin of 5 % not even the same value twice is equal."""
+    left, right = side(spread(1.0, 0.05)), side(spread(ratio, 0.05))
+    own = metric(better=better, margin=0.05)
+    found = judged(own.model_copy(update={"widened": 0.22}), left, right)
+    assert judged(own, side(spread(1.0, 0.05)), left).outcome is Outcome.INCONCLUSIVE
+    assert (found.outcome, found.margin_high, found.worse_beyond) == (outcome, 0.22, 0.05)
+    assert found.p_worse == judged(own, left, right).p_worse
+
+
+def test_a_narrower_one_widens_nothing() -> None:
+    found = judged(metric(margin=0.1).model_copy(update={"widened": 0.05}), side([1.0, 1.0]), side([1.0, 1.0]))
+    assert (found.margin_high, found.worse_beyond) == (0.1, None)

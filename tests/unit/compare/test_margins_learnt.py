@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.api.context import as_choice
+from chainmark.api.context import Accepted, as_choice
 from chainmark.compare.margins import chance_to_pass, is_inside_noise, learnt_margin
 from chainmark.core.catalogue import Bounds
 from chainmark.core.errors import UsageError
@@ -56,11 +56,24 @@ def test_a_margin_inside_its_noise_passes_no_more_than_half_of_equal_releases(
     assert is_inside_noise(margin, deviation, freedom, LEVEL) == (chance <= 0.5) or chance == pytest.approx(0.5)
 
 
-def test_bounds_and_set_margins_are_told_apart() -> None:
-    assert as_choice(["learnt", "rss_mib=20%"]) == ({"rss_mib": 0.2}, Bounds())
-    assert as_choice(["learnt:4%,12.5%"]) == ({}, Bounds(0.04, 0.125))
-    assert as_choice({"rss_mib": 0.2}) == ({"rss_mib": 0.2}, None)
-    assert as_choice(None) == ({}, None)
+def test_where_margins_come_from_is_told_apart() -> None:
+    assert as_choice(["learnt", "rss_mib=20%"]) == Accepted({"rss_mib": 0.2}, Bounds())
+    assert as_choice(["learnt:4%,12.5%"]) == Accepted({}, Bounds(0.04, 0.125))
+    assert as_choice(["widened:15%", "rss_mib=20%"]) == Accepted({"rss_mib": 0.2}, None, 0.15)
+    assert as_choice(["catalogue"]) == Accepted({}, None, None)
+    assert as_choice({"rss_mib": 0.2}) == Accepted({"rss_mib": 0.2})
+    assert as_choice(None) == as_choice(["widened"]) == Accepted({}, None, 0.20)
+
+
+@pytest.mark.parametrize("text", ["widened:", "widened:0%", "widened:x"])
+def test_a_widest_margin_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no widest margin"):
+        as_choice([text])
+
+
+def test_margins_come_from_one_place() -> None:
+    with pytest.raises(UsageError, match="two answers"):
+        as_choice(["learnt", "catalogue"])
 
 
 @pytest.mark.parametrize("text", ["learnt:", "learnt:12%,4%", "learnt:0%,5%", "learnt:x"])

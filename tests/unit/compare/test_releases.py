@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from chainmark.compare.decide import Past, decide
+from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import ArchiveSpread
 from chainmark.compare.releases import Releases
@@ -168,3 +168,70 @@ def test_false_alarms_stay_below_what_is_promised() -> None:
             outcomes += [item.outcome for item in decided.judgements]
     assert outcomes.count(Outcome.WORSE) / len(outcomes) < 0.01
     assert sum(one in {Outcome.EQUAL, Outcome.BETTER} for one in outcomes) / len(outcomes) > 0.85
+
+
+NOISY = 0.06  # nobody would call 10 % equal by one run a side
+ALL_GATING = CATALOGUE.model_copy(
+    update={"metrics": [metric(id=f"m{number}_s", label=f"metric {number}", gating=True) for number in range(6)]}
+)
+
+
+def judged(values: Sequence[float], past: Past | None = None, seed: int = 1) -> Decided:
+    """A candidate with these values against one with 1, where re-runs differ by 8 %, as the differences of two runs."""
+    runs = [*history(NOISY, seed=seed), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, values)]
+    for one in runs:
+        one.catalogue = ALL_GATING
+    return decide([runs[-2]], [runs[-1]], runs, past)
+
+
+def test_margins_that_re_runs_exceed_are_widened_and_said_to_be() -> None:
+    found = judged([1.0] * 6)
+    assert {item.outcome for item in found.judgements} == {Outcome.EQUAL}
+    assert all(0.10 < (item.margin_high or 0.0) <= 0.20 and item.worse_beyond == 0.10 for item in found.judgements)
+    assert found.finding.verdict is Verdict.PASS
+    assert "6 widened to what re-runs change" in found.finding.sentence
+    own = judged([1.0] * 6, Past(widest=None))
+    assert {item.outcome for item in own.judgements} == {Outcome.INCONCLUSIVE}
+
+
+def test_what_is_beyond_the_catalogues_margin_fails_however_wide_the_margin_is() -> None:
+    for past in (Past(), Past(widest=None), Past(widest=0.9)):
+        found = judged([1.45, *[1.0] * 5], past)
+        assert found.judgements[0].outcome is Outcome.WORSE
+        assert found.finding.verdict is Verdict.FAIL
+
+
+def test_a_margin_that_was_set_is_not_widened() -> None:
+    runs = [*history(NOISY), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, [1.0] * 6)]
+    found = decide([runs[-2]], [runs[-1]], runs, margins={"m0_s": 0.07})
+    assert (found.judgements[0].margin_high, found.judgements[0].worse_beyond) == (0.07, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([1.08, *[1.0] * 5], Verdict.PASS),  # what chance alone does to one of six
+        ([1.08, 1.08, *[1.0] * 4], Verdict.INCONCLUSIVE),  # and not to two
+        ([1.12, *[1.0] * 5], Verdict.INCONCLUSIVE),  # beyond its own margin
+    ],
+)
+def test_one_metric_within_noise_does_not_hold_up_a_release_and_is_named(
+    values: Sequence[float], verdict: Verdict
+) -> None:
+    found = judged(values)
+    assert {item.outcome for item in found.judgements[: sum(one > 1.0 for one in values)]} == {Outcome.INCONCLUSIVE}
+    assert found.finding.verdict is verdict
+    told = "not decided, within what a re-run does: metric 0" in found.finding.sentence
+    assert told == (verdict is Verdict.PASS)
+    assert "metric 0 is undecided" in " ".join(found.finding.reasons)
+
+
+def test_one_metric_that_got_worse_by_more_than_noise_holds_up_a_release() -> None:
+    """Its own margin does not excuse a change that re-runs do not make."""
+    quiet = [*history(0.02), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, [1.09, *[1.0] * 5])]
+    for one in quiet:
+        one.catalogue = ALL_GATING
+    found = decide([quiet[-2]], [quiet[-1]], quiet)
+    assert found.judgements[0].outcome is Outcome.INCONCLUSIVE
+    assert (found.judgements[0].low or 0.0) > 0.0
+    assert found.finding.verdict is Verdict.INCONCLUSIVE

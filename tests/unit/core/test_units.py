@@ -69,6 +69,14 @@ def test_margins_are_printed_without_useless_decimals() -> None:
     assert units.tidy_quantity(4.17634, "") == "4.18"
 
 
+def test_a_share_is_told_from_the_limit_that_it_misses() -> None:
+    """A gate that fails at 97.99 % read "98.0 %, ≥ 98.0 %" once."""
+    assert units.share_beside(0.98, 0.9799) == "97.99 %"
+    assert units.share_beside(0.999, 0.99896) == "99.896 %"
+    assert units.share_beside(0.98, 0.97) == "97.0 %"
+    assert units.share_beside(0.98, 0.98) == "98.0 %"
+
+
 def test_a_row_is_in_milliseconds_only_if_all_of_it_fits() -> None:
     assert units.display_unit("s", [0.741, 0.712]).symbol == "ms"
     assert units.display_unit("s", [0.741, 1.481]).symbol == "s"

@@ -21,6 +21,7 @@ from chainmark.core.progress import LiveFigures, Silent, live_figures
 from chainmark.network.openmetrics import ExperimentState, exposed, parse_place
 
 from tests.real import prometheus_server
+from tests.support import wait_until
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 FIGURES = LiveFigures(
@@ -114,10 +115,10 @@ def test_a_port_in_use_is_told_and_freed_ports_can_be_used_again(state: Experime
         place = url.removeprefix("http://").removesuffix("/metrics")
         with pytest.raises(EnvironmentFailure, match=f"cannot be exposed on {place}"), exposed(state, place):
             pass
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with exposed(state, place) as again:
         assert _scraped(again)
-    assert threading.active_count() == before, "the server's thread is left"
+    wait_until(lambda: set(threading.enumerate()) <= before, "the end of the server's threads")
 
 
 @pytest.mark.parametrize(

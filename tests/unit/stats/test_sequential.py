@@ -356,6 +356,8 @@ def test_the_error_that_each_look_may_spend() -> None:
     assert spent(looks, worse=False) == pytest.approx([0.05 * share for share in (*equal, *rest)])
     # A look at one run a side, or at a side without any, spends nothing.
     assert spent(Looks(((0, 3), (1, 2), (3, 3)), 3), worse=True) == pytest.approx([0.0, 0.0, 0.048])
+    # A plan of one run a side whose first run was left out, as a manifest of other hands may say.
+    assert spent(Looks(((0, 1), (1, 1)), 1), worse=True) == pytest.approx([0.0, 0.048])
 
 
 def test_t_of_every_look_and_metric_is_students() -> None:

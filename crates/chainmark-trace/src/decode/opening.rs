@@ -110,7 +110,7 @@ impl Opening {
                 b"env" => Some(&mut envelope.env),
                 b"MESSAGE" => Some(&mut wrapping.journald),
                 b"log" => Some(&mut wrapping.docker),
-                b"message" => Some(&mut wrapping.devnet),
+                b"message" | b"line" => Some(&mut wrapping.devnet),
                 b"_LINE_BREAK" => Some(&mut wrapping.line_break),
                 b"stream" | b"_STREAM_ID" => Some(&mut wrapping.stream),
                 b"_PID" => Some(&mut wrapping.process),
@@ -133,7 +133,7 @@ impl Opening {
             Wrapper::Journald => wrapping.journald,
             Wrapper::Docker => wrapping.docker,
             Wrapper::Devnet => wrapping.devnet,
-            Wrapper::None | Wrapper::Syslog => Span::default(),
+            Wrapper::None | Wrapper::Syslog | Wrapper::Container => Span::default(),
         };
         (payload, wrapping.line_break)
     }

@@ -42,6 +42,14 @@ fn wrapped_lines() {
         (format!(r#"{{"level":"info","process":"node0","replica":0,"message":{inner}}}"#), Wrapper::Devnet),
         (format!("Feb 05 19:00:00 relay-1 cardano-node[758]: {inner}"), Wrapper::Syslog),
         (format!("2026-02-05T19:00:00+0000 relay-1 cardano-node[758]: {inner}"), Wrapper::Syslog),
+        (format!("relay-1  | {inner}"), Wrapper::Syslog),
+        (format!("[pod/relay-0/cardano-node] {inner}"), Wrapper::Syslog),
+        (format!("2026-02-05T19:00:00.123456789Z {inner}"), Wrapper::Syslog),
+        (format!("   {inner}"), Wrapper::Syslog),
+        (format!("\u{1e}{inner}"), Wrapper::Syslog),
+        (format!("\u{1b}[34m{inner}\u{1b}[0m"), Wrapper::Syslog),
+        (format!("2026-02-05T19:00:00.123456789Z stdout F {inner}"), Wrapper::Container),
+        (format!(r#"{{"labels":{{"job":"x"}},"line":{},"timestamp":"t"}}"#, quoted(&inner)), Wrapper::Devnet),
     ] {
         assert_eq!(fact(&text), wanted, "{text}");
         let (_, books) = read_text(text.as_bytes());
@@ -64,6 +72,16 @@ fn wrapped_lines_that_are_no_log_objects() {
     ];
     let (_, books) = read_text(text.join("\n").as_bytes());
     assert_eq!((books.not_objects, books.malformed_envelope, books.raw_lines), (3, 3, 6));
+}
+
+#[test]
+fn what_follows_a_lost_beginning_is_no_line_of_its_own() {
+    let inner = line("Forge.Loop.LedgerState", r#"{"slot":5}"#);
+    for lost in [r#"ead":"7","host":"a"}"#, "x", "NodeConfiguration {ncSocketConfig = "] {
+        let (_, books) = read_text(format!("{lost}{inner}").as_bytes());
+        let is_told = lost.ends_with(' ');
+        assert_eq!((books.decoded, books.not_objects), (u64::from(is_told), u64::from(!is_told)), "{lost}");
+    }
 }
 
 #[test]
@@ -96,6 +114,16 @@ fn pieces_of_cut_lines_are_joined() {
     let (events, books) = read_text(text.join("\n").as_bytes());
     assert_eq!(events.len(), 1);
     assert_eq!((books.raw_lines, books.decoded, books.pieces, books.not_objects), (5, 1, 2, 4));
+
+    let container = |piece: &str, stream: &str, tag: &str| format!("2026-02-05T19:00:00.5Z {stream} {tag} {piece}");
+    let text = [
+        container(&long[..16_384], "stdout", "P"),
+        container("of another stream", "stderr", "F"),
+        container(&long[16_384..], "stdout", "F"),
+        container("Node configuration: NodeConfiguration {", "stdout", "F"),
+    ];
+    let (events, books) = read_text(text.join("\n").as_bytes());
+    assert_eq!((events.len(), books.raw_lines, books.pieces, books.not_objects), (1, 4, 1, 3));
 
     let journal = |piece: &str, more: &str| format!(r#"{{"__CURSOR":"1","MESSAGE":{}{more}}}"#, quoted(piece));
     let text = [journal(&long[..9_000], r#","_LINE_BREAK":"line-max""#), journal(&long[9_000..], "")];

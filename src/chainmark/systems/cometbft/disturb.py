@@ -179,7 +179,6 @@ class Disturber:
         return alive if one.plan.kind == "partition" else [node for node in alive if node not in one.nodes]
 
     def _begin(self, one: Disturbance) -> None:
-        one.height_begun = self._instruments.height(self._others(one))
         for node in one.nodes:
             if one.plan.kind in {"kill", "pause", "restart", "upgrade"}:
                 self._instruments.scraper.expect_silence(node.name)
@@ -188,6 +187,8 @@ class Disturber:
             side = [node.name for node in one.nodes]
             rest = [node.name for node in self._instruments.network.started if node.name not in side]
             self._require_links().partition([side, rest])
+        # Asked before, a busy machine made blocks until then that nobody missed.
+        one.height_begun = self._instruments.height(self._others(one))
         names = ", ".join(node.name for node in one.nodes)
         one.begun_ns = self._instruments.note(f"{names} {_SAID[one.plan.kind]}", planned=True)
 

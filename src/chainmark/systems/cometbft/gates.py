@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -30,7 +31,8 @@ def run_gates(
 
     Those that ask for the chain are left out where no node was left to read it from.
     """
-    held_up = is_held_up(events.transactions)
+    halted = bool(measurement.broken_off)  # which ended the load, too
+    held_up = halted or is_held_up(events.transactions)
     gates = [*_node_gates(profile, measurement, events), *_books_gates(profile, books)]
     gates += _load_gates(profile, measurement, samples["transaction"], held_up=held_up)
     if "block" in samples:
@@ -38,7 +40,7 @@ def run_gates(
     return [
         *gates,
         *_machine_gates(profile, measurement, samples),
-        *unsent_gate(events.transactions, profile.gates.unsent_by_generator_max),
+        *unsent_gate(events.transactions, profile.gates.unsent_by_generator_max, halted=halted),
         *_companions_gates(measurement),
     ]
 
@@ -63,7 +65,13 @@ def start_pressure_gate(pressure: float | None, profile: Profile) -> Gate:
         profile: where waiting is no reason against a run, neither is this.
     """
     limit = 1.0 if profile.gates.waited_share_max >= 1.0 else START_PRESSURE_MAX
-    gate = _at_most("pressure", "the machine had time to start the network (CPU pressure)", pressure, limit, _percent)
+    gate = _at_most(
+        "pressure",
+        "the machine had time to start the network (CPU pressure)",
+        pressure,
+        limit,
+        partial(units.share_beside, limit),
+    )
     if pressure is not None:
         return gate
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
@@ -125,7 +133,13 @@ def _load_gates(profile: Profile, measurement: Measurement, transactions: pl.Dat
     lag_s = _p99(transactions["tx_schedule_lag_s"])
     cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
     gates = [
-        _at_least("achieved", "the offered load was sent", sent_share, limits.achieved_rate_min, _percent),
+        _at_least(
+            "achieved",
+            "the offered load was sent",
+            sent_share,
+            limits.achieved_rate_min,
+            partial(units.share_beside, limits.achieved_rate_min),
+        ),
         _at_most("lag", "the schedule was kept (p99)", lag_s, limits.schedule_lag_p99_max_s, units.duration),
     ]
     label = "the generator had time to spare"
@@ -140,11 +154,13 @@ def _chain_gates(profile: Profile, measurement: Measurement, samples: Mapping[st
     limits, blocks = profile.gates, samples["block"]
     share = _mean(samples["transaction"]["tx_committed_share"])
     least = limits.committed_share_min
-    committed = _at_least("committed", "what was offered was committed", share, least, _percent)
+    committed = _at_least(
+        "committed", "what was offered was committed", share, least, partial(units.share_beside, least)
+    )
     left = f"{units.count(measurement.waiting.fullest)} left"
     drained = _gate("drained", "the mempools ran empty", measurement.drained, left, "0 left")
-    # Where saturation is the point, what still waits means that the draining ended too early.
-    whose = GateKind.SUBJECT if least > 0.0 else GateKind.INSTRUMENT
+    # Where saturation is the point, what still waits in a network that goes on means that draining ended too early.
+    whose = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
     unseen = unseen_commits(blocks)
     return [
         committed.model_copy(update={"kind": GateKind.SUBJECT}),
@@ -183,18 +199,23 @@ def is_held_up(transactions: pl.DataFrame) -> bool:
     return refused > 0 or (isinstance(answered_s, int | float) and answered_s >= HELD_UP_NS)
 
 
-def unsent_gate(transactions: pl.DataFrame, limit: float) -> list[Gate]:
+def unsent_gate(transactions: pl.DataFrame, limit: float, *, halted: bool = False) -> list[Gate]:
     """Where saturation is the point: what was not sent must have been held up by the nodes, not by the generator.
 
     Args:
         transactions: as of :func:`is_held_up`.
         limit: of the share that the generator may owe; 1 asks for nothing.
+        halted: whether the load was ended because the network had stopped.
     """
     if limit >= 1.0:
         return []
     unsent = transactions.filter(pl.col("sent_ns").is_null()).height / max(1, transactions.height)
-    owed = 0.0 if is_held_up(transactions) else unsent
-    return [_at_most("unsent", "the generator sent all that no node held up", owed, limit, _percent)]
+    owed = 0.0 if halted or is_held_up(transactions) else unsent
+    return [
+        _at_most(
+            "unsent", "the generator sent all that no node held up", owed, limit, partial(units.share_beside, limit)
+        )
+    ]
 
 
 def _companions_gates(measurement: Measurement) -> list[Gate]:
@@ -229,9 +250,9 @@ def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
     """
     label = "our processes did not wait for a processor"
     shares = {whose: share for name, whose in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
-    gate = _at_most("pressure", label, max(shares.values(), default=None), limit, _percent)
+    gate = _at_most("pressure", label, max(shares.values(), default=None), limit, partial(units.share_beside, limit))
     if "nodes" in shares:
-        told = ", ".join(f"{whose} {_percent(share)}" for whose, share in shares.items())
+        told = ", ".join(f"{whose} {units.share_beside(limit, share)}" for whose, share in shares.items())
         return gate.model_copy(update={"measured": f"{told} of the time"})
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
 
@@ -283,10 +304,6 @@ def _at_least(gate_id: str, label: str, value: float | None, limit: float, wordi
 def _at_most(gate_id: str, label: str, value: float | None, limit: float, wording: Wording) -> Gate:
     measured = "no data" if value is None else wording(value)
     return _gate(gate_id, label, value is not None and value <= limit, measured, f"≤ {wording(limit)}")
-
-
-def _percent(value: float) -> str:
-    return units.plain_percent(value, decimals=1)
 
 
 def _mean(column: pl.Series) -> float | None:

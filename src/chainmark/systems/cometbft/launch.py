@@ -37,7 +37,7 @@ from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Member, Role, members_of
 
-P2P_PORT, RPC_PORT, METRICS_PORT = 26656, 26657, 26660
+P2P_PORT, RPC_PORT, METRICS_PORT, PPROF_PORT = 26656, 26657, 26660, 6060
 TOOL_TIMEOUT_S = 120
 HEALTHY_HEIGHT = 2
 POLL_S = 0.05
@@ -50,7 +50,8 @@ _ZONE_ORDER = (Role.SEED, Role.FULL, Role.VALIDATOR, Role.JOINER)
 class NetworkPlan:
     """What network to make: which version by which profile, below which folder, drawn from which seed.
 
-    ``binaries`` holds that of every version that the profile names; ``links_folder`` keeps what the links measured.
+    ``binaries`` holds that of every version that the profile names; ``links_folder`` keeps what the links measured;
+    ``with_pprof`` opens the nodes' pprof pages.
     """
 
     version: str
@@ -61,6 +62,7 @@ class NetworkPlan:
     seed: int
     application: ExtendingApplication | None = None
     external: ExternalApplication | None = None
+    with_pprof: bool = False
 
 
 class NetworkFailure(EnvironmentFailure):
@@ -107,6 +109,11 @@ class CometNode:
     def metrics_url(self) -> str:
         """Where the node's metrics page is."""
         return f"http://{self.address}:{METRICS_PORT}/metrics"
+
+    @property
+    def pprof_address(self) -> str:
+        """Where its pprof pages are, if they are open."""
+        return f"{self.address}:{PPROF_PORT}"
 
 
 @dataclass
@@ -241,8 +248,10 @@ def _addresses(plan: NetworkPlan, members: list[Member], links: Links | None) ->
     if links is not None:
         return [links.addresses[member.name] for member in members]
     addresses = loopback_addresses(plan.profile.network.first_address, len(members))
-    ports = (P2P_PORT, RPC_PORT, METRICS_PORT)
-    require_free_ports(addresses, ports if plan.external is None else (*ports, APPLICATION_PORT))
+    ports = [P2P_PORT, RPC_PORT, METRICS_PORT]
+    ports += [APPLICATION_PORT] if plan.external is not None else []
+    ports += [PPROF_PORT] if plan.with_pprof else []
+    require_free_ports(addresses, tuple(ports))
     return addresses
 
 
@@ -272,7 +281,9 @@ def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> 
     places = _places(plan, homes, addresses)
     powers = _powers(plan, homes)
     for member, address in zip(members, addresses, strict=True):
-        changes = _addresses_of(address) | _topology_of(member, places) | flatten(node.config)
+        changes = (
+            _addresses_of(address, with_pprof=plan.with_pprof) | _topology_of(member, places) | flatten(node.config)
+        )
         app = node.app if plan.external is None else plan.external.address(address)
         change_config(homes[member.name], {"proxy_app": app, **changes}, member.version)
         change_genesis(homes[member.name], flatten(node.genesis), plan.version)
@@ -303,13 +314,13 @@ def _testnet(plan: NetworkPlan, members: list[Member], first_address: str, versi
     _tool(plan.binaries[version], [*arguments, "--starting-ip-address", first_address, "--home", str(folder / "tool")])
 
 
-def _addresses_of(address: str) -> dict[str, Scalar | list[Scalar]]:
+def _addresses_of(address: str, *, with_pprof: bool) -> dict[str, Scalar | list[Scalar]]:
     return {
         "log_level": "error",  # at "info" the log alone would cost the node a part of its processor
         "p2p.laddr": f"tcp://{address}:{P2P_PORT}",
         "p2p.external_address": f"{address}:{P2P_PORT}",
         "rpc.laddr": f"tcp://{address}:{RPC_PORT}",
-        "rpc.pprof_laddr": "",
+        "rpc.pprof_laddr": f"{address}:{PPROF_PORT}" if with_pprof else "",
         "instrumentation.prometheus": True,
         "instrumentation.prometheus_listen_addr": f"{address}:{METRICS_PORT}",
     }

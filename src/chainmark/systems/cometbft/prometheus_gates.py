@@ -106,7 +106,7 @@ def find_gates(judged: Judged) -> list[Gate]:
         _gate(
             "scraped",
             "every node was scraped all the time",
-            f"{units.plain_percent(least, decimals=1)} of {worst}",
+            f"{units.share_beside(limits.complete_min, least)} of {worst}",
             f"≥ {units.plain_percent(limits.complete_min, decimals=1)} of every node",
             passed=least >= limits.complete_min,
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -15,6 +15,8 @@ from chainmark.core.metric import Better, Condition, Kind, Metric, Population, T
 from chainmark.core.progress import Progress
 from chainmark.core.times import NS
 from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.stats.rounding import with_rounding
+from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cometbft.experiments import (
@@ -56,6 +58,8 @@ _METRICS: Mapping[str, tuple[str, str, Better, str]] = {
         "negative latencies", "tx", Better.NEITHER, "Transactions that seem to stand in a block before they were made.",
     ),
 }  # fmt: skip
+# Printed as Go prints durations, to the nanosecond; all other figures are counts.
+_IN_NS = tuple(id_ for id_, (_, unit, _, _) in _METRICS.items() if unit == "s")
 # What a release is judged by where there is only a table: how much it takes, and how soon.
 _GATING = ("published_per_s", "published_latency_mean_s")
 
@@ -93,7 +97,8 @@ def ingest_report(order: ImportOrder, run: UnfinishedRun, progress: Progress) ->
     progress.stage(f"reading {order.part}")
     report = read_report(order.path)
     experiment = ordered_experiment(order, report.experiments)
-    run.write_samples(EXPERIMENTS, _samples(experiment))
+    samples = _samples(experiment)
+    run.write_samples(EXPERIMENTS, samples)
     books = {"expected": experiment.expected, "processed": experiment.valid}
     counts = {
         "transactions, as published": books,
@@ -110,7 +115,8 @@ def ingest_report(order: ImportOrder, run: UnfinishedRun, progress: Progress) ->
         conditions=[BLOCK_TIME],
         metrics=published_metrics(),
     )
-    return imported(order, load, catalogue)
+    figures = with_rounding(summarise(catalogue, {EXPERIMENTS: samples}, 0), dict.fromkeys(_IN_NS, 1.0 / NS))
+    return replace(imported(order, load, catalogue), summaries=figures)
 
 
 def _samples(experiment: PublishedExperiment) -> pl.DataFrame:

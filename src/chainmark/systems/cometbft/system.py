@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import psutil
 from pydantic import BaseModel
 
@@ -21,6 +22,7 @@ from chainmark.core.build import DOCUMENT as BUILD_DOCUMENT
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Grouping, Incident, Scalar, Subject
+from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
@@ -29,17 +31,18 @@ from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
 from chainmark.network.emulation import Links
 from chainmark.network.host import PressureMark
+from chainmark.network.pprof import PROFILE_SCHEMA, read_profiles, record_of
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.cometbft import extensions, nodes, qa, sweep
-from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, samples
+from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, committed_until, samples
 from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.external import application_of
 from chainmark.systems.cometbft.gates import failed_gate, run_gates, start_gate, start_pressure_gate
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
-from chainmark.systems.cometbft.ingest import BLOCK_SCHEMA, SCRAPE_SCHEMA, TRANSACTION_SCHEMA, balance, collect
+from chainmark.systems.cometbft.ingest import BLOCK_SCHEMA, SCRAPE_SCHEMA, TRANSACTION_SCHEMA, Events, balance, collect
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkFailure, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
@@ -64,6 +67,7 @@ class CometBft:
 
     name = "cometbft"
     title = "CometBFT"
+    profile_kinds: Sequence[str] = tuple(KINDS)
 
     @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
     def catalogue(self) -> Catalogue:
@@ -142,12 +146,13 @@ class CometBft:
         began = PressureMark.now()
         try:
             with running_network(plan, progress) as network:
-                load_order = LoadOrder(comet, order.seed, experiment_id, network.links)
+                load_order = LoadOrder(comet, order.seed, experiment_id, network.links, order.profiles)
                 measurement = measure(network, load_order, run.raw, progress)
                 events = collect(measurement, experiment_id, progress)
         except NetworkFailure as failure:
             _keep_raw(failure.network, run, order.keep_homes)
-            return _failed(failure, subject, comet, order, began.share())
+            failed = _failed(failure, subject, comet, order, began.share())
+            return replace(failed, profiles=list(order.profiles))
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
         run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
@@ -160,6 +165,8 @@ class CometBft:
             if (frame := getattr(sampled, name)) is not None:
                 run.write_events(name, frame, schema)
         found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
+        if order.profiles:
+            _keep_profiles(order.profiles, measurement, events, analysis_window(measurement.start_ns, comet.load), run)
         books = balance(
             events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
         )
@@ -177,6 +184,7 @@ class CometBft:
             incidents=[*network.start_failures, *measurement.incidents],
             warnings=_warnings(network, measurement, comet),
             groups=zones(network.links),
+            profiles=list(order.profiles),
         )
 
     def parts(self, order: ImportOrder) -> list[str]:
@@ -254,7 +262,26 @@ def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
         seed=order.seed,
         application=application,
         external=external,
+        with_pprof=bool(order.profiles),
     )
+
+
+def _keep_profiles(
+    kinds: Sequence[str], measurement: Measurement, events: Events, window: Window, run: UnfinishedRun
+) -> None:
+    """The profiles' stacks, and what the network did while they were taken."""
+    frame = read_profiles(run.raw / "profiles", kinds)
+    run.write_events(EVENTS, frame, PROFILE_SCHEMA)
+    begin, end = committed_until(events.blocks).at(np.array([window.start_ns, window.end_ns]))
+    record = record_of(
+        kinds,
+        frame,
+        measurement.profiles_missing,
+        work=float(end - begin),
+        work_label="transaction",
+        cost_metric="node_cpu_per_transaction_s",
+    )
+    run.write_document(DOCUMENT, record)
 
 
 def _failed(
@@ -416,6 +443,7 @@ def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile)
     if profile.other_versions or not meant_to_break:
         found += told(measurement.broken_connections)
     found += _link_warnings(measurement)
+    found += measurement.profiles_missing
     if measurement.scrapes_missed:
         found.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
     if measurement.observer_reconnects:

@@ -17,7 +17,9 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
+from chainmark.core.times import NS
 from chainmark.network.links import LinkStats
+from chainmark.network.pprof import ProfileTaker
 from chainmark.network.processes import preferred_threads
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.connections import broken_connections
@@ -85,16 +87,21 @@ class Measurement:
     disturber: Disturber | None = None
     rotation: Rotation | None = None
     broken_connections: dict[str, Counter[str]] = field(default_factory=dict)
+    profiles_missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class LoadOrder:
-    """The load of one run: what to offer, from which seed, under which id; the profile says what else happens."""
+    """The load of one run: what to offer, from which seed, under which id; the profile says what else happens.
+
+    ``profiles`` are the kinds to take of the nodes over the window.
+    """
 
     profile: Profile
     seed: int
     experiment_id: bytes
     links: CuttableLinks | None = None
+    profiles: tuple[str, ...] = ()
 
     @property
     def load(self) -> Load:
@@ -125,7 +132,10 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         companions: list[Companion] = [one for one in (disturber, rotation) if one is not None]
         stall = Stall(order.profile.gates.no_block_max_s)
         watch = _Watch(network, tickers, raw, companions, lambda meant: stall.look(scraper.last_pages, meant=meant))
-        with live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)):
+        with (
+            live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)),
+            _profiling(network, order, raw / "profiles", start_ns) as profiles_missing,
+        ):
             progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
             records = _run_load(load, watch, progress)
             progress.stage("draining the mempools")
@@ -155,6 +165,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         disturber=disturber,
         rotation=rotation,
         broken_connections=broken,
+        profiles_missing=profiles_missing,
     )
 
 
@@ -232,6 +243,24 @@ def _observing(network: CometNetwork, observer: EventObserver) -> Iterator[list[
         yield messages
     finally:
         messages.extend(observer.stop())
+
+
+@contextmanager
+def _profiling(network: CometNetwork, order: LoadOrder, folder: Path, start_ns: int) -> Iterator[list[str]]:
+    """Take the profiles that are ordered, over the window; the list says afterwards what is missing."""
+    missing: list[str] = []
+    if not order.profiles:
+        yield missing
+        return
+    begin_ns = start_ns + round(order.load.warm_up_s * NS)
+    places = {node.name: node.pprof_address for node in network.nodes}
+    taker = ProfileTaker(places, order.profiles, folder, begin_ns, begin_ns + round(order.load.duration_s * NS))
+    taker.start()
+    try:
+        yield missing
+        missing += taker.finish()
+    finally:
+        taker.stop()
 
 
 class Stall:

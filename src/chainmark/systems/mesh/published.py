@@ -24,6 +24,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.errors import UsageError
+from chainmark.stats.rounding import last_digit
 
 STANDARD_SLA_S = 1.0
 
@@ -71,7 +72,8 @@ class _Strict(BaseModel):
 class PublishedRow(_Strict):
     """One endpoint's line; None where the table has no such column.
 
-    A concurrency of 0 means that the first level failed.
+    A concurrency of 0 means that the first level failed. ``last_digits`` are the units of the last digits, by column,
+    in the column's unit, of what is no count.
     """
 
     id: int
@@ -82,6 +84,7 @@ class PublishedRow(_Strict):
     non_2xx: int | None = None
     error_percent: float | None = None
     requests_per_s: float | None = None
+    last_digits: dict[str, float] = {}
 
 
 class PublishedScenario(_Strict):
@@ -301,10 +304,11 @@ class _Reader:
         if len(cells) != len(self._columns):
             raise self._error(number, f"the row has {len(cells)} cells, its table {len(self._columns)} columns")
         try:
-            values = {name: _value(name, cell) for name, cell in zip(self._columns, cells, strict=True)}
+            texts = {name: _text(name, cell) for name, cell in zip(self._columns, cells, strict=True)}
         except ValueError as error:
             raise self._error(number, str(error)) from error
-        row = PublishedRow.model_validate(values)
+        digits = {name: last_digit(text) for name, text in texts.items() if name in _FORMS}
+        row = PublishedRow.model_validate({**texts, "last_digits": digits})
         if row.id != len(self._rows) + 1:
             raise self._error(number, f"row {len(self._rows) + 1} of a table has the ID {row.id}")
         return row
@@ -346,7 +350,7 @@ def _transactions(match: re.Match[str]) -> int:
     return round(float(match[1].replace(",", "")) * _MULTIPLES[match[2].lower()])
 
 
-def _value(name: str, cell: str) -> str | int | float:
+def _text(name: str, cell: str) -> str:
     """A cell without what is glued on: `218ms`, `0.30%`.
 
     Raises:
@@ -359,7 +363,7 @@ def _value(name: str, cell: str) -> str | int | float:
     match = _FORMS.get(name, _WHOLE).match(cell)
     if match is None:
         raise ValueError(f"`{cell}` is not of the form of {name}")
-    return float(match[1]) if name in _FORMS else int(match[1])
+    return match[1]
 
 
 def scenarios(page: PublishedPage) -> Iterator[tuple[PublishedRelease, PublishedScenario]]:

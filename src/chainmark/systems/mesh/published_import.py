@@ -11,11 +11,14 @@ import polars as pl
 from chainmark.capacity.metrics import ATTEMPT, CONDITIONS, SEARCHES, capacity_metric
 from chainmark.capacity.model import LevelKind
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
 from chainmark.core.metric import Better, Kind, Metric, Population, Table
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.stats.rounding import with_rounding
+from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.mesh.bodies import READS
@@ -29,6 +32,13 @@ _FIGURES = {
     "p99_s": ("p99 at the most clients", "s", Better.LOWER),
     "error_share": ("non-2xx share at the most clients", "fraction", Better.LOWER),
     "answered_per_s": ("answered at the most clients", "req/s", Better.HIGHER),
+}
+# Of each the page's column, and what its unit is in ours.
+_COLUMNS = {
+    "p95_s": ("p95_ms", 1e-3),
+    "p99_s": ("p99_ms", 1e-3),
+    "error_share": ("error_percent", 1e-2),
+    "answered_per_s": ("requests_per_s", 1.0),
 }
 
 
@@ -54,8 +64,9 @@ def ingest_published(order: ImportOrder, run: UnfinishedRun, progress: Progress)
     progress.stage(f"reading {order.part}")
     for release, scenario, name in _tables(order):
         if name == order.part:
-            run.write_samples(SEARCHES, _samples(scenario))
-            return _imported(order, release, scenario, name)
+            samples = _samples(scenario)
+            run.write_samples(SEARCHES, samples)
+            return _imported(order, release, scenario, name, samples)
     raise UsageError(f"the page has no table `{order.part}`")
 
 
@@ -110,6 +121,17 @@ def _samples(scenario: PublishedScenario) -> pl.DataFrame:
     return pl.DataFrame({ATTEMPT: [1], **{name: [value] for name, value in columns.items()}}, schema=schema)
 
 
+def _summaries(scenario: PublishedScenario, catalogue: Catalogue, samples: pl.DataFrame) -> list[MetricSummary]:
+    """The figures with what their digits leave open; a number of clients is a count."""
+    digits: dict[str, float] = {}
+    for row in scenario.rows:
+        id_ = endpoint_id(row.endpoint)
+        for name, (column, factor) in _COLUMNS.items():
+            if column in row.last_digits:
+                digits[f"{id_}_{PUBLISHED}_{name}"] = row.last_digits[column] * factor
+    return with_rounding(summarise(catalogue, {SEARCHES: samples}, 0), digits)
+
+
 def _catalogue(scenario: PublishedScenario) -> Catalogue:
     metrics: list[Metric] = []
     for row in scenario.rows:
@@ -146,7 +168,10 @@ def _metric(id_: str, label: str, name: str, order: int) -> Metric:
     )
 
 
-def _imported(order: ImportOrder, release: PublishedRelease, scenario: PublishedScenario, name: str) -> Imported:
+def _imported(
+    order: ImportOrder, release: PublishedRelease, scenario: PublishedScenario, name: str, samples: pl.DataFrame
+) -> Imported:
+    catalogue = _catalogue(scenario)
     day_ns = int(datetime(release.date.year, release.date.month, release.date.day, tzinfo=UTC).timestamp()) * 10**9
     words = ", ".join(scenario_words(scenario)) or "standard"
     workload: dict[str, Scalar | list[Scalar]] = {
@@ -190,6 +215,7 @@ def _imported(order: ImportOrder, release: PublishedRelease, scenario: Published
         last_ns=day_ns,
         options={"part": name},
         printed=True,
-        catalogue=_catalogue(scenario),
+        catalogue=catalogue,
+        summaries=_summaries(scenario, catalogue, samples),
         warnings=list(scenario.notes),
     )

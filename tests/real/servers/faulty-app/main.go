@@ -27,11 +27,12 @@ var (
 	home    = flag.String("home", ".", "where starts are counted")
 	only    = flag.String("only", "", "the nodes whose applications have the faults, by commas; all, if empty")
 
+	// Counted in what the load brings: how many heights a load lasts is the machine's affair.
 	failStarts    = flag.Int("fail-starts", 0, "exit at once so many times")
-	panicAt       = flag.Int64("panic-at", 0, "panic on the block of this height")
-	hangAt        = flag.Int64("hang-at", 0, "never finish the block of this height")
-	killAt        = flag.Int64("kill-at", 0, "end itself by SIGKILL on the block of this height")
-	refuseFrom    = flag.Int64("refuse-from", 0, "refuse all transactions once this height is reached")
+	panicAt       = flag.Int("panic-at", 0, "panic on the block that is the so manieth to carry transactions")
+	hangAt        = flag.Int("hang-at", 0, "never finish that block")
+	killAt        = flag.Int("kill-at", 0, "end itself by SIGKILL on that block")
+	refuseAfter   = flag.Int("refuse-after", 0, "refuse all transactions but the first so many")
 	hold          = flag.Int("hold", 0, "of so many accepted transactions, keep one from every block for ever")
 	lose          = flag.Int("lose", 0, "of so many accepted transactions, drop one from the mempool without a block")
 	commitRefused = flag.Int("commit-refused", 0, "of so many transactions, refuse one and propose it all the same")
@@ -41,7 +42,8 @@ var (
 type application struct {
 	*kvstore.Application
 	mutex   sync.Mutex
-	height  int64
+	checked int // transactions that came, each once
+	loaded  int // blocks that carried some
 	refused [][]byte
 }
 
@@ -55,8 +57,11 @@ func (app *application) CheckTx(ctx context.Context, request *types.CheckTxReque
 	app.mutex.Lock()
 	defer app.mutex.Unlock()
 	again := request.Type == types.CHECK_TX_TYPE_RECHECK
+	if !again {
+		app.checked++
+	}
 	switch {
-	case !again && *refuseFrom > 0 && app.height >= *refuseFrom, again && chosen(request.Tx, *lose):
+	case !again && *refuseAfter > 0 && app.checked > *refuseAfter, again && chosen(request.Tx, *lose):
 		return &types.CheckTxResponse{Code: 1}, nil
 	case chosen(request.Tx, *commitRefused):
 		app.refused = append(app.refused, request.Tx)
@@ -84,22 +89,29 @@ func (app *application) PrepareProposal(
 func (app *application) FinalizeBlock(
 	ctx context.Context, request *types.FinalizeBlockRequest,
 ) (*types.FinalizeBlockResponse, error) {
-	if request.Height == *panicAt {
-		// The server recovers from panics of its own goroutines.
-		go func() { panic(fmt.Sprintf("cannot execute block %d", request.Height)) }()
-		select {}
-	}
-	if request.Height == *hangAt {
-		select {}
-	}
-	if request.Height == *killAt {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	if len(request.Txs) > 0 {
+		app.failOn(request.Height)
 	}
 	time.Sleep(*sleep)
-	app.mutex.Lock()
-	app.height = request.Height
-	app.mutex.Unlock()
 	return app.Application.FinalizeBlock(ctx, request)
+}
+
+// failOn does what is due on a block that carries transactions: nothing, or what nobody returns from.
+func (app *application) failOn(height int64) {
+	app.mutex.Lock()
+	app.loaded++
+	loaded := app.loaded
+	app.mutex.Unlock()
+	switch loaded {
+	case *panicAt:
+		// The server recovers from panics of its own goroutines.
+		go func() { panic(fmt.Sprintf("cannot execute block %d", height)) }()
+		select {}
+	case *hangAt:
+		select {}
+	case *killAt:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
 }
 
 // refuseToStart exits as long as the home has not seen so many starts.
@@ -118,7 +130,7 @@ func main() {
 	flag.Parse()
 	if *only != "" && !slices.Contains(strings.Split(*only, ","), *node) {
 		*failStarts, *hold, *lose, *commitRefused, *sleep = 0, 0, 0, 0, 0
-		*panicAt, *hangAt, *killAt, *refuseFrom = 0, 0, 0, 0
+		*panicAt, *hangAt, *killAt, *refuseAfter = 0, 0, 0, 0
 	}
 	refuseToStart()
 	service, err := server.NewServer(*address, "socket", &application{Application: kvstore.NewInMemoryApplication()})

@@ -54,6 +54,11 @@ def test_who_kept_transactions_from_being_sent(transactions: pl.DataFrame, statu
     assert gate.status is status
 
 
+def test_what_is_not_sent_to_a_network_that_has_stopped_is_not_the_generators() -> None:
+    (gate,) = unsent_gate(_transactions(0.001, 0.001), 0.02, halted=True)
+    assert gate.status is GateStatus.PASS
+
+
 def test_other_profiles_have_no_such_gate() -> None:
     assert unsent_gate(_transactions(3.0, 0.001), 1.0) == []
 
@@ -359,6 +364,12 @@ def test_a_kernel_that_does_not_tell_who_waited_warns_and_does_not_fail() -> Non
         ({"lags": [None] * 100}, Status.INVALID),
         ({"lags": [None] * 100, "refused": 5}, Status.FAILED),
         ({"lags": [0.06] * 100}, Status.INVALID),
+        # The load of a network that has stopped is ended, so that most of it is never sent.
+        ({"lags": [None] * 100, "broken_off": "no block for 30 s"}, Status.FAILED),
+        (
+            {"drained": False, "broken_off": "no block for 30 s", "limits": {"committed_share_min": 0}},
+            Status.FAILED,
+        ),
         ({"lags": [0.06] * 100, "refused": 5}, Status.FAILED),
         # A machine without time explains what was not committed in time, and explains neither a death nor a loss.
         ({"committed": [0.0] * 100, "waited": [0.5]}, Status.INVALID),

@@ -144,7 +144,7 @@ def test_each_gate_fails_for_its_own_reason_alone() -> None:
     """And names it: the node that was scraped least, the nodes that started anew, the server's own words."""
     cases = {
         "answered": (gates(warnings=("results truncated", "another")), "results truncated"),
-        "scraped": (gates({"b": 0.9799, "a": 0.9799, "c": 1.0}), "98.0 % of a"),
+        "scraped": (gates({"b": 0.9799, "a": 0.9799, "c": 1.0}), "97.99 % of a"),
         "nodes_steady": (gates(restarts=(("b", 1), ("a", 2), ("b", 3))), "a, b"),
         "blocks": (gates(blocks=29), "29 blocks"),
     }

@@ -104,6 +104,9 @@ def test_a_table_becomes_a_run_for_every_cell(tmp_path: Path) -> None:
     assert sample["published_latency_mean_s"] == 0.599404362
     assert first.manifest.counts["lines of the report"] == {"fields": 10, "blank": 0}
     assert "3 latencies are negative" in made[1].run.manifest.warnings[0]
+    told = {name: one.estimates["mean"].standard_error for name, one in first.summaries().items()}
+    assert told["published_latency_mean_s"] == pytest.approx(1e-9 / 12**0.5)  # Go prints whole nanoseconds
+    assert told["published_per_s"] is None  # from a count
     assert first.verify() == []
     assert [one.is_new for one in importer.make_all(order, Silent())] == [False, False]
     with pytest.raises(UsageError, match="which version"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import date
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import chainmark as cm
 from chainmark.core.errors import UsageError
+from chainmark.store.runs import Store
 from chainmark.systems.mesh.published import PublishedRow, parse_published_page, read_published_page, scenarios
 
 PAGE = """Measurements
@@ -66,6 +69,7 @@ def test_a_page_is_read_whole() -> None:
         non_2xx=150,
         error_percent=0.3,
         requests_per_s=1.5,
+        last_digits={"p95_ms": 1.0, "p99_ms": 1.0, "error_percent": 0.01, "requests_per_s": 0.01},
     )
     assert (huge.deployment, huge.address_transactions, huge.sla_s) == (None, 1_500_000, 10.0)
     assert (huge.profile, huge.pruning, huge.retained_days) == ("entry", "enabled", None)
@@ -74,7 +78,10 @@ def test_a_page_is_read_whole() -> None:
     )
     (old,) = page.releases[1].scenarios
     assert (old.profile, old.machine, old.pruning, old.deployment) == ("mid", "8 cores", None, "Docker Compose")
-    assert old.rows == (PublishedRow(id=1, endpoint="/block", max_concurrency=56, p95_ms=11, p99_ms=15),)
+    digits = {"p95_ms": 1.0, "p99_ms": 1.0}
+    assert old.rows == (
+        PublishedRow(id=1, endpoint="/block", max_concurrency=56, p95_ms=11, p99_ms=15, last_digits=digits),
+    )
     assert page.releases[1].notes == ("All is well.",)
 
 
@@ -124,6 +131,27 @@ def test_another_page_is_refused(tmp_path: Path) -> None:
         parse_published_page("Hello\n1 | 2 |\n")
     with pytest.raises(UsageError, match="cannot be read"):
         read_published_page(tmp_path / "absent.md")
+
+
+def test_a_run_of_the_page_carries_what_its_digits_leave_open(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(PAGE, encoding="utf-8")
+    made = cm.ingest("mesh", path, store=tmp_path / "store")
+    assert len(made) == 3
+    told = [
+        {name: one.estimates["mean"] for name, one in run.summaries().items()}
+        for run in Store(tmp_path / "store").sealed()
+    ]
+    found = next(one for one in told if len(one) == 10)  # two endpoints, all columns
+    errors = {
+        "block_published_p99_s": 1e-3,
+        "block_published_error_share": 1e-4,
+        "block_published_answered_per_s": 0.01,
+    }
+    for name, unit in errors.items():
+        assert found[name].standard_error == pytest.approx(unit / math.sqrt(12.0))
+    assert found["block_published_p99_s"].log_standard_error == pytest.approx(0.5 / math.sqrt(12.0))
+    assert found["block_capacity_clients"].standard_error is None
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from chainmark.core.metric import Kind, Metric
 from chainmark.core.progress import Progress
 from chainmark.core.times import NS, nanoseconds_of_time
 from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.stats.rounding import METHOD, rounding_error
 from chainmark.store.files import hash_file
 from chainmark.systems.cardano.analyse import catalogue_for
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
@@ -43,7 +44,6 @@ _STATED = {
     "network.hosts": ("Machines",),
     "analysis.conditions": ("Number of filters applied",),
 }
-_METHOD = "as printed: uniform over what the digits leave open"
 
 
 def parts_of(order: ImportOrder, catalogue: Catalogue) -> list[str]:
@@ -151,9 +151,9 @@ def _summaries(column: Column, catalogue: Catalogue) -> list[MetricSummary]:
     summaries = []
     for metric in catalogue.metrics:
         cell = column.cells[metric.id]
-        value, error = float(cell.text), cell.unit / 12.0**0.5
+        value, error = float(cell.text), rounding_error(cell.unit)
         logarithmic = error / value if metric.kind is Kind.POSITIVE and value > 0.0 else None
-        estimate = Estimate(value=value, standard_error=error, log_standard_error=logarithmic, method=_METHOD)
+        estimate = Estimate(value=value, standard_error=error, log_standard_error=logarithmic, method=METHOD)
         n = samples.get(metric.population)
         summaries.append(
             MetricSummary(

@@ -10,14 +10,13 @@ from pathlib import Path
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
+from chainmark.stats.rounding import rounding_error
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, USED, Figures
 from chainmark.systems.cardano.published.content import RowContent, metrics_by_label, row_name
 from chainmark.systems.cardano.published.files import read_content
 
 SYSTEM_NAME = "cardano"
-# A published figure is cut after its last digit with no preference for any place in between.
-UNIFORM = math.sqrt(12.0)
 # A printed number: its digits, its decimals, and its power of ten.
 NUMBER = re.compile(r"([+-]?\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?", re.IGNORECASE)
 
@@ -103,7 +102,7 @@ class ReportFigures:
                 "which is not a number",
                 "figures are decimal numbers in seconds or bytes, such as 0.01234",
             )
-        return value, 10.0 ** (int(found[3] or 0) - len(found[2] or "")) / UNIFORM
+        return value, rounding_error(10.0 ** (int(found[3] or 0) - len(found[2] or "")))
 
 
 def _whole(text: str) -> int | None:

@@ -1,0 +1,239 @@
+"""Profiles of Go programs: taken from their pprof pages while a load runs, and read as stacks of functions.
+
+The files are kept as the program gave them, so that `go tool pprof` opens them.
+
+Source: https://pkg.go.dev/net/http/pprof
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import httpx
+import polars as pl
+
+from chainmark._native import read_pprof
+from chainmark.core.profiles import BLOCK, CPU, GOROUTINE, HEAP, MUTEX, ProfilesRecord
+from chainmark.core.storage import storage_errors
+from chainmark.core.times import NS
+
+BEGIN, END = "begin", "end"
+ANSWER_TIMEOUT_S = 30.0
+# Unlike the stack, the owner names no function of Go's own library: it is whose work the library does.
+PROFILE_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
+    "kind": pl.String,
+    "moment": pl.String,
+    "host": pl.String,
+    "stack": pl.List(pl.String),
+    "owner": pl.String,
+    "value": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Where a kind of profile is got, which of its values counts, and what that is in the unit of the kind."""
+
+    path: str
+    value: str
+    factor: float
+
+
+_PAGES: Mapping[str, _Page] = {
+    CPU: _Page("profile", "cpu", 1e-9),
+    HEAP: _Page("heap", "inuse_space", 1.0),
+    GOROUTINE: _Page("goroutine", "goroutine", 1.0),
+    MUTEX: _Page("mutex", "delay", 1e-9),
+    BLOCK: _Page("block", "delay", 1e-9),
+}
+# What Go's runtime counts since the program's start.
+_SINCE_START = frozenset({MUTEX, BLOCK})
+
+
+class ProfileTaker:
+    """Takes profiles of programs over the same stretch of time, each on a thread of its own.
+
+    A profile of the processor lasts from the beginning to the end; the others are taken at both.
+
+    Args:
+        places: by host, the address of its pprof pages: "127.1.0.1:6060".
+        kinds: to take.
+        folder: gets ``HOST.KIND.pb.gz``, and ``HOST.KIND.begin.pb.gz`` of what is taken at the beginning.
+        begin_ns, end_ns: the stretch, ns since 1970-01-01 UTC.
+    """
+
+    def __init__(
+        self, places: Mapping[str, str], kinds: Sequence[str], folder: Path, begin_ns: int, end_ns: int
+    ) -> None:
+        self._kinds = [kind for kind in _PAGES if kind in kinds]
+        self._folder = folder
+        self._begin_ns, self._end_ns = begin_ns, end_ns
+        self._stopped = threading.Event()
+        self._missing: dict[str, dict[str, str]] = {host: {} for host in places}
+        self._threads = [
+            threading.Thread(target=self._take_all, args=(host, place), name=f"profile {host}", daemon=True)
+            for host, place in places.items()
+        ]
+
+    def start(self) -> None:
+        """Begin to wait for the beginning."""
+        with storage_errors(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Take nothing more; what is being taken is not waited for."""
+        self._stopped.set()
+
+    def finish(self) -> list[str]:
+        """Wait until all are taken; what is missing, and why, a sentence for each host."""
+        until = self._end_ns / NS - time.time() + ANSWER_TIMEOUT_S
+        deadline = time.monotonic() + max(0.0, until)
+        for host, thread in zip(self._missing, self._threads, strict=True):
+            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                self._missing[host].setdefault(self._kinds[-1], "it did not answer in time")
+        self.stop()
+        return [sentence for host, found in self._missing.items() for sentence in _told(host, found)]
+
+    def _take_all(self, host: str, place: str) -> None:
+        with httpx.Client(base_url=f"http://{place}/debug/pprof", timeout=ANSWER_TIMEOUT_S, trust_env=False) as client:
+            if self._wait_until(self._begin_ns):
+                for kind in self._kinds:
+                    if kind != CPU:
+                        self._take(client, host, kind, f"{host}.{kind}.{BEGIN}.pb.gz")
+            if CPU in self._kinds and not self._stopped.is_set():
+                self._take(client, host, CPU, f"{host}.{CPU}.pb.gz")
+            if self._wait_until(self._end_ns):
+                for kind in self._kinds:
+                    if kind != CPU and kind not in self._missing[host]:
+                        self._take(client, host, kind, f"{host}.{kind}.pb.gz")
+
+    def _wait_until(self, moment_ns: int) -> bool:
+        """Whether it came before all was stopped."""
+        return not self._stopped.wait(max(0.0, (moment_ns - time.time_ns()) / NS))
+
+    def _take(self, client: httpx.Client, host: str, kind: str, name: str) -> None:
+        asked, timeout_s = {}, ANSWER_TIMEOUT_S
+        if kind == CPU:
+            seconds = max(1, int((self._end_ns - time.time_ns()) / NS))
+            asked, timeout_s = {"seconds": str(seconds)}, seconds + ANSWER_TIMEOUT_S
+        try:
+            answer = client.get(f"/{_PAGES[kind].path}", params=asked, timeout=timeout_s)
+            if answer.is_error:
+                self._missing[host][kind] = f"its pprof page answers {answer.status_code}"
+                return
+            read_pprof(answer.content)
+            (self._folder / name).write_bytes(answer.content)
+        except httpx.ConnectError:
+            self._missing[host][kind] = "its pprof port refuses connections"
+        except httpx.TimeoutException:
+            self._missing[host][kind] = "it did not answer in time"
+        except ValueError as error:
+            self._missing[host][kind] = f"what came is not a profile: {error}"
+        except (httpx.HTTPError, OSError) as error:
+            self._missing[host][kind] = str(error) or type(error).__name__
+
+
+def _told(host: str, found: Mapping[str, str]) -> list[str]:
+    """One sentence for the kinds that are missing for the same reason."""
+    reasons: dict[str, list[str]] = {}
+    for kind, reason in found.items():
+        reasons.setdefault(reason, []).append(kind)
+    return [f"profiles of {host} are missing ({', '.join(kinds)}): {reason}" for reason, kinds in reasons.items()]
+
+
+def read_profiles(folder: Path, kinds: Sequence[str]) -> pl.DataFrame:
+    """All profiles of a folder, as `ProfileTaker` wrote them.
+
+    Args:
+        folder: of the files.
+        kinds: those that were taken.
+
+    Returns:
+        A row for each stack with a value: `PROFILE_SCHEMA`, values in the kind's unit. What is counted since the start
+        of a program is what was added between the beginning and the end.
+    """
+    parts = []
+    for kind in kinds:
+        for path in sorted(folder.glob(f"*.{kind}.pb.gz")):
+            host = path.name.removesuffix(f".{kind}.pb.gz")
+            end = _stacks(path, kind, host, END)
+            begin_path = path.with_name(f"{host}.{kind}.{BEGIN}.pb.gz")
+            if not begin_path.is_file():
+                parts.append(end)
+                continue
+            begin = _stacks(begin_path, kind, host, BEGIN)
+            parts += [_grown(begin, end)] if kind in _SINCE_START else [begin, end]
+    if not parts:
+        return pl.DataFrame(schema=PROFILE_SCHEMA)
+    return pl.concat(parts).filter(pl.col("value") != 0.0).sort("kind", "moment", "host", "stack")
+
+
+def _grown(begin: pl.DataFrame, end: pl.DataFrame) -> pl.DataFrame:
+    before = begin.with_columns(moment=pl.lit(END), value=-pl.col("value"))
+    keys = [name for name in PROFILE_SCHEMA if name != "value"]
+    return pl.concat([end, before]).group_by(keys).agg(pl.col("value").sum()).select(*PROFILE_SCHEMA)
+
+
+def _stacks(path: Path, kind: str, host: str, moment: str) -> pl.DataFrame:
+    page = _PAGES[kind]
+    kinds, _, functions, stacks, values = read_pprof(path.read_bytes())
+    names = [go_name(function) for function in functions]
+    is_own = [not _is_of_library(function) for function in functions]
+    column = [name for name, _ in kinds].index(page.value)
+    rows = [
+        (kind, moment, host, [names[at] for at in stack], _owner(stack, names, is_own), own[column] * page.factor)
+        for stack, own in zip(stacks, values, strict=True)
+        if stack
+    ]
+    keys = [name for name in PROFILE_SCHEMA if name != "value"]
+    frame = pl.DataFrame(rows, schema=PROFILE_SCHEMA, orient="row")
+    return frame.group_by(keys).agg(pl.col("value").sum()).select(*PROFILE_SCHEMA)
+
+
+def _owner(stack: Sequence[int], names: Sequence[str], is_own: Sequence[bool]) -> str:
+    """The innermost function that is not of the library; of the library's own threads, the one they begin with."""
+    return names[next((at for at in reversed(stack) if is_own[at]), stack[0])]
+
+
+def _is_of_library(function: str) -> bool:
+    """Whether a function is of Go's standard library: only paths of modules begin with a name that has a dot."""
+    first, slash, _ = function.partition("/")
+    return "." not in first if slash else function.partition(".")[0] != "main"
+
+
+@lru_cache(maxsize=100_000)
+def go_name(function: str) -> str:
+    """A function's name as it is the same in every version of its module.
+
+    Packages move to `internal` and back, modules get a major version into their path, and the parameters of a generic
+    function are no part of what it is.
+    """
+    name = re.sub(r"\[.*?\]", "", function.replace("[...]", ""))
+    path, slash, rest = name.rpartition("/")
+    parts = [part for part in path.split("/") if part != "internal" and not re.fullmatch(r"v[2-9]\d*|v1\d+", part)]
+    return "/".join([*parts, rest]) if slash else rest
+
+
+def record_of(
+    kinds: Sequence[str], frame: pl.DataFrame, missing: Sequence[str], **known: str | float
+) -> ProfilesRecord:
+    """What a run knows of its profiles.
+
+    Args:
+        kinds: that were asked for.
+        frame: of `read_profiles`.
+        missing: of `ProfileTaker.finish`.
+        known: the record's other fields.
+    """
+    told = set(frame["kind"].unique())
+    empty = [] if missing else [kind for kind in kinds if kind not in told]
+    return ProfilesRecord.model_validate({"kinds": list(kinds), "missing": list(missing), "empty": empty, **known})

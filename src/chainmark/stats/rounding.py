@@ -1,0 +1,46 @@
+"""What the digits of a printed figure leave open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from chainmark.core.distribution import Estimate, MetricSummary
+
+# A figure is rounded with no preference for any place in between.
+UNIFORM = math.sqrt(12.0)
+METHOD = "as printed: uniform over what the digits leave open"
+
+
+def rounding_error(unit: float) -> float:
+    """The standard error of a figure that was rounded to whole multiples of ``unit``: the unit over √12."""
+    return unit / UNIFORM
+
+
+def last_digit(text: str) -> float:
+    """The unit of the last digit of a plain decimal number: 0.01 of "0.30"."""
+    return 10.0 ** -len(text.partition(".")[2])
+
+
+def with_rounding(summaries: Iterable[MetricSummary], units: Mapping[str, float]) -> list[MetricSummary]:
+    """The same, each mean with the error that its digits leave open.
+
+    Args:
+        summaries: of a run of which a single figure a metric is known.
+        units: of the last digit, by metric id, in the metric's unit; 0 for what was counted and is printed whole.
+            What is not in it stays.
+    """
+    return [_rounded(one, units[one.metric_id]) if one.metric_id in units else one for one in summaries]
+
+
+def _rounded(summary: MetricSummary, unit: float) -> MetricSummary:
+    found = {name: _estimate(one, unit) if name == "mean" else one for name, one in summary.estimates.items()}
+    return summary.model_copy(update={"estimates": found})
+
+
+def _estimate(one: Estimate, unit: float) -> Estimate:
+    if one.value is None:
+        return one
+    error = rounding_error(unit)
+    logarithmic = error / one.value if one.value > 0.0 else None
+    return Estimate(value=one.value, standard_error=error, log_standard_error=logarithmic, method=METHOD)
