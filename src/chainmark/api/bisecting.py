@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chainmark.api.comparing import How, pair_comparison
 from chainmark.api.context import (
+    Accepted,
     Cancellation,
     Relay,
     Settings,
@@ -193,7 +194,7 @@ class _Search:
     def _searched(self) -> BisectReport:
         made, margins = self.made, self.made.record.order.margins
         decided = self._ends()
-        ends = pair_comparison(*self._first_runs(), self.store, How(margins=margins))
+        ends = pair_comparison(*self._first_runs(), self.store, How(accepted=Accepted(margins)))
         followed = followed_of(decided, made.record.order.metric)
         if followed is None:
             way = Way.NO_CHANGE if self._is_unchanged(decided) else Way.UNCLEAR
@@ -298,7 +299,7 @@ class _Search:
         sides = [self.made.of(place) for place in (before, at)]
         if not all(sides):
             return None
-        return pair_comparison(sides[0], sides[1], self.store, How(margins=self.made.record.order.margins))
+        return pair_comparison(sides[0], sides[1], self.store, How(accepted=Accepted(self.made.record.order.margins)))
 
     def _stat(self, at: int, way: Way) -> list[str]:
         repo, commit = self.made.record.order.repo, self.made.record.revisions[at].commit
