@@ -1,5 +1,5 @@
-//! Lines that other programs put around the node's own: journald's export and text, docker's json-file, what Kubernetes'
-//! runtimes write, process-compose, and what collectors print before a line.
+//! Lines that other programs put around the node's own: journald's export and text, docker's json-file, what
+//! Kubernetes' runtimes write, process-compose, and what collectors print before a line.
 
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub fn after_lead(line: &[u8]) -> Option<&[u8]> {
     Some(object.strip_suffix(COLOUR_END).unwrap_or(object))
 }
 
-/// What a container's runtime says of a line: the stream that it is of, whether it goes on in a later one, and the text.
+/// What a container's runtime says of a line: its stream, whether it goes on in a later one, and the text.
 pub fn of_container(line: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
     words.next().filter(|time| time.first().is_some_and(u8::is_ascii_digit) && time.contains(&b'T'))?;

@@ -90,6 +90,9 @@ class _Experiment:
         self.runs += [None, None]
         return True
 
+    def take_profiles(self) -> None:
+        """No node runs here."""
+
     def sides(self) -> tuple[int, int]:
         """What stands for the runs of both."""
         return self.rounds, self.rounds
