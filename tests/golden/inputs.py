@@ -42,6 +42,7 @@ from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs
+from tests.unit.compare.searched_runs import TOLD, searched
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
 from tests.unit.report import load_samples
 from tests.unit.report.samples import SENTENCES, sample
@@ -215,6 +216,10 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "qa": qa,
     "qa-equal": qa_equal,
     "release-page": release_page,
+    "bisect": partial(searched, {5: TOLD[5]}),
+    "bisect-range": partial(searched, TOLD),
+    "bisect-undecided": partial(searched, noise=0.15, factor=2.0, most_runs=10),
+    "bisect-no-change": partial(searched, factor=1.0, noise=0.01),
 }
 
 

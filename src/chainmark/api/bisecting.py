@@ -13,7 +13,6 @@ from chainmark.api.context import (
     Relay,
     Settings,
     as_margins,
-    installed,
     relay,
     resolve_launchable,
     store_at,
@@ -172,11 +171,9 @@ class _Search:
     def report(self) -> BisectReport:
         """Make the runs that are missing; what was found."""
         made = self.made
-        revisions = made.record.revisions
-        installed(made.lab.system, [revisions[place].version for place in (GOOD, made.last)], self.listener)
+        self._check_ends()
         with machine_to_itself(self.listener), made.folder.locked():
             made.visit(made.last)
-            self._check_ends()
             try:
                 return self._searched()
             except KeyboardInterrupt:

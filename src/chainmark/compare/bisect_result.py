@@ -222,7 +222,8 @@ def _sure(chance: float) -> str:
 def _said(level: Level, known: Known) -> str:
     """A change with its interval: "+31.0 % (90 % interval +28.1 … +34.0 %)"."""
     if known.followed.scale is Scale.RELATIVE:
-        return f"{units.percent(level.change)} (90 % interval {units.percent_interval(level.low, level.high)})"
+        change = units.percent(level.change, decimals=units.percent_decimals(level.low, level.high))
+        return f"{change} (90 % interval {units.percent_interval(level.low, level.high)})"
     metric = known.followed.metric
     unit = metric.unit if metric else ""
     change, low, high = (

@@ -34,6 +34,13 @@ class Visit(BaseModel):
     position: int  # of its first run
 
 
+class Built(BaseModel):
+    """A revision that can be run: what the system calls it from now on, and the hash of its program."""
+
+    version: str
+    sha256: str | None = None
+
+
 class BisectOrder(BaseModel):
     """What is to be searched, and how.
 
@@ -59,7 +66,7 @@ class BisectRecord(BaseModel):
     Attributes:
         listed: how the revisions were listed.
         skipped: by place, why a revision cannot be measured.
-        builds: by place, the hash of what was built.
+        builds: by place, what was built.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -74,7 +81,7 @@ class BisectRecord(BaseModel):
     started_at: str
     visits: list[Visit] = []
     skipped: dict[int, str] = {}
-    builds: dict[int, str] = {}
+    builds: dict[int, Built] = {}
 
 
 @dataclass
@@ -105,7 +112,7 @@ class Bisection:
     @property
     def equal(self) -> list[tuple[int, int]]:
         """Places that turned out to be one program."""
-        builds = sorted(self.record.builds.items())
+        builds = sorted((place, built.sha256) for place, built in self.record.builds.items() if built.sha256)
         return [(low, high) for low, one in builds for high, other in builds if low < high and one == other]
 
     def place_of(self, run: SealedRun) -> int:
@@ -138,7 +145,11 @@ class Bisection:
         self.folder.write(self.record)
 
     def prepare(self, place: int) -> bool:
-        """Make sure that a revision can be run; if it cannot, it is left out from now on."""
+        """Make sure that a revision can be run; if it cannot, it is left out from now on.
+
+        Raises:
+            UsageError: it is an end of the line.
+        """
         if place in self.record.builds:
             return True
         revision = self.record.revisions[place]
@@ -146,25 +157,20 @@ class Bisection:
         try:
             subject = self.lab.system.install(revision.version)
         except UsageError as error:
+            if place in (GOOD, self.last):
+                raise
             self.skip(place, error.message)
             return False
-        if subject.binary_sha256 is not None:
-            self.record.builds[place] = subject.binary_sha256
+        self.record.builds[place] = Built(version=subject.version, sha256=subject.binary_sha256)
         return True
 
     def skip(self, place: int, reason: str) -> None:
-        """Leave a revision out, and say why.
-
-        Raises:
-            UsageError: it is an end of the line.
-        """
-        if place in (GOOD, self.last):
-            raise UsageError(f"{self.record.revisions[place].label} cannot be measured: {reason}")
+        """Leave a revision out that is no end, and say why."""
         self.record.skipped[place] = reason
         self.folder.write(self.record)
 
     def make(self, place: int, length: ExperimentLength | None = None) -> SealedRun:
-        """One run of a revision that says something of it.
+        """One run of a revision that is prepared; it says something of it.
 
         Args:
             place: of the revision.
@@ -176,7 +182,8 @@ class Bisection:
         for _ in range(MOST_TRIES):
             position = self._next_position()
             revision, order = self.record.revisions[place], self.record.order
-            step = Step(revision.label, revision.version, self.profile, len(self.of(place)) + 1, position)
+            version = self.record.builds[place].version
+            step = Step(revision.label, version, self.profile, len(self.of(place)) + 1, position)
             series = Series(self.lab, self.id, order.seed, order.keep_homes, self.listener, length)
             run = series.make(step, position + 1, Total(order.most_runs, "at most"))
             self.runs[position] = run

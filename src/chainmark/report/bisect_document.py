@@ -134,7 +134,8 @@ def _path(report: BisectReport) -> list[Block]:
     if not report.steps:
         return []
     columns = [
-        *words("step", "revision", *(["subject"] if report.revisions[0].commit else [])),
+        *words("step", "revision"),
+        *([Column("subject", kind="words", media=ON_PAGES)] if report.revisions[0].commit else []),
         Column("change", group="change"),
         Column("90 % interval", kind="intervals", group="change"),
         Column("half", kind="bar"),

@@ -105,7 +105,7 @@ class LineSystem:
         number = number_of(order.version)
         self.made.append(number)
         fails, broken = number in self.failing, number in self.broken
-        samples = {} if fails else {"block": self._blocks(number, order.seed)}
+        samples = {} if fails else {"block": self.blocks(number, order.seed)}
         gates = [
             Gate(id="alive", label="no node died", status=GateStatus.FAIL if fails else GateStatus.PASS,
                  measured="node0 died" if fails else "all alive", limit="all", kind=GateKind.SUBJECT),
@@ -121,7 +121,8 @@ class LineSystem:
             gates=gates,
         )
 
-    def _blocks(self, number: int, seed: int) -> pl.DataFrame:
+    def blocks(self, number: int, seed: int) -> pl.DataFrame:
+        """The samples of one run."""
         draw = np.random.default_rng([seed, number])
         levels = {"latency_s": 1.0, "cpu_cores": 0.5, "throughput_per_s": 100.0}
         if number >= self.change:

@@ -1,0 +1,170 @@
+"""In which revision a change came: probabilities against direct integration, the rule of the search, and its error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from benches.bisect import run as bench
+from scipy import integrate
+
+from chainmark.stats.change_place import (
+    ERROR,
+    Row,
+    Seen,
+    Stretch,
+    chances,
+    chances_of_failing,
+    changes,
+    pair_of,
+    runs_left,
+    search,
+)
+from chainmark.stats.intervals import Spread
+
+LAST = 8
+
+
+def _seen(runs: list[tuple[int, int, float]]) -> Seen:
+    places, visits, values = zip(*runs, strict=True)
+    return Seen(np.array(places), np.array(visits), np.array(values))
+
+
+def _made(change: int, noise: float, places: list[int], seed: int = 1) -> Seen:
+    draw = np.random.default_rng(seed)
+    return _seen([(place, 0, float(place >= change) + noise * draw.standard_normal()) for place in places])
+
+
+def test_chances_are_those_of_direct_integration() -> None:
+    """One visit's shared deviation cannot be told from the level, so the model is that of independent runs."""
+    seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.2), (0, 0, 0.1), (4, 0, 0.4), (0, 0, -0.05), (3, 0, 0.2)])
+
+    def evidence(change: int) -> float:
+        after = seen.places >= change
+        below, above = seen.values[~after], seen.values[after]
+
+        def density(log_noise: float) -> float:
+            """With the levels integrated over all values that have the second above the first."""
+            noise = math.exp(log_noise)
+            squares = sum(float(np.square(side - side.mean()).sum()) for side in (below, above))
+            error = noise * math.sqrt(1 / len(below) + 1 / len(above))
+            is_above = 0.5 * math.erfc(-(above.mean() - below.mean()) / error / math.sqrt(2))
+            widths = noise**2 / math.sqrt(len(below) * len(above))
+            return float(noise ** -len(seen.values) * widths * math.exp(-squares / (2 * noise**2)) * is_above)
+
+        return float(integrate.quad(density, -8.0, 4.0, limit=200)[0])
+
+    expected = np.array([evidence(change) for change in range(1, LAST + 1)])
+    assert chances(seen, LAST) == pytest.approx(expected / expected.sum(), rel=1e-6)
+
+
+def test_revisions_that_no_run_tells_apart_are_equally_likely() -> None:
+    found = chances(_made(5, 0.05, [0, 8, 8, 0, 4, 0, 6, 8]), LAST)
+    assert found.sum() == pytest.approx(1.0)
+    assert found[4] == found[5]
+    assert found[4] + found[5] > 0.95
+
+
+def test_a_machine_that_slows_down_between_visits_moves_no_answer() -> None:
+    """A revision looks as slow as the bad end was at first, but so does the good end beside it."""
+    slow = 0.95
+    seen = _seen([
+        (0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.02), (0, 0, -0.02),
+        (0, 1, slow), (4, 1, slow + 0.02), (4, 1, slow), (8, 1, slow + 1.0), (0, 1, slow - 0.01),
+    ])  # fmt: skip
+    assert Row(LAST).chances(seen)[:4].sum() < 0.05
+    level = changes(seen)[4]
+    assert abs(level.change) < 0.1
+
+
+def test_the_archive_makes_few_runs_tell_more() -> None:
+    seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (4, 0, 0.2)])
+    alone, beside = (chances(seen, LAST, archive)[:4].sum() for archive in (None, Spread(20 * 0.05**2, 20.0)))
+    assert beside < 0.001 < alone
+
+
+def test_shares_of_failing_runs_have_their_beta_weights() -> None:
+    """Good: 0 of 2 fail; bad: 2 of 2; the middle one did not fail: by Jeffreys' prior."""
+    found = chances_of_failing(np.array([0, 0, 2, 2, 1]), np.array([0.0, 0.0, 1.0, 1.0, 0.0]), 2)
+
+    def share(failed: int, runs: int) -> float:
+        return math.gamma(failed + 0.5) * math.gamma(runs - failed + 0.5) / math.gamma(runs + 1)
+
+    weights = np.array([share(0, 2) * share(2, 3), share(0, 3) * share(2, 2)])
+    assert found == pytest.approx(weights / weights.sum())
+
+
+def test_equal_programs_leave_no_change_between_them() -> None:
+    seen = _made(5, 0.05, [0, 8, 8, 0])
+    found = Row(LAST, equal=((2, 4),)).chances(seen)
+    assert found[2:4].tolist() == [0.0, 0.0]
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_revisions_that_cannot_be_measured_are_answered_as_one_stretch() -> None:
+    row = Row(LAST, frozenset({4, 5}))
+    found = np.array([0.0, 0.0, 0.01, 0.33, 0.33, 0.33, 0.0, 0.0])
+    for one in (row.answer(found), row.likely(found)):
+        assert one is not None
+        assert (one.before, one.at) == (3, 6)
+        assert one.chance == pytest.approx(0.99)
+    assert Row(LAST).answer(found) is None
+    assert Row(LAST).likely(found).before == 3
+    nothing = Row(2, frozenset({1}))
+    assert nothing.turn(np.array([0.5, 0.5]), [0, 0, 2, 2]) is None
+    assert nothing.answer(np.array([0.5, 0.5])) == Stretch(0, 2, 1.0)
+
+
+def test_the_revision_that_halves_the_probability_is_next_and_stays_while_in_doubt() -> None:
+    row, flat = Row(LAST), np.full(LAST, 1 / LAST)
+    assert row.turn(flat, [0, 8]) == 4
+    assert Row(LAST, frozenset({4})).turn(flat, [0, 8]) in {3, 5}
+    assert row.turn(flat, [0, 8], current=2) == 2
+    settled = np.array([0.0, 0.02, 0.2, 0.2, 0.2, 0.2, 0.18, 0.0])
+    assert row.turn(settled, [0, 8], current=2) == 4
+
+
+def test_both_revisions_around_a_sure_answer_get_two_runs() -> None:
+    row, sure = Row(LAST), np.array([0.0, 0.0, 0.0, 0.99, 0.01, 0.0, 0.0, 0.0])
+    assert row.turn(sure, [0, 0, 8, 8, 3, 4, 4]) == 3
+    assert row.turn(sure, [0, 0, 8, 8, 3, 3, 4]) == 4
+    assert row.turn(sure, [0, 0, 8, 8, 3, 3, 4, 4]) is None
+
+
+def test_a_revision_is_measured_beside_the_end_that_has_fewer_runs_forth_and_back() -> None:
+    assert pair_of(3, [0, 8], 8, 0) == [0, 3]
+    assert pair_of(3, [0, 8, 0], 8, 1) == [3, 8]
+
+
+def test_intervals_hold_the_true_change_nine_times_in_ten() -> None:
+    """Three standard errors of 400 cases are 4.5 points."""
+    draw, held = np.random.default_rng(5), 0
+    places = np.array([0, 8, 8, 0, 0, 4, 4, 8])
+    for _ in range(400):
+        values = (places >= 4) * 0.3 + 0.1 * draw.standard_normal(len(places))
+        level = changes(Seen(places, np.zeros(len(places), dtype=int), values))[4]
+        held += level.low < 0.3 < level.high
+    assert held / 400 == pytest.approx(0.9, abs=0.045)
+
+
+def test_runs_without_any_noise_decide_at_once() -> None:
+    seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.0), (0, 0, 0.0)])
+    ended = search(Row(LAST), seen, lambda place: float(place >= 6), 50)
+    answer = Row(LAST).answer(Row(LAST).chances(ended))
+    assert answer is not None
+    assert (answer.before, answer.at) == (5, 6)
+    assert runs_left(Row(LAST), seen, None, 50) == pytest.approx(len(ended.values) - 4, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("noise", "effect", "way"), [(0.05, 0.15, "steady"), (0.05, 0.2, "drift"), (0.1, 0.3, "steady")]
+)
+def test_a_search_is_wrong_no_more_often_than_it_says(noise: float, effect: float, way: str) -> None:
+    """Forty revisions, two of which do not build; the benchmark makes many more searches."""
+    made = [bench.searched(seed, noise, effect, way) for seed in range(40)]
+    wrong = sum(one.is_right is False for one in made)
+    assert wrong / len(made) <= ERROR + 2.0 * math.sqrt(ERROR * (1 - ERROR) / len(made))
+    assert all(one.is_right is not None for one in made)
+    assert np.mean([one.runs for one in made]) < 45
+    assert np.mean([one.built for one in made]) < 10
