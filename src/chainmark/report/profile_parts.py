@@ -9,6 +9,8 @@ from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.profiled import FunctionChange, ProfileChange, ProfileCost, Profiled
 from chainmark.core.wording import capitalised, enumerated
 from chainmark.report.blocks import (
+    EVERYWHERE,
+    HTML,
     ON_PAGES,
     TERMINAL,
     Block,
@@ -22,6 +24,7 @@ from chainmark.report.blocks import (
     row_of,
     words,
 )
+from chainmark.report.chart import Chart
 from chainmark.report.flame import flame_graph
 from chainmark.report.judged_rows import Row
 from chainmark.report.metric_tables import explaining_table
@@ -40,7 +43,12 @@ def why_sections(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
         return [Section("why", TITLE, [_kept(found)], media=ON_PAGES)] if found and found.changes else []
     blocks: list[Block] = [*_profiles(comparison, found)] if found else []
     table = explaining_table(comparison, rows)
-    return [Section("why", TITLE, [*blocks, *([table] if table.rows else [])], folded=False)]
+    blocks += [table] if table.rows else []
+    plain = [block for block in blocks if not isinstance(block, Chart)]
+    return [
+        Section("why", TITLE, blocks, media=HTML),
+        Section("why-in-tables", TITLE, plain, folded=False, media=EVERYWHERE - HTML),
+    ]
 
 
 def _kept(found: Profiled) -> Remarks:
@@ -70,14 +78,14 @@ def _ended(sentence: str) -> str:
 
 
 def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
-    """By how much a kind changed, and which functions make most of it that is clear."""
+    """By how much a kind changed, and where that is clearest."""
     unit = units.display_unit(change.unit, [change.baseline, change.candidate])
     left, right = (units.quantity(value, change.unit) for value in (change.baseline, change.candidate))
     difference = change.candidate - change.baseline
     clear = [one for one in change.functions if _is_clear(one) and one.change * difference > 0.0]
     clear = sorted(clear, key=lambda one: (-abs(one.change), one.function))[:_NAMED]
     named = [f"{_short(one.function)} ({_signed(one.change, unit)})" for one in clear]
-    where = f"; most of the change is in {enumerated(named)}" if named else "; no single function changed clearly"
+    where = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
     whole = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
     return f"{whole}{where}."
