@@ -350,7 +350,7 @@ class _Drawing:
             "clip": True,
             "color": _INK,
             "baseline": "middle",
-            "text": {"expr": f"{cut} < 3 ? '' : truncate(replace({name}, /^.*[/]/, ''), {cut}, 'right', '…')"},
+            "text": {"expr": f"{cut} < 4 ? '' : truncate(replace({name}, /^.*[/]/, ''), {cut}, 'right', '…')"},
             "x": {"expr": f"max(0, scale('x', datum[{json.dumps(layer.x)}])) + 3"},
             "y": {"expr": f"scale('y', (datum[{json.dumps(layer.y)}] + datum[{json.dumps(layer.y2)}]) / 2)"},
         }

@@ -42,6 +42,11 @@ BLOCK_SCHEMA: Schema = {
 }  # fmt: skip
 SCRAPE_SCHEMA: Schema = {"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
 
+# Of the histogram of the steps of consensus, whose buckets are too wide for anything but the mean.
+STEP_SUM, STEP_COUNT = STEP_TOTALS = (
+    "cometbft_consensus_step_duration_seconds_sum",
+    "cometbft_consensus_step_duration_seconds_count",
+)
 # Families of the nodes' metrics pages that the analysis or the diagnostics use; the pages themselves are kept whole.
 SCRAPED_FAMILIES = (
     "cometbft_mempool_size",
@@ -53,6 +58,7 @@ SCRAPED_FAMILIES = (
     "process_start_time_seconds",
     "go_goroutines",
     "go_memstats_heap_alloc_bytes",
+    *STEP_TOTALS,
 )
 
 
@@ -194,7 +200,10 @@ def read_scrapes(files: Mapping[str, Path]) -> tuple[pl.DataFrame, dict[str, int
 
 
 def read_page(page: str) -> tuple[dict[str, float], int, int]:
-    """The chosen families of one page, each summed over its labels; lines with a value, and how many of them count."""
+    """The chosen families of one page, and lines with a value, and how many of them count.
+
+    A family is summed over its labels, but for the steps of consensus, which are apart: "NAME:Propose".
+    """
     lines = [line for line in page.splitlines() if line and not line.startswith("#")]
     # The parser reads a page in milliseconds, but there are hundreds, and most of their lines are histogram buckets.
     chosen = [line for line in lines if line.startswith(SCRAPED_FAMILIES)]
@@ -204,6 +213,8 @@ def read_page(page: str) -> tuple[dict[str, float], int, int]:
         for sample in family.samples:
             name = sample.name.removesuffix("_total")
             if name in SCRAPED_FAMILIES:
+                if name in STEP_TOTALS:
+                    name = f"{name}:{sample.labels.get('step', '')}"
                 values[name] = values.get(name, 0.0) + sample.value
                 kept += 1
     return values, len(lines), kept
