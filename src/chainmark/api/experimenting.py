@@ -241,14 +241,18 @@ def _arms(
     profiles = [profile for _, profile in resolved.values()]
     system, _ = next(iter(resolved.values()))
     _tell_of_different_workloads(system.workload(profiles[0]), system.workload(profiles[1]), listener)
-    names = installed(system, [version for version, _ in sides.values()], listener)
-    return system, [Arm(side, names[version], resolved[side][1]) for side, (version, _) in sides.items()]
+    arms = []
+    for side, (version, _) in sides.items():
+        own = resolved[side][1]
+        arms.append(Arm(side, installed(system, [version], listener, own)[version], own))
+    return system, arms
 
 
 def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experiment:
     record = read_record(find_experiment(store, reference))
     system = launchable(load_system(record.system))
-    installed(system, [arm.version for arm in record.arms.values()], listener)
+    for arm in record.arms.values():
+        installed(system, [arm.version], listener, system.profile(arm.profile))
     return Experimenter(store, system).resume(reference, more, listener)
 
 

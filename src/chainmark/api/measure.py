@@ -69,7 +69,7 @@ def run(
     system, resolved = resolve_launchable(profile, settings)
     kinds = profiles_of(system, profiles)
     listener = relay(progress, cancel)
-    names = installed(system, [version], listener)
+    names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
     made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
     return [Run(one) for one in made]

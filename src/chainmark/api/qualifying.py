@@ -119,7 +119,7 @@ def saturation(
     made: Sweep | None = None
     if asked:
         resolved = pinned(lab, resolved)
-        names = installed(lab, asked, listener)
+        names = installed(lab, asked, listener, resolved)
         order = SweepOrder(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
         made = Sweeper(store_at(store), lab).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]

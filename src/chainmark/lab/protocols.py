@@ -243,6 +243,19 @@ class LaunchableSystem(System, Protocol):
 
 
 @runtime_checkable
+class AdaptableSystem(LaunchableSystem, Protocol):
+    """A system whose profiles may say which program its versions are of."""
+
+    def install_for(self, version: str, profile: BaseModel) -> Subject:
+        """As `install`, where the profile is to be run.
+
+        Raises:
+            UsageError: there is no such version, or it is another program than the profile's.
+            EnvironmentFailure: it could not be built.
+        """
+
+
+@runtime_checkable
 class PinningSystem(LaunchableSystem, Protocol):
     """A system whose profiles may name versions, beside the one that is tested."""
 

@@ -58,6 +58,15 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Why the application did not execute a transaction of a block."""
+
+    code: int
+    codespace: str
+    log: str
+
+
+@dataclass(frozen=True)
 class SyncState:
     """How far a node is."""
 
@@ -132,6 +141,15 @@ class RpcClient:
             last_missing_votes=sum(signature["block_id_flag"] != COMMIT_FLAG for signature in signatures),
             transactions=[base64.b64decode(text) for text in block["data"]["txs"] or []],
         )
+
+    def failures(self, height: int) -> dict[int, Failure]:
+        """The transactions that the application did not execute, by their place in the block of that height."""
+        results = self.call("block_results", height=height)["txs_results"] or []
+        return {
+            index: Failure(int(result["code"]), str(result.get("codespace") or ""), str(result.get("log") or ""))
+            for index, result in enumerate(results)
+            if result.get("code")
+        }
 
     def block_sizes(self, first: int, last: int) -> dict[int, tuple[int, int]]:
         """(size in bytes, number of transactions) by height, from the block metas."""

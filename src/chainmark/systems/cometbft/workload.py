@@ -22,6 +22,7 @@ from chainmark.network.links import LinkStats
 from chainmark.network.pprof import ProfileTaker
 from chainmark.network.processes import preferred_threads
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
+from chainmark.systems.cometbft.applications.loading import Prepared
 from chainmark.systems.cometbft.connections import broken_connections
 from chainmark.systems.cometbft.current import current_figures
 from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
@@ -122,7 +123,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
     targets = [network.node(f"node{index}") for index in order.load.targets]
     sampler = ResourceSampler(network.pids())
     scraper = Scraper(network.pages(), raw / "scrapes")
-    load = _prepare(order, targets)
+    load = _prepare(order, targets, network.prepared or Prepared())
     observer = EventObserver(targets[0].websocket_url, COMMIT_QUERY)
     with _ticking(sampler, scraper) as tickers, _observing(network, observer) as observed:
         first_height, _ = furthest(network)
@@ -183,7 +184,7 @@ def _companions(instruments: Instruments, order: LoadOrder, start_ns: int) -> tu
     return disturber, rotation
 
 
-def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
+def _prepare(order: LoadOrder, targets: list[CometNode], prepared: Prepared) -> TransactionLoad:
     load = order.load
     try:
         return TransactionLoad(
@@ -197,6 +198,8 @@ def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
             experiment_id=order.experiment_id,
             answer_timeout_s=load.answer_timeout_s,
             send_grace_s=load.send_grace_s,
+            bank_sends=prepared.bank_sends,
+            given=prepared.given,
         )
     except ValueError as error:
         raise UsageError.from_native(error) from error
