@@ -27,7 +27,7 @@ from chainmark.systems.cometbft.attach import (
     require_observable,
 )
 from chainmark.systems.cometbft.gates import run_gates
-from chainmark.systems.cometbft.ingest import (
+from chainmark.systems.cometbft.ingest import ChainReading, (
     BLOCK_SCHEMA,
     SCRAPE_SCHEMA,
     TRANSACTION_SCHEMA,
@@ -95,7 +95,7 @@ class AttachedCometBft(CometBft):
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         measurement = measure(network, LoadOrder(comet, order.seed, experiment_id), run.raw, progress)
         network.silent_at_end = network.silent()
-        events = collect(measurement, experiment_id, progress)
+        events = collect(measurement, ChainReading(experiment_id), progress)
         progress.stage("analysing")
         run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
         run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
