@@ -131,7 +131,9 @@ def _sources(judged: Judged, findings: Findings) -> None:
     silent = [file.name for file in judged.cluster.files if not file.head.objects]
     if silent:
         noun = "it was" if len(silent) == 1 else "they were"
-        findings.warnings.append(f"{listed(silent)}: no message of a node at the beginning, though {noun} read as a log")
+        findings.warnings.append(
+            f"{listed(silent)}: no message of a node at the beginning, though {noun} read as a log"
+        )
 
 
 def _completeness(judged: Judged, findings: Findings) -> None:

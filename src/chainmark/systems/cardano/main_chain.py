@@ -124,7 +124,9 @@ class KnownBlocks:
 
 def _misread(table: pl.DataFrame) -> list[str]:
     """Blocks whose numbers cannot be right: no chain grows by more than its slots, and those around them agree."""
-    ordered = table.drop_nulls(["block_no", "slot"]).sort("slot", "block_no", "block").select("block", "block_no", "slot")
+    ordered = (
+        table.drop_nulls(["block_no", "slot"]).sort("slot", "block_no", "block").select("block", "block_no", "slot")
+    )
 
     def follows(later: int, earlier: int) -> pl.Expr:
         """Whether the block so many places further on may stand where it does; null beyond the ends."""
