@@ -109,12 +109,14 @@ def _found(report: BisectReport) -> list[Block]:
 def _answer(report: BisectReport) -> Table:
     """The revisions that are left, each with its probability."""
     first, last = report.first or 1, report.last or 1
+    shown = range(first, last + 1)[:_MOST_LISTED]
+    has_state = any(place in report.skipped for place in shown)
     rows = []
-    for place in range(first, last + 1)[:_MOST_LISTED]:
+    for place in shown:
         chance = TableCell(units.plain_percent(report.chances[place - 1], decimals=1))
         state = "could not be measured" if place in report.skipped else ""
-        rows.append(row_of(*_named(report, place), chance, state))
-    columns = [*_naming(report), Column("probability"), *words("")]
+        rows.append(row_of(*_named(report, place), chance, *([state] if has_state else [])))
+    columns = [*_naming(report), Column("probability"), *words(*[""] * has_state)]
     return Table("answer", "The revision" if first == last else "One of these revisions", columns, rows)
 
 
@@ -142,7 +144,7 @@ def _path(report: BisectReport) -> list[Block]:
         Column("runs"),
         Column("has it"),
         Column("left"),
-        *words("outcome"),
+        *words("side"),
     ]
     rows = [row_of(f"{number}", *_step(report, step)) for number, step in enumerate(report.steps, start=1)]
     note = (
