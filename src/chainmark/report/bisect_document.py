@@ -41,6 +41,7 @@ _LOOKS: dict[SideFound, Emphasis] = {
     SideFound.DOUBTFUL: "caution",
 }
 _MOST_LISTED = 100
+_HALF_PAGE = (330, 185)
 
 
 def bisect_document(report: BisectReport) -> Document:
@@ -138,8 +139,8 @@ def _path(report: BisectReport) -> list[Block]:
     columns = [
         *words("step", "revision"),
         *([Column("subject", kind="words", media=ON_PAGES)] if report.revisions[0].commit else []),
-        Column("change", group="change"),
-        Column("90 % interval", kind="intervals", group="change"),
+        Column("change"),
+        Column("90 % interval", kind="intervals", follows=True),
         Column("half", kind="bar"),
         Column("runs"),
         Column("has it"),
@@ -217,6 +218,7 @@ def _charts(report: BisectReport) -> list[Chart]:
         ],
         half=True,
         height=220,
+        paper=_HALF_PAGE,
     )
     likely = Chart(
         id="chances",
@@ -231,6 +233,7 @@ def _charts(report: BisectReport) -> list[Chart]:
         data={"points": columns_of(chances)},
         half=True,
         height=220,
+        paper=_HALF_PAGE,
     )  # fmt: skip
     return [measured, likely] if rows else [likely]
 
