@@ -79,6 +79,7 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 	$(BIN)/python benches/http/run.py
 	$(BIN)/python benches/net/run.py
 	$(BIN)/python benches/stats/run.py
+	$(BIN)/python -m benches.bisect.run
 	$(BIN)/python benches/simulation/run.py
 	$(BIN)/python benches/synth/run.py
 	$(BIN)/python benches/trace/run.py

@@ -97,12 +97,12 @@ def bisect(
         EnvironmentFailure: the machine or a node did not do what the runs need.
 
     Example:
-        >>> small = {"load.warm_up_s": 2, "load.duration_s": 8, "node.config.consensus.timeout_commit": "200ms"}
+        >>> small = {"load.warm_up_s": 2, "load.duration_s": 8}
         >>> document = cm.bisect(
-        ...     "cometbft/demo", good="v0.38.16", bad="v0.38.17", metric="tx_latency_s", settings=small
+        ...     "cometbft/demo", good="v0.38.17", bad="v1.0.1", metric="node_goroutines", most_runs=4, settings=small
         ... )
         >>> document.kind, document.result.revisions[0].label
-        ('bisect', 'v0.38.16')
+        ('bisect', 'v0.38.17')
     """
     kept, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
@@ -224,7 +224,10 @@ class _Search:
             counts = [sum(is_evidence(run.manifest) for run in side) for side in self._first_runs()]
             if min(counts) >= FIRST_LOOK:
                 decided = decide(*self._first_runs(), self._elsewhere(), margins=made.record.order.margins)
-                if len(made.record.visits) > 1 or min(counts) >= MOST_RUNS or self._is_settled(decided):
+                is_last = len(made.record.visits) > 1 or len(made.runs) >= min(
+                    made.record.order.most_runs, 2 * MOST_RUNS
+                )
+                if is_last or self._is_settled(decided):
                     return decided
             for place, count in forth_and_back(list(zip((GOOD, made.last), counts, strict=True)), min(counts)):
                 if count == min(counts):

@@ -48,10 +48,10 @@ class Way(StrEnum):
 
 
 class SideFound(StrEnum):
-    """What a step found of a revision."""
+    """Which end of the line a step found a revision to be like."""
 
-    GOOD = "like the good side"
-    BAD = "like the bad side"
+    GOOD = "good"
+    BAD = "bad"
     DOUBTFUL = "in doubt"
 
 

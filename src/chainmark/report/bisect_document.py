@@ -41,6 +41,7 @@ _LOOKS: dict[SideFound, Emphasis] = {
     SideFound.DOUBTFUL: "caution",
 }
 _MOST_LISTED = 100
+_HALF_PAGE = (330, 185)
 
 
 def bisect_document(report: BisectReport) -> Document:
@@ -109,12 +110,14 @@ def _found(report: BisectReport) -> list[Block]:
 def _answer(report: BisectReport) -> Table:
     """The revisions that are left, each with its probability."""
     first, last = report.first or 1, report.last or 1
+    shown = range(first, last + 1)[:_MOST_LISTED]
+    has_state = any(place in report.skipped for place in shown)
     rows = []
-    for place in range(first, last + 1)[:_MOST_LISTED]:
+    for place in shown:
         chance = TableCell(units.plain_percent(report.chances[place - 1], decimals=1))
         state = "could not be measured" if place in report.skipped else ""
-        rows.append(row_of(*_named(report, place), chance, state))
-    columns = [*_naming(report), Column("probability"), *words("")]
+        rows.append(row_of(*_named(report, place), chance, *([state] if has_state else [])))
+    columns = [*_naming(report), Column("probability"), *words(*[""] * has_state)]
     return Table("answer", "The revision" if first == last else "One of these revisions", columns, rows)
 
 
@@ -136,13 +139,13 @@ def _path(report: BisectReport) -> list[Block]:
     columns = [
         *words("step", "revision"),
         *([Column("subject", kind="words", media=ON_PAGES)] if report.revisions[0].commit else []),
-        Column("change", group="change"),
-        Column("90 % interval", kind="intervals", group="change"),
+        Column("change"),
+        Column("90 % interval", kind="intervals", follows=True),
         Column("half", kind="bar"),
         Column("runs"),
         Column("has it"),
         Column("left"),
-        *words("outcome"),
+        *words("side"),
     ]
     rows = [row_of(f"{number}", *_step(report, step)) for number, step in enumerate(report.steps, start=1)]
     note = (
@@ -215,6 +218,7 @@ def _charts(report: BisectReport) -> list[Chart]:
         ],
         half=True,
         height=220,
+        paper=_HALF_PAGE,
     )
     likely = Chart(
         id="chances",
@@ -229,6 +233,7 @@ def _charts(report: BisectReport) -> list[Chart]:
         data={"points": columns_of(chances)},
         half=True,
         height=220,
+        paper=_HALF_PAGE,
     )  # fmt: skip
     return [measured, likely] if rows else [likely]
 
