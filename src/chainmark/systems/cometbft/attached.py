@@ -27,11 +27,12 @@ from chainmark.systems.cometbft.attach import (
     require_observable,
 )
 from chainmark.systems.cometbft.gates import run_gates
-from chainmark.systems.cometbft.ingest import ChainReading, (
+from chainmark.systems.cometbft.ingest import (
     BLOCK_SCHEMA,
     SCRAPE_SCHEMA,
     TRANSACTION_SCHEMA,
     Books,
+    ChainReading,
     balance,
     collect,
 )
