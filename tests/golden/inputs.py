@@ -13,6 +13,7 @@ from pydantic import BaseModel
 import chainmark as cm
 from chainmark.compare import compare
 from chainmark.compare.aa import aa_report
+from chainmark.compare.profiles import profiled
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.aa_report import AAReport
 from chainmark.core.comparison import Comparison
@@ -42,6 +43,7 @@ from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs
+from tests.unit.compare.profiled_runs import profiled_run
 from tests.unit.compare.searched_runs import TOLD, searched
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
 from tests.unit.report import load_samples
@@ -84,6 +86,23 @@ def single() -> Comparison:
 
 
 @cache
+@cache
+def explained() -> Comparison:
+    """One run a side with profiles of four nodes, in which one function takes more."""
+    slow, same = ("main", "consensus.(*State).run", "consensus.finalize"), ("main", "p2p.gossip")
+    nodes = [[{slow: 1.0 + node / 8, same: 5.0, ("main", "gone"): gone} for node in range(4)] for gone in (0.5, 0.0)]
+    for node, stacks in enumerate(nodes[1]):
+        stacks[slow] += 2.0 + node / 16
+    baseline, candidate = sides(WORSE, repetitions=1, seconds=30)
+    why = profiled(
+        [profiled_run("v0.38.17", nodes[0])],
+        [profiled_run("v1.0.1", nodes[1], number=2)],
+        [baseline, candidate],
+        is_asked=True,
+    )
+    return compare(baseline, candidate, why=why, tool_version=VERSION)
+
+
 def _followable() -> tuple[SealedRun, SealedRun]:
     store = FixedStore(Path(tempfile.mkdtemp(prefix="golden-")))
     return sealed(store, Lives(6, 8).fill()), sealed(store, Lives(6, 8, factor=1.2).fill(), "v2")
@@ -208,6 +227,7 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "compare-drawn": drawn,
     "compare-single": single,
     "compare-followed": followed,
+    "compare-explained": explained,
     "side-by-side": side_by_side,
     "aa": own_noise,
     "load": load,

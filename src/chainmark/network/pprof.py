@@ -54,7 +54,7 @@ _PAGES: Mapping[str, _Page] = {
     BLOCK: _Page("block", "delay", 1e-9),
 }
 _VERSION = re.compile(r"v\d+")
-# Of "github.com/cometbft/cometbft": what follows is a folder of the repository.
+# Of "github.com/owner/name": what follows is a folder of the repository.
 _REPOSITORY_PARTS = 3
 _CLOSURE = re.compile(r"(\.func\d+|\.gowrap\d+|\.deferwrap\d+|-fm|-range\d+|(?<=\d)\.\d+)+$")
 # What Go's runtime counts since the program's start.

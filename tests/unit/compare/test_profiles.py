@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import pairwise
 
 import polars as pl
@@ -16,51 +15,14 @@ from chainmark.compare.sides import exclusion, select
 from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.core.profiled import Profiled
 from chainmark.core.profiles import ProfilesRecord
-from chainmark.network.pprof import PROFILE_SCHEMA
 
+from tests.unit.compare.profiled_runs import ProfiledRun, profiled_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, manifest
 
-Stacks = Mapping[tuple[str, ...], float]
 
-
-@dataclass
-class _Run(SyntheticRun):
-    """A run in memory that keeps profiles."""
-
-    stacks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE_SCHEMA))
-    record: ProfilesRecord = field(
-        default_factory=lambda: ProfilesRecord(kinds=["cpu"], work=100.0, work_label="block")
-    )
-
-    def events(self, name: str) -> pl.DataFrame:
-        """The stacks."""
-        assert name == "profiles"
-        return self.stacks
-
-    def document(self, name: str) -> Mapping[str, object] | None:
-        """The record."""
-        assert name == "profiles"
-        return self.record.model_dump()
-
-
-def _run(
-    version: str, nodes: Sequence[Stacks], *, kind: str = "cpu", begin: Sequence[Stacks] = (), number: int = 1,
-    record: ProfilesRecord | None = None,
-) -> _Run:  # fmt: skip
-    """A run with profiles: by node its stacks, in seconds."""
-    rows = [
-        (kind, moment, f"node{place}", list(stack), stack[-1], value)
-        for moment, own in (("end", nodes), ("begin", begin))
-        for place, stacks in enumerate(own)
-        for stack, value in stacks.items()
-    ]
-    about = manifest(version, number, position=number, seed=number, profiles=[kind])
-    frame = pl.DataFrame(rows, schema=PROFILE_SCHEMA, orient="row")
-    known = record or ProfilesRecord(kinds=[kind], work=100.0, work_label="block")
-    return _Run(about, catalogue(), {}, {}, frame, known)
-
-
-def _found(baseline: Sequence[_Run], candidate: Sequence[_Run], *plain: Sequence[SyntheticRun]) -> Profiled:
+def _found(
+    baseline: Sequence[ProfiledRun], candidate: Sequence[ProfiledRun], *plain: Sequence[SyntheticRun]
+) -> Profiled:
     found = profiled(baseline, candidate, plain or ([], []), is_asked=False)
     assert found is not None
     return found
@@ -74,7 +36,7 @@ def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes(
     """One run a side: each node is held against the same node of the other side."""
     before = [{SLOW: 1.0, SAME: 5.0}, {SLOW: 1.2, SAME: 2.0}, {SLOW: 0.8, SAME: 3.0}]
     after = [{SLOW: 2.0, SAME: 4.0}, {SLOW: 2.3, SAME: 3.1}, {SLOW: 1.7, SAME: 2.9}]
-    (change,) = _found([_run("v0", before)], [_run("v1", after)]).changes
+    (change,) = _found([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
     first, second = change.functions
     assert (first.function, second.function) == ("hash", "gossip")
     assert [first.baseline, first.candidate] == pytest.approx([0.01, 0.02])
@@ -87,8 +49,10 @@ def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes(
 
 
 def test_with_several_runs_a_side_the_interval_is_that_between_runs() -> None:
-    before = [_run("v0", [{SLOW: value}], number=number) for number, value in enumerate((1.0, 1.3, 0.9), start=1)]
-    after = [_run("v1", [{SLOW: value}], number=number) for number, value in enumerate((2.0, 2.2), start=4)]
+    before = [
+        profiled_run("v0", [{SLOW: value}], number=number) for number, value in enumerate((1.0, 1.3, 0.9), start=1)
+    ]
+    after = [profiled_run("v1", [{SLOW: value}], number=number) for number, value in enumerate((2.0, 2.2), start=4)]
     (change,) = _found(before, after).changes
     oracle = stats.ttest_ind([0.02, 0.022], [0.01, 0.013, 0.009], equal_var=False).confidence_interval(0.90)
     assert [change.functions[0].low, change.functions[0].high] == pytest.approx([oracle.low, oracle.high])
@@ -96,7 +60,7 @@ def test_with_several_runs_a_side_the_interval_is_that_between_runs() -> None:
 
 
 def test_one_node_a_side_has_no_interval_and_is_still_shown() -> None:
-    (change,) = _found([_run("v0", [{SLOW: 1.0}])], [_run("v1", [{SLOW: 2.0, SAME: 0.1}])]).changes
+    (change,) = _found([profiled_run("v0", [{SLOW: 1.0}])], [profiled_run("v1", [{SLOW: 2.0, SAME: 0.1}])]).changes
     assert [(one.function, one.low, one.high) for one in change.functions] == [
         ("hash", None, None),
         ("gossip", None, None),
@@ -106,7 +70,7 @@ def test_one_node_a_side_has_no_interval_and_is_still_shown() -> None:
 
 def test_a_function_that_only_one_side_has_is_told_with_all_that_it_calls() -> None:
     (change,) = _found(
-        [_run("v0", [{SAME: 1.0}])], [_run("v1", [{SAME: 1.0, SLOW: 3.0, ("main", "finalize"): 1.0}])]
+        [profiled_run("v0", [{SAME: 1.0}])], [profiled_run("v1", [{SAME: 1.0, SLOW: 3.0, ("main", "finalize"): 1.0}])]
     ).changes
     changed = {one.function: one for one in change.functions}
     assert [changed["finalize"].change, changed["hash"].change] == pytest.approx([0.01, 0.03])
@@ -115,8 +79,8 @@ def test_a_function_that_only_one_side_has_is_told_with_all_that_it_calls() -> N
 
 
 def test_of_memory_there_is_what_grew_and_no_division_by_the_work() -> None:
-    before = _run("v0", [{SLOW: 100.0}], kind="heap", begin=[{SLOW: 90.0}])
-    after = _run("v1", [{SLOW: 300.0}], kind="heap", begin=[{SLOW: 50.0}])
+    before = profiled_run("v0", [{SLOW: 100.0}], kind="heap", begin=[{SLOW: 90.0}])
+    after = profiled_run("v1", [{SLOW: 300.0}], kind="heap", begin=[{SLOW: 50.0}])
     (change,) = _found([before], [after]).changes
     (one,) = change.functions
     assert (one.baseline, one.candidate, one.grown_baseline, one.grown_candidate) == (100.0, 300.0, 10.0, 250.0)
@@ -125,8 +89,8 @@ def test_of_memory_there_is_what_grew_and_no_division_by_the_work() -> None:
 
 def test_goroutines_are_told_by_where_they_began_and_where_they_are() -> None:
     (change,) = _found(
-        [_run("v0", [{("serve", "wait"): 2.0}], kind="goroutine")],
-        [_run("v1", [{("serve", "wait"): 9.0, ("loop",): 1.0}], kind="goroutine")],
+        [profiled_run("v0", [{("serve", "wait"): 2.0}], kind="goroutine")],
+        [profiled_run("v1", [{("serve", "wait"): 9.0, ("loop",): 1.0}], kind="goroutine")],
     ).changes
     assert [(one.function, one.change) for one in change.functions] == [("serve … wait", 7.0), ("loop", 1.0)]
 
@@ -134,7 +98,7 @@ def test_goroutines_are_told_by_where_they_began_and_where_they_are() -> None:
 def test_nothing_is_lost_in_the_graph() -> None:
     """Calls lie within their callers, and the outermost one is as wide as all of them."""
     many: dict[tuple[str, ...], float] = {("main", f"f{number}", "leaf"): 1.0 + number % 7 for number in range(2_000)}
-    (change,) = _found([_run("v0", [many])], [_run("v1", [{**many, SLOW: 900.0}])]).changes
+    (change,) = _found([profiled_run("v0", [many])], [profiled_run("v1", [{**many, SLOW: 900.0}])]).changes
     frames = change.frames
     assert len(frames) <= profiles.MOST_FRAMES
     root = frames[0]
@@ -159,8 +123,8 @@ def test_what_profiling_cost_is_told_with_an_interval_or_without() -> None:
             for number, value in enumerate(values)
         ]
 
-    def taken(version: str, value: float) -> _Run:
-        run = _run(version, [{SLOW: 1.0}], record=record)
+    def taken(version: str, value: float) -> ProfiledRun:
+        run = profiled_run(version, [{SLOW: 1.0}], record=record)
         run.frames = {"node": _peers(value)}
         return run
 
@@ -180,10 +144,10 @@ def test_what_is_missing_or_empty_is_told_of_its_side() -> None:
     record = ProfilesRecord(
         kinds=["cpu", "mutex"], missing=["profiles of node2 are missing (cpu): 404"], empty=["mutex"]
     )
-    broken = _run("v1", [{SLOW: 1.0}], record=record)
+    broken = profiled_run("v1", [{SLOW: 1.0}], record=record)
     gate = Gate(id="load_met", label="offered load met", status=GateStatus.FAIL, measured="91 %", limit=">= 98 %")
     broken.manifest = broken.manifest.model_copy(update={"status": Status.INVALID, "gates": [gate]})
-    assert _found([_run("v0", [{SLOW: 1.0}])], [broken]).notes == [
+    assert _found([profiled_run("v0", [{SLOW: 1.0}])], [broken]).notes == [
         "candidate: profiles of node2 are missing (cpu): 404",
         "candidate: the run with profiles is invalid (offered load met: 91 %)",
         "candidate: nothing is in the profiles `mutex`, which record only what a program asks them to",
@@ -191,7 +155,7 @@ def test_what_is_missing_or_empty_is_told_of_its_side() -> None:
 
 
 def test_a_side_without_profiles_leaves_nothing_to_tell_unless_it_is_asked_for() -> None:
-    runs = [_run("v0", [{SLOW: 1.0}])]
+    runs = [profiled_run("v0", [{SLOW: 1.0}])]
     assert profiled(runs, [], ([], []), is_asked=False) is None
     asked = profiled(runs, [], ([], []), is_asked=True)
     assert asked is not None
@@ -201,7 +165,7 @@ def test_a_side_without_profiles_leaves_nothing_to_tell_unless_it_is_asked_for()
 def test_a_run_with_profiles_is_never_judged() -> None:
     """It is slower for them: among others it would be a false alarm, and alone an unfair one."""
     plain = SyntheticRun(manifest("v1", 1), catalogue(), {})
-    taken = _run("v1", [{SLOW: 1.0}], number=2)
+    taken = profiled_run("v1", [{SLOW: 1.0}], number=2)
     among = select("candidate", [plain, taken])
     assert [run.run_id for run in among.runs] == [plain.manifest.run_id]
     alone = select("candidate", [taken])
