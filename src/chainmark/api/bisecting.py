@@ -173,7 +173,8 @@ class _Search:
         """Make the runs that are missing; what was found."""
         made = self.made
         revisions = made.record.revisions
-        installed(made.lab.system, [revisions[place].version for place in (GOOD, made.last)], self.listener)
+        ends = [revisions[place].version for place in (GOOD, made.last)]
+        installed(made.lab.system, ends, self.listener, made.profile)
         with machine_to_itself(self.listener), made.folder.locked():
             made.visit(made.last)
             self._check_ends()

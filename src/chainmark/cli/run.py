@@ -8,6 +8,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import (
+    Application,
     AsJson,
     Expose,
     KeepHomes,
@@ -17,6 +18,7 @@ from chainmark.cli.common import (
     Seed,
     Settings,
     exit_if_not_valid,
+    with_application,
 )
 from chainmark.cli.console import out, print_json
 from chainmark.cli.following import progress
@@ -26,6 +28,7 @@ def run(
     profile: Profile,
     version: Annotated[str, typer.Option(help="The version to run, e.g. `v1.0.1`.")],
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many runs.")] = 1,
+    application: Application = None,
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
@@ -43,7 +46,7 @@ def run(
             profile,
             version,
             repeat=repeat,
-            settings=settings,
+            settings=with_application(application, settings),
             seed=seed,
             keep_homes=keep_homes,
             profiles=profiles,

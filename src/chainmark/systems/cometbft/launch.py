@@ -125,6 +125,11 @@ class CometNode:
         return self.current
 
     @property
+    def pids(self) -> list[int]:
+        """Of its process, and of its application's where that is one of its own."""
+        return [self.process.pid, *([] if self.beside is None else [self.beside.pid])]
+
+    @property
     def websocket_url(self) -> str:
         """Where transactions and subscriptions go."""
         return f"ws://{self.address}:{RPC_PORT}/websocket"
