@@ -82,7 +82,7 @@ class AttachedNetwork(CometNetwork):
         """All of them: whoever asks finds out who answers."""
         return self.members
 
-    def pids(self) -> dict[str, int]:
+    def pids(self) -> dict[str, list[int]]:
         """None is ours."""
         return {}
 

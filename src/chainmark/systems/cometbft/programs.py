@@ -8,7 +8,7 @@ from pathlib import Path
 from chainmark.core.build import Build
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
-from chainmark.lab.versions import FORMS, ModuleVersion, Named, Release, Target, parse_version
+from chainmark.lab.versions import FORMS, ModuleVersion, Named, Release, parse_version
 from chainmark.store.paths import cache_directory
 from chainmark.systems.builds.cache import Cache, Record
 from chainmark.systems.builds.program import Program
@@ -25,9 +25,11 @@ def install(version: str, adapter: Adapter | None) -> Subject:
     """
     if adapter is None or adapter.program is None:
         return nodes.install(version)
-    cache, target = _cache(adapter, adapter.program), _target(version, adapter, adapter.program)
+    cache, target = _cache(adapter, adapter.program), parse_version(version)
     if isinstance(target, Named):
         return _named(cache, version, adapter).subject
+    if isinstance(target, Release) and adapter.program.module:
+        target = ModuleVersion(adapter.program.module, version)
     if isinstance(target, Release):
         raise UsageError(
             f"`{version}` is a release, and the application `{adapter.name}` does not say of which module",
@@ -57,14 +59,6 @@ def changes_of(version: str, adapter: Adapter | None) -> Path | None:
         return nodes.changes_of(version)
     cache = _cache(adapter, adapter.program)
     return cache.changes(_named(cache, version, adapter))
-
-
-def _target(version: str, adapter: Adapter, program: ProgramOf) -> Target:
-    """What a version names; a release is one of the program's module, once it is not the name of a build."""
-    target = parse_version(version)
-    if isinstance(target, Release) and program.module and _cache(adapter, program).find(version) is None:
-        return ModuleVersion(program.module, version)
-    return Named(version) if isinstance(target, Release) and not program.module else target
 
 
 def _cache(adapter: Adapter, program: ProgramOf) -> Cache:

@@ -66,6 +66,7 @@ class Measurement:
 
     Attributes:
         broken_off: why nothing more was waited for: the network had stopped. "" where it ran to its end.
+        heights: that the living nodes had reached in the end, by name.
         reader: the living node that is furthest; None where no node answered any more, and the chain is not known.
     """
 
@@ -79,6 +80,7 @@ class Measurement:
     last_height: int
     drained: bool
     waiting: Waiting
+    heights: Mapping[str, int]
     reader: CometNode | None
     observer_reconnects: int
     broken_off: str = ""
@@ -143,7 +145,8 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
             drained = _drain(watch, order.load.drain_timeout_s, progress)
         # In this order: what leaves a mempool in the meantime stands in a block that is read.
         waiting = _waiting(network)
-        last_height, reader = furthest(network)
+        reached = heights_of(network)
+        last_height, reader = _furthest(network, reached)
         broken = broken_connections(network.logs())
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
@@ -157,6 +160,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         last_height=last_height,
         drained=drained,
         waiting=waiting,
+        heights=reached,
         reader=reader,
         observer_reconnects=observer.reconnects(),
         broken_off=watch.broken_off,
@@ -372,15 +376,23 @@ def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadR
 
 def furthest(network: CometNetwork) -> tuple[int, CometNode | None]:
     """The greatest height that a living node has, and which node that is; 0 and None where none answers."""
-    found: tuple[int, CometNode | None] = (0, None)
+    return _furthest(network, heights_of(network))
+
+
+def _furthest(network: CometNetwork, reached: Mapping[str, int]) -> tuple[int, CometNode | None]:
+    name = max(reached, key=lambda one: reached[one], default=None)
+    return (0, None) if name is None else (reached[name], network.node(name))
+
+
+def heights_of(network: CometNetwork) -> dict[str, int]:
+    """The heights of the living nodes, as far as they answer."""
+    found = {}
     for node in network.alive():
         try:
             with RpcClient(node.address, timeout_s=2.0) as client:
-                height = client.height()
+                found[node.name] = client.height()
         except RpcError:
             continue  # it died between two looks, which the watch notes, or hangs
-        if found[1] is None or height > found[0]:
-            found = (height, node)
     return found
 
 
