@@ -159,7 +159,8 @@ class Cache:
     def all(self) -> list[Record]:
         """All that have a name, by name."""
         paths = sorted(self._names.glob(f"*/{_RECORD}"))
-        return [Record.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        found = [Record.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        return [record for record in found if self.binary(record).is_file()]
 
     @property
     def _builds(self) -> Path:
