@@ -15,6 +15,9 @@ from chainmark.systems.builds.program import Program
 from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.applications.adapter import Adapter, ProgramOf
 
+# Where the cache keeps applications' programs, by their names.
+_OF_APPLICATIONS = "cometbft-"
+
 
 def install(version: str, adapter: Adapter | None) -> Subject:
     """Make sure that a version's program is cached, and is the adapter's where there is one.
@@ -36,6 +39,16 @@ def install(version: str, adapter: Adapter | None) -> Subject:
             "name a binary, or set `program.module` and `program.package` of the adapter",
         )
     return cache.make(target, version).subject
+
+
+def installed() -> list[tuple[Subject, Path]]:
+    """What is cached of CometBFT's own program, then of applications' programs, each by name."""
+    found = nodes.installed()
+    for root in sorted((cache_directory() / "nodes").glob(f"{_OF_APPLICATIONS}*")):
+        name = root.name.removeprefix(_OF_APPLICATIONS)
+        cache = Cache(root, "cometbft", Program(name=name, title=name, module="", package=""))
+        found += [(record.subject, cache.binary(record)) for record in cache.all()]
+    return found
 
 
 def binary_path(version: str, adapter: Adapter | None) -> Path:
@@ -71,9 +84,8 @@ def _cache(adapter: Adapter, program: ProgramOf) -> Cache:
         version_arguments=tuple(program.version),
         of_a_chain=True,
     )
-    return Cache(
-        cache_directory() / "nodes" / f"cometbft-{re.sub(r'[^A-Za-z0-9._-]+', '-', program.name)}", "cometbft", kept
-    )
+    folder = f"{_OF_APPLICATIONS}{re.sub(r'[^A-Za-z0-9._-]+', '-', program.name)}"
+    return Cache(cache_directory() / "nodes" / folder, "cometbft", kept)
 
 
 def _named(cache: Cache, version: str, adapter: Adapter) -> Record:
