@@ -34,7 +34,7 @@ from chainmark.core import units
 from chainmark.core.bisect_report import BisectReport, Way
 from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Comparison
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, Status, failed_gates
 from chainmark.core.progress import Progress
 from chainmark.core.tool import tool_version
@@ -176,9 +176,9 @@ class _Search:
             made.visit(made.last)
             try:
                 return self._searched()
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, EnvironmentFailure):
                 if made.runs:
-                    self.listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
+                    self.listener.tell(f"broken off: the finished runs are kept; go on with `--resume {made.id}`")
                 raise
 
     def _check_ends(self) -> None:

@@ -90,7 +90,9 @@ class LineSystem:
         number = number_of(version)
         self.asked.append(number)
         if number in self.unbuildable:
-            raise UsageError(f"{version} does not build: undefined: halt")
+            raise UsageError(
+                f"{version} does not build", "the compiler's last lines:\n# line\nmain.go:9: undefined: halt\n"
+            )
         built = number - 1 if number in self.same else number
         digest = hashlib.sha256(str(built).encode()).hexdigest()
         return Subject(system=self.name, name=self.title, version=version, binary_sha256=digest)
