@@ -8,8 +8,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NODE_VERSIONS := v0.38.17 v1.0.1
-# Tests of networks that run side by side: a network waits for its blocks most of the time.
-NETWORKS := $(shell echo $$(( $$(nproc) + 1 )))
+# Tests of networks that run side by side: a network waits for its blocks most of the time, and they ask for no speed.
+NETWORKS := $(shell echo $$(( $$(nproc) + 2 )))
 
 export CARGO_TARGET_DIR := $(CACHE)/target
 export UV_CACHE_DIR := $(CACHE)/uv
@@ -49,9 +49,11 @@ example-server: setup ## run Coinbase's example of a Mesh server until Ctrl-C
 check: setup ## formatting, lints and types
 	$(BIN)/ruff format --check src tests benches
 	$(BIN)/ruff check src tests benches
-	$(BIN)/mypy
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	@# mypy uses one processor; clippy's builds begin on the other.
+	$(BIN)/mypy & types=$$!; \
+	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings; lints=$$?; \
+	wait $$types && exit $$lints
 
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked

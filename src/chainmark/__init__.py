@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chainmark.api.following import block, host
     from chainmark.api.history import history, note, notes, pin, unnote
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
-    from chainmark.api.measure import ingest, run
+    from chainmark.api.measure import attach, ingest, run
     from chainmark.api.modelling import explain, fault_kinds, predict, synth
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.releasing import Signature, release
@@ -54,6 +54,7 @@ __all__ = [
     "aa",
     "aa_of_history",
     "annotate",
+    "attach",
     "bisect",
     "block",
     "catalogue",
@@ -97,7 +98,7 @@ _HOMES = {
     "chainmark.api.learning": ["margins"],
     "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],
     "chainmark.api.experimenting": ["aa", "aa_of_history", "experiment"],
-    "chainmark.api.measure": ["ingest", "run"],
+    "chainmark.api.measure": ["attach", "ingest", "run"],
     "chainmark.api.modelling": ["explain", "fault_kinds", "predict", "synth"],
     "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
     "chainmark.api.releasing": ["Signature", "release"],

@@ -129,6 +129,31 @@ def transaction_classes() -> list[tuple[str, str]]:
     """
 
 @final
+class BankSends:
+    """Signed bank sends of accounts of a Cosmos SDK chain; each connection has accounts of its own."""
+
+    def __init__(
+        self,
+        *,
+        chain_id: str,
+        prefix: str,
+        denom: str,
+        fee: int,
+        gas: int,
+        size_bytes: int,
+        connections: int,
+        accounts_per_connection: int,
+        first_account_number: int,
+        seed: int,
+    ) -> None:
+        """Derive the accounts from the seed. `size_bytes` is reached by a memo; 0: as small as it is."""
+
+    def addresses(self) -> list[str]:
+        """Of all accounts, those of the first connection first."""
+
+    def transaction(self, account: int, sequence: int, amount: int) -> bytes:
+        """The account's transaction of that sequence number, which sends `amount` to the account after it."""
+
 class TransactionLoad:
     """One open-loop load: made, started once, finished once. Deleting it ends its thread."""
 
@@ -145,12 +170,16 @@ class TransactionLoad:
         experiment_id: bytes,
         answer_timeout_s: float,
         send_grace_s: float,
+        bank_sends: BankSends | None = None,
+        given: list[list[bytes]] | None = None,
     ) -> None:
         """Check the arguments and fix the schedule.
 
         `targets` holds one WebSocket URL per connection. `method` is "broadcast_tx_sync" or "broadcast_tx_async" (or
         "sync", "async"). `schedule` is "even", "poisson" or "burst". `send_grace_s` is how long after the end of the
-        schedule late transactions are still sent; `answer_timeout_s` is how long each waits for its answer.
+        schedule late transactions are still sent; `answer_timeout_s` is how long each waits for its answer. The load
+        tool's payload of `size_bytes` is sent, or `bank_sends`, or what is `given` for each connection: what is missing
+        there stays unsent.
         """
 
     def start(self, start_delay_s: float = 0.1) -> int:

@@ -10,14 +10,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
+import chainmark as cm
 from chainmark.compare import compare
 from chainmark.compare.aa import aa_report
+from chainmark.compare.profiles import profiled
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.aa_report import AAReport
 from chainmark.core.comparison import Comparison
 from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
 from chainmark.core.qa_report import QaReport
+from chainmark.core.release_page import ReleasePage
 from chainmark.core.side_by_side import SideBySide
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -40,12 +43,13 @@ from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs
+from tests.unit.compare.profiled_runs import profiled_run
 from tests.unit.compare.searched_runs import TOLD, searched
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
 from tests.unit.report import load_samples
 from tests.unit.report.samples import SENTENCES, sample
 from tests.unit.store.trail_runs import Lives, key_of, sealed
-from tests.unit.systems.cardano import prediction_samples
+from tests.unit.systems.cardano import made_reports, prediction_samples
 from tests.unit.systems.cardano.verifications import verification
 from tests.unit.systems.cometbft import saturation_samples
 
@@ -82,6 +86,23 @@ def single() -> Comparison:
 
 
 @cache
+@cache
+def explained() -> Comparison:
+    """One run a side with profiles of four nodes, in which one function takes more."""
+    slow, same = ("main", "consensus.(*State).run", "consensus.finalize"), ("main", "p2p.gossip")
+    nodes = [[{slow: 1.0 + node / 8, same: 5.0, ("main", "gone"): gone} for node in range(4)] for gone in (0.5, 0.0)]
+    for node, stacks in enumerate(nodes[1]):
+        stacks[slow] += 2.0 + node / 16
+    baseline, candidate = sides(WORSE, repetitions=1, seconds=30)
+    why = profiled(
+        [profiled_run("v0.38.17", nodes[0])],
+        [profiled_run("v1.0.1", nodes[1], number=2)],
+        [baseline, candidate],
+        is_asked=True,
+    )
+    return compare(baseline, candidate, why=why, tool_version=VERSION)
+
+
 def _followable() -> tuple[SealedRun, SealedRun]:
     store = FixedStore(Path(tempfile.mkdtemp(prefix="golden-")))
     return sealed(store, Lives(6, 8).fill()), sealed(store, Lives(6, 8, factor=1.2).fill(), "v2")
@@ -161,6 +182,34 @@ def saturation() -> SaturationReport:
 
 
 @cache
+def release_page() -> ReleasePage:
+    """A release like those before it under one workload, and slower under the other, with a note and a statement."""
+    store = Path(tempfile.mkdtemp(prefix="golden-"))
+    deviations = (0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001)
+    for workload, start, slow in (("value-only", "18:52:16", "0.41"), ("Plutus countdown loop", "20:00:00", "0.361")):
+        last = made_reports.column("10.6.2", "2026-03-12", "1d697f1", 1.001, **{"Fetch duration": slow})
+        columns = [*made_reports.series(deviations), last]
+        for one in columns:
+            one["facts"]["Cluster system start time"] = start
+        report = made_reports.content(*columns, workload=workload)
+        cm.ingest("cardano", made_reports.written(store / f"{start}.json", report), store=store)
+    cm.annotate("10.6.2", "the clock of node-3 was 40 ms late", store=store)
+    signature = cm.Signature("Ada Lovelace", "The first release with the new mempool.", "2026-03-20")
+    made = cm.release("cardano", "10.6.2", signature=signature, store=store).result
+    assert isinstance(made, ReleasePage)
+    return _of_this_version(made)
+
+
+def _of_this_version(page: ReleasePage) -> ReleasePage:
+    own = {"tool_version": VERSION}
+    against = [
+        one.model_copy(update={**own, "comparisons": [pair.model_copy(update=own) for pair in one.comparisons]})
+        for one in page.against
+    ]
+    return page.model_copy(update={**own, "against": against})
+
+
+@cache
 def qa() -> QaReport:
     """A candidate that is slower, a metric that cannot be compared and a scenario that was not run."""
     return qa_runs.report({"tx_latency_s": 1.5, "rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
@@ -178,6 +227,7 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "compare-drawn": drawn,
     "compare-single": single,
     "compare-followed": followed,
+    "compare-explained": explained,
     "side-by-side": side_by_side,
     "aa": own_noise,
     "load": load,
@@ -185,6 +235,7 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "saturation": saturation,
     "qa": qa,
     "qa-equal": qa_equal,
+    "release-page": release_page,
     "bisect": partial(searched, {5: TOLD[5]}),
     "bisect-range": partial(searched, TOLD),
     "bisect-undecided": partial(searched, noise=0.15, factor=2.0, most_runs=10),

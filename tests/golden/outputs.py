@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.golden import commands, inputs, texts
 
 KEPT = Path(__file__).parent / "kept"
-WITH_HTML = ("compare-followed", "sample-fail")
+WITH_HTML = ("compare-followed", "compare-explained", "sample-fail")
 WITH_JSON = "compare-followed"
 
 

@@ -14,7 +14,7 @@ from chainmark.core.manifest import GateStatus
 from chainmark.store.paths import cache_directory
 from chainmark.store.runs import SealedRun
 
-from tests.support import COMMAND_TIMEOUT_S, Lab
+from tests.support import ANYHOW, COMMAND_TIMEOUT_S, QUICK, Lab, changed
 
 TOOL = "github.com/cometbft/cometbft/test/loadtime/cmd/report@v1.0.1"
 BUILD_TIMEOUT_S = 1_800
@@ -46,9 +46,9 @@ def _told(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("version", "database"), [("v0.38.17", "goleveldb"), ("v1.0.1", "pebbledb")])
 def test_the_report_tool_agrees(lab: Lab, report_tool: Path, version: str, database: str) -> None:
-    short = ("--set", "load.warm_up_s=0", "--set", "load.duration_s=16")
-    # Both count the same transactions on a busy machine, too, where the run may not be compared with others.
-    run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes", code=(0, 4))[0]
+    # Both count the same transactions on a busy machine, too.
+    short = changed(*ANYHOW, QUICK, "load.warm_up_s=0", "load.duration_s=6")
+    run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes")[0]
     kept = {gate.id: gate.status for gate in run.manifest.gates}
     assert kept["books"] is kept["drained"] is GateStatus.PASS
     told = _told(report_tool, run, database)
@@ -56,7 +56,7 @@ def test_the_report_tool_agrees(lab: Lab, report_tool: Path, version: str, datab
     # The tool drops the last two blocks; ours are empty by then, because draining waits for two more.
     joined = run.events("transactions").join(blocks, on="height", how="inner")
     latency_ns = joined["next_ns"] - joined["due_ns"]
-    assert int(told["Total Valid Tx"]) == latency_ns.len() == 3_200
+    assert int(told["Total Valid Tx"]) == latency_ns.len() == 1_200
     assert int(told["Total Invalid Tx"]) == 0
     latency_s = latency_ns.to_numpy() / 1e9
     mean_s = float(latency_s.mean())

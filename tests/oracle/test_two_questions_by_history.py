@@ -177,6 +177,7 @@ def test_the_rate_stands_beside_the_verdict_and_costs_end_with_nothing_judged(st
     assert costs.verdict is Verdict.INFORMATIONAL
     assert costs.verdict.exit_code == 0
     assert "less: Kernel RSS" in costs.text()
+    assert "†" not in costs.text()
 
 
 def test_margins_are_shown_with_their_chances_and_those_inside_the_noise_are_marked(store: Path) -> None:

@@ -127,7 +127,7 @@ class Chain:
                 "rpc.laddr": f"tcp://{self.address}:{RPC_PORT}",
                 "p2p.laddr": f"tcp://{self.address}:{P2P_PORT}",
                 "rpc.pprof_laddr": "",
-                "consensus.timeout_commit": "200ms",
+                "consensus.timeout_commit": "500ms",
             },
         )
         _set(

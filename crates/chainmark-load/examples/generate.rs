@@ -2,7 +2,7 @@
 //! Usage: `generate URL CONNECTIONS RATE DURATION_S SIZE_BYTES SCHEDULE`.
 
 use chainmark_load::cometbft::BroadcastMethod;
-use chainmark_load::{Class, LoadConfig, LoadResult, ScheduleKind, TransactionLoad};
+use chainmark_load::{Class, LoadConfig, LoadResult, ScheduleKind, TransactionLoad, Transactions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -13,11 +13,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         targets: vec![url.clone(); connections.parse()?],
         rate_per_connection: rate.parse()?,
         duration_ns: duration_s.parse::<i64>()? * 1_000_000_000,
-        size_bytes: size_bytes.parse()?,
+        transactions: Transactions::Payload { size_bytes: size_bytes.parse()?, experiment_id: *b"chainmark--bench" },
         method: BroadcastMethod::Sync,
         schedule: ScheduleKind::from_name(schedule).ok_or("the schedule is even, poisson or burst")?,
         seed: 1,
-        experiment_id: *b"chainmark--bench",
         answer_timeout_ns: 10_000_000_000,
         send_grace_ns: 2_000_000_000,
     })?;

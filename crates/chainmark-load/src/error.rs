@@ -17,6 +17,10 @@ pub enum LoadError {
          bytes"
     )]
     SizeTooLarge { size_bytes: u64, previous: u64, largest: u64 },
+    #[error(
+        "transaction size of {size_bytes} bytes is too small for a bank send; the smallest size is {smallest} bytes"
+    )]
+    SendTooSmall { size_bytes: u32, smallest: u32 },
     #[error("payload time of {time_ns} ns lies before 1970")]
     TimeBeforeEpoch { time_ns: i64 },
     #[error("{name} is {value}; it must be {condition}")]
@@ -40,6 +44,7 @@ impl LoadError {
             Self::OddSize { .. } => "a transaction is two characters and the hexadecimal digits of its payload",
             Self::SizeTooSmall { .. } => "the experiment, the time and one byte of padding must fit at any moment",
             Self::SizeTooLarge { .. } => "the original load tool has the same limit",
+            Self::SendTooSmall { .. } => "its addresses, amounts, key and signature must fit; the rest is a memo",
             Self::TimeBeforeEpoch { .. } => "give nanoseconds since 1970-01-01T00:00:00Z",
             Self::Argument { .. } => "correct the argument",
             Self::TooManyTransactions { .. } => "lower the rate or the duration, or run several loads in turn",

@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod cometbft;
+pub mod cosmos;
 pub mod error;
 pub mod http;
 pub mod observer;
@@ -14,6 +15,7 @@ mod run_queue;
 pub mod schedule;
 pub mod sender;
 mod timer;
+pub mod transactions;
 mod websocket;
 
 pub use error::LoadError;
@@ -21,3 +23,4 @@ pub use observer::{EventObserver, ReceivedEvent};
 pub use record::{Answer, Class, LoadResult, Records};
 pub use schedule::ScheduleKind;
 pub use sender::{LoadConfig, Progress, TransactionLoad};
+pub use transactions::Transactions;

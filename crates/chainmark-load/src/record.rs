@@ -93,6 +93,7 @@ pub struct Records {
     pub check_code: Vec<u32>,
     /// SHA-256 of the transaction; zero if unsent.
     pub hash: Vec<[u8; 32]>,
+    /// Of an unsent one, what was wanted.
     pub size_bytes: Vec<u32>,
 }
 
@@ -116,7 +117,8 @@ impl Records {
         self.answered_ns.extend(part.answered_ns);
         self.check_code.extend(part.check_code);
         self.hash.extend(part.hash);
-        self.size_bytes.resize(self.size_bytes.len() + rows, size_bytes);
+        let sizes = part.size_bytes.iter().map(|&sent| if sent == 0 { size_bytes } else { sent });
+        self.size_bytes.extend(sizes);
     }
 }
 
@@ -147,6 +149,8 @@ pub(crate) struct ConnectionRecords {
     class: Vec<Option<Class>>,
     check_code: Vec<u32>,
     hash: Vec<[u8; 32]>,
+    /// 0 until sent.
+    size_bytes: Vec<u32>,
     sent: u32,
 }
 
@@ -160,6 +164,7 @@ impl ConnectionRecords {
             class: vec![None; rows],
             check_code: vec![0; rows],
             hash: vec![[0; 32]; rows],
+            size_bytes: vec![0; rows],
             sent: 0,
         }
     }
@@ -170,10 +175,11 @@ impl ConnectionRecords {
     }
 
     /// Transactions are sent in the order of their due times, so the row is the next one.
-    pub fn record_sent(&mut self, sent_ns: i64, hash: [u8; 32]) {
+    pub fn record_sent(&mut self, sent_ns: i64, hash: [u8; 32], size_bytes: u32) {
         let row = self.sent as usize;
         self.sent_ns[row] = sent_ns;
         self.hash[row] = hash;
+        self.size_bytes[row] = size_bytes;
         self.sent += 1;
     }
 
@@ -264,7 +270,7 @@ mod tests {
         for sequence in 0..4 {
             assert_eq!(part.next_unsent(), Some((sequence, 10 * (i64::from(sequence) + 1))));
             assert_eq!((part.sent(), part.sent_ns(sequence)), (sequence, None));
-            part.record_sent(1_000 + i64::from(sequence), [sequence as u8 + 1; 32]);
+            part.record_sent(1_000 + i64::from(sequence), [sequence as u8 + 1; 32], 200 + sequence);
             assert_eq!((part.sent(), part.sent_ns(sequence)), (sequence + 1, Some(1_000 + i64::from(sequence))));
             assert!(!part.is_answered(sequence));
         }
@@ -292,13 +298,13 @@ mod tests {
         assert_eq!(records.class, ends.map(|class| class as u8));
         assert_eq!(records.check_code, [0, 0, 0, 7, 0, 0]);
         assert_eq!(records.hash, [0, 1, 2, 3, 4, 0].map(|byte| [byte; 32]));
-        assert_eq!(records.size_bytes, [512, 256, 256, 256, 256, 256]);
+        assert_eq!(records.size_bytes, [512, 200, 201, 202, 203, 256]);
     }
 
     #[test]
     fn what_was_all_sent_has_no_next_transaction() {
         let mut part = ConnectionRecords::new(std::sync::Arc::new(vec![5]));
-        part.record_sent(6, [1; 32]);
+        part.record_sent(6, [1; 32], 84);
         assert_eq!(part.next_unsent(), None);
     }
 

@@ -3,11 +3,12 @@
 mod connection;
 
 use crate::clock::{NS_PER_S, WallClock, monotonic_ns, thread_cpu_ns};
-use crate::cometbft::{BroadcastMethod, payload};
+use crate::cometbft::BroadcastMethod;
 use crate::error::LoadError;
 use crate::record::{ConnectionRecords, LoadResult};
 use crate::schedule::{Schedule, ScheduleKind};
 use crate::timer::Timer;
+use crate::transactions::Transactions;
 use crate::websocket::{Socket, check_url, dial};
 use connection::{Connection, Outcome};
 use futures_util::future::try_join_all;
@@ -29,11 +30,10 @@ pub struct LoadConfig {
     /// Transactions per second.
     pub rate_per_connection: u32,
     pub duration_ns: i64,
-    pub size_bytes: u32,
+    pub transactions: Transactions,
     pub method: BroadcastMethod,
     pub schedule: ScheduleKind,
     pub seed: u64,
-    pub experiment_id: [u8; 16],
     /// How long after its sending a transaction may be answered.
     pub answer_timeout_ns: i64,
     /// How long after the end of the schedule late transactions are still sent.
@@ -60,8 +60,7 @@ impl LoadConfig {
                 return Err(LoadError::Argument { name, value, condition: "between 0 and 86400 seconds" });
             }
         }
-        let (connections, rate) = (self.targets.len() as u64, u64::from(self.rate_per_connection));
-        payload::check_size(connections, rate, u64::from(self.size_bytes))
+        self.transactions.check(self.targets.len(), self.rate_per_connection)
     }
 }
 
@@ -305,7 +304,7 @@ fn merge(plan: &Plan, outcomes: Vec<Outcome>, cpu_ns: i64, wall_ns: i64) -> Load
     let seconds = |time_ns: i64| time_ns as f64 / NS_PER_S as f64;
     let mut result = LoadResult { cpu_s: seconds(cpu_ns), wall_s: seconds(wall_ns), ..LoadResult::default() };
     for (index, outcome) in outcomes.into_iter().enumerate() {
-        result.records.append(index as u32, plan.start_ns, plan.config.size_bytes, outcome.records);
+        result.records.append(index as u32, plan.start_ns, plan.config.transactions.size_bytes(), outcome.records);
         result.reconnects += outcome.reconnects;
         result.late_answers += outcome.late_answers;
         result.unmatched_answers += outcome.unmatched_answers;

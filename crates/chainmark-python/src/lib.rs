@@ -21,7 +21,7 @@ mod _native {
     use super::http::{Histogram, HttpLoad, http_record_classes};
     #[pymodule_export]
     use super::load::{
-        EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction,
+        BankSends, EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction,
         transaction_classes,
     };
     #[pymodule_export]

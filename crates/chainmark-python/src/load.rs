@@ -2,10 +2,12 @@
 
 use chainmark_load::cometbft::BroadcastMethod;
 use chainmark_load::cometbft::payload::{Payload, check_size};
-use chainmark_load::{Class, LoadConfig, LoadError, LoadResult, ScheduleKind};
+use chainmark_load::cosmos::{self, SendConfig};
+use chainmark_load::{Class, LoadConfig, LoadError, LoadResult, ScheduleKind, Transactions};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::sync::Arc;
 use std::time::Duration;
 
 const SIGNAL_PERIOD: Duration = Duration::from_millis(20);
@@ -72,6 +74,78 @@ pub fn transaction_classes() -> Vec<(&'static str, &'static str)> {
 }
 
 #[pyclass(frozen, module = "chainmark._native")]
+pub struct BankSends(Arc<cosmos::BankSends>);
+
+#[pymethods]
+impl BankSends {
+    // The arguments are the Python API's, all by keyword.
+    #[expect(clippy::too_many_arguments)]
+    #[new]
+    #[pyo3(signature = (*, chain_id, prefix, denom, fee, gas, size_bytes, connections, accounts_per_connection,
+                        first_account_number, seed))]
+    fn new(
+        py: Python<'_>,
+        chain_id: String,
+        prefix: String,
+        denom: String,
+        fee: u64,
+        gas: u64,
+        size_bytes: u32,
+        connections: u32,
+        accounts_per_connection: u32,
+        first_account_number: u64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let config = SendConfig {
+            chain_id,
+            prefix,
+            denom,
+            fee,
+            gas,
+            size_bytes,
+            connections,
+            accounts_per_connection,
+            first_account_number,
+            seed,
+        };
+        let sends = py.detach(|| cosmos::BankSends::new(config)).map_err(to_python)?;
+        Ok(Self(Arc::new(sends)))
+    }
+
+    fn addresses(&self) -> Vec<&str> {
+        self.0.accounts().iter().map(|account| account.address.as_str()).collect()
+    }
+
+    fn transaction<'py>(
+        &self,
+        py: Python<'py>,
+        account: usize,
+        sequence: u64,
+        amount: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        if account >= self.0.accounts().len() {
+            return Err(refused("account", account, "the number of one of the accounts"));
+        }
+        Ok(PyBytes::new(py, &self.0.transaction(account, sequence, amount)))
+    }
+}
+
+/// What is sent: bank sends, or bytes that were given, or else the load tool's payload.
+fn transactions_of(
+    sends: Option<&BankSends>,
+    given: Option<Vec<Vec<Vec<u8>>>>,
+    size_bytes: u32,
+    experiment_id: &[u8],
+) -> PyResult<Transactions> {
+    Ok(match (sends, given) {
+        (Some(sends), None) => Transactions::BankSends(sends.0.clone()),
+        (None, Some(given)) => Transactions::Given(Arc::new(given)),
+        (None, None) => Transactions::Payload { size_bytes, experiment_id: to_experiment_id(experiment_id)? },
+        (Some(_), Some(_)) => return Err(refused("given", "not empty", "left out where there are bank sends")),
+    })
+}
+
+#[pyclass(frozen, module = "chainmark._native")]
 pub struct TransactionLoad(chainmark_load::TransactionLoad);
 
 #[pymethods]
@@ -80,7 +154,7 @@ impl TransactionLoad {
     #[expect(clippy::too_many_arguments)]
     #[new]
     #[pyo3(signature = (*, targets, rate_per_connection, duration_s, size_bytes, method, schedule, seed, experiment_id,
-                        answer_timeout_s, send_grace_s))]
+                        answer_timeout_s, send_grace_s, bank_sends = None, given = None))]
     fn new(
         targets: Vec<String>,
         rate_per_connection: u32,
@@ -92,18 +166,19 @@ impl TransactionLoad {
         experiment_id: &[u8],
         answer_timeout_s: f64,
         send_grace_s: f64,
+        bank_sends: Option<PyRef<'_, BankSends>>,
+        given: Option<Vec<Vec<Vec<u8>>>>,
     ) -> PyResult<Self> {
         let config = LoadConfig {
             targets,
             rate_per_connection,
             duration_ns: to_ns("duration_s", duration_s)?,
-            size_bytes,
+            transactions: transactions_of(bank_sends.as_deref(), given, size_bytes, experiment_id)?,
             method: BroadcastMethod::from_name(method)
                 .ok_or_else(|| refused("method", method, "broadcast_tx_sync or broadcast_tx_async"))?,
             schedule: ScheduleKind::from_name(schedule)
                 .ok_or_else(|| refused("schedule", schedule, "even, poisson or burst"))?,
             seed,
-            experiment_id: to_experiment_id(experiment_id)?,
             answer_timeout_ns: to_ns("answer_timeout_s", answer_timeout_s)?,
             send_grace_ns: to_ns("send_grace_s", send_grace_s)?,
         };

@@ -162,6 +162,11 @@ impl Decoder {
         self.core.tally.first_ns
     }
 
+    /// Time stamp of the last readable line so far.
+    pub fn last_ns(&self) -> Option<i64> {
+        self.core.tally.last_ns
+    }
+
     /// The counts so far, without those of files.
     pub fn books(&self) -> HostBooks {
         let mut books = self.core.tally.clone();

@@ -266,6 +266,8 @@ impl Folds {
     fn end(&mut self) {
         let analysis = &mut self.analysis;
         self.filter.end(&mut |event, place, is_believed| analysis.listen(event, place, is_believed));
+        analysis.usage.recover(Unused::BlockInError, analysis.tables.lives.recovered());
+        analysis.usage.recover(Unused::SlotNotBegun, analysis.tables.timeline.recovered());
     }
 }
 

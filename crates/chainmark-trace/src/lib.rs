@@ -15,6 +15,7 @@ pub mod links;
 pub mod lives;
 pub mod message;
 pub mod reader;
+pub mod recent;
 pub mod resources;
 pub mod text;
 pub mod time;

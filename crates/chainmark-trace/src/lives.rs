@@ -16,6 +16,8 @@ use crate::usage::{Unused, Use};
 const GROUP_ROWS: usize = 8192;
 /// Phases of the forge loop before the forge.
 const LOOP_PHASES: usize = PHASES.len() - 1;
+/// Rounds of the forge loop that are remembered: a line that stands in the wrong place is not further off.
+const ROUNDS: usize = 64;
 
 /// Stages whose lines are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,11 @@ impl Fault {
             Self::ForgedAfterNotice => "forged after it was noticed",
             Self::RequestedByForger => "request by the forger",
         }
+    }
+
+    /// Whether the line that it lacks may still come, where lines stand in the wrong order.
+    const fn may_pass(self) -> bool {
+        !matches!(self, Self::ForgedTwice | Self::ForgedAfterNotice | Self::RequestedByForger)
     }
 }
 
@@ -106,6 +113,8 @@ struct Life {
     asked: Vec<(Box<str>, i64)>,
     /// When the peer that sent the block first was asked for it first.
     answered_request_ns: Option<i64>,
+    /// New messages that were not used because the block was unknown.
+    withheld: u64,
 }
 
 impl Life {
@@ -127,20 +136,49 @@ impl Life {
             fetched_bytes: None,
             asked: Vec::new(),
             answered_request_ns: None,
+            withheld: 0,
         }
     }
 
-    /// The first time counts; true if this is it.
+    /// The first time counts, also where its line stands behind that of a later one; true if this is it.
     fn reach(&mut self, stage: Stage, at_ns: i64, place: Place) -> bool {
         let reached = &mut self.stages[stage as usize];
-        let is_first = reached.is_none();
-        reached.get_or_insert(Reached { at_ns, place });
+        let is_first = reached.is_none_or(|known| at_ns < known.at_ns);
+        if is_first {
+            *reached = Some(Reached { at_ns, place });
+        }
         is_first
     }
 
+    /// The same by the published rules: the first line counts.
+    fn reach_once(&mut self, stage: Stage, at_ns: i64, place: Place) -> bool {
+        self.stages[stage as usize].is_none() && self.reach(stage, at_ns, place)
+    }
+
+    /// Whether all that was told of it is of later times than this one.
+    fn is_later_than(&self, at_ns: i64) -> bool {
+        self.stages.iter().flatten().all(|reached| reached.at_ns > at_ns)
+    }
+
+    /// What a message was good for that tells something new, or not.
+    fn said(&mut self, is_new: bool) -> Use {
+        if matches!(self.role, Role::Error(_)) {
+            self.withheld += u64::from(is_new);
+            return IN_ERROR;
+        }
+        used_if(is_new)
+    }
+
     fn ask(&mut self, peer: &str, at_ns: i64) {
-        if self.stages[Stage::Fetched as usize].is_none() && self.asked.iter().all(|(asked, _)| **asked != *peer) {
-            self.asked.push((peer.into(), at_ns));
+        let Some(fetched) = self.stages[Stage::Fetched as usize] else {
+            if self.asked.iter().all(|(asked, _)| **asked != *peer) {
+                self.asked.push((peer.into(), at_ns));
+            }
+            return;
+        };
+        let is_of_sender = self.fetched_from.as_deref().unwrap_or_default() == peer;
+        if self.answered_request_ns.is_none() && is_of_sender && at_ns <= fetched.at_ns {
+            self.answered_request_ns = Some(at_ns);
         }
     }
 
@@ -175,9 +213,13 @@ pub struct Lives {
     published: bool,
     by_block: FxHashMap<Hash, u32>,
     lives: Vec<Life>,
-    /// Slot and time of the last event of each phase of the forge loop.
-    last_loop: [(u64, i64); LOOP_PHASES],
+    /// Slot and time of the last event of each phase of the forge loop, for the last rounds by their slots; the
+    /// published analysis has one for all of them.
+    loops: Vec<[(u64, i64); LOOP_PHASES]>,
+    /// Slots in which blocks were forged, and their lives.
+    forged_in: Vec<(u64, u32)>,
     switched_unknown: u64,
+    recovered: u64,
 }
 
 impl Lives {
@@ -186,9 +228,16 @@ impl Lives {
             published,
             by_block: FxHashMap::default(),
             lives: Vec::new(),
-            last_loop: [(0, NEVER); LOOP_PHASES],
+            loops: vec![[(0, NEVER); LOOP_PHASES]; if published { 1 } else { ROUNDS }],
+            forged_in: Vec::new(),
             switched_unknown: 0,
+            recovered: 0,
         }
+    }
+
+    /// Messages that were counted as of a block in error and are used after all.
+    pub fn recovered(&self) -> u64 {
+        self.recovered
     }
 
     /// Take an event in; none says that it is about no block.
@@ -228,7 +277,24 @@ impl Lives {
             Fact::MempoolSnapshot { slot } => (Phase::Snapshot, slot),
             _ => return,
         };
-        self.last_loop[phase as usize] = (*slot, at_ns);
+        let round = self.round(*slot);
+        self.loops[round][phase as usize] = (*slot, at_ns);
+        if !self.published && self.forged_in.last().is_some_and(|(last, _)| slot <= last) {
+            self.complete_forge(*slot, phase, at_ns);
+        }
+    }
+
+    fn round(&self, slot: u64) -> usize {
+        (slot % self.loops.len() as u64) as usize
+    }
+
+    /// A phase that is told behind the forge of its round.
+    fn complete_forge(&mut self, slot: u64, phase: Phase, at_ns: i64) {
+        let Some(&(_, life)) = self.forged_in.iter().rev().find(|(of, _)| *of == slot) else { return };
+        let told_ns = &mut self.lives[life as usize].loop_ns[phase as usize];
+        if *told_ns == NEVER {
+            *told_ns = at_ns;
+        }
     }
 
     fn insert(&mut self, life: Life) {
@@ -236,18 +302,25 @@ impl Lives {
         self.lives.push(life);
     }
 
-    /// The life of a block that must have begun: otherwise one in error begins. One in error takes no more events.
+    /// The life of a block that must have begun: otherwise one in error begins. One in error takes no more events,
+    /// unless the line that it lacks may still come.
     fn known(&mut self, block: Hash, fault: Fault) -> Option<&mut Life> {
-        let Some(&place) = self.by_block.get(&block) else {
+        if !self.by_block.contains_key(&block) {
             self.insert(Life::new(block, Role::Error(fault)));
-            return None;
+        }
+        let life = &mut self.lives[self.by_block[&block] as usize];
+        let takes = match life.role {
+            Role::Forger | Role::Observer => true,
+            Role::Error(fault) => !self.published && fault.may_pass(),
         };
-        Some(&mut self.lives[place as usize]).filter(|life| !matches!(life.role, Role::Error(_)))
+        takes.then_some(life)
     }
 
     fn reach(&mut self, block: Hash, fault: Fault, stage: Stage, at_ns: i64, place: Place) -> Use {
+        let by_time = !self.published;
         let Some(life) = self.known(block, fault) else { return IN_ERROR };
-        used_if(life.reach(stage, at_ns, place))
+        let is_first = reach(life, by_time, stage, at_ns, place);
+        life.said(is_first)
     }
 
     fn forge(
@@ -257,84 +330,118 @@ impl Lives {
         block: Hash,
         (slot, block_no, parent): (u64, u64, Option<Hash>),
     ) -> Use {
-        if let Some(&known) = self.by_block.get(&block) {
-            let life = &mut self.lives[known as usize];
-            let same = (life.slot, life.block_no, life.parent) == (Some(slot), Some(block_no), Some(parent));
-            life.role = match life.role {
-                Role::Forger if same => return REPETITION,
-                Role::Forger => Role::Error(Fault::ForgedTwice),
-                Role::Observer => Role::Error(Fault::ForgedAfterNotice),
-                error @ Role::Error(_) => error,
-            };
-            return IN_ERROR;
-        }
-        let mut life = Life::new(block, Role::Forger);
-        (life.slot, life.block_no, life.parent) = (Some(slot), Some(block_no), Some(parent));
-        let of_round = |(told_slot, told_ns): (u64, i64)| {
-            // The published analysis takes whatever it saw last, also from a round before.
-            if self.published || told_slot == slot { told_ns } else { NEVER }
+        let by_time = !self.published;
+        let number = match self.by_block.get(&block) {
+            Some(&known) => {
+                let life = &mut self.lives[known as usize];
+                let same = (life.slot, life.block_no, life.parent) == (Some(slot), Some(block_no), Some(parent));
+                let was_first = by_time && life.is_later_than(at_ns);
+                let was_asked = life.stages[Stage::Requested as usize].or(life.stages[Stage::Fetched as usize]);
+                life.role = match life.role {
+                    Role::Forger if same => return REPETITION,
+                    Role::Forger => Role::Error(Fault::ForgedTwice),
+                    Role::Observer if was_first && was_asked.is_none() => Role::Forger,
+                    Role::Observer => Role::Error(Fault::ForgedAfterNotice),
+                    Role::Error(fault) if was_first && was_asked.is_none() && fault.may_pass() => Role::Forger,
+                    error @ Role::Error(_) => error,
+                };
+                if life.role != Role::Forger {
+                    return IN_ERROR;
+                }
+                self.recovered += std::mem::take(&mut life.withheld);
+                life.stages[Stage::Noticed as usize] = None;
+                life.noticed_from = None;
+                known
+            }
+            None => {
+                self.insert(Life::new(block, Role::Forger));
+                self.lives.len() as u32 - 1
+            }
         };
-        life.loop_ns = self.last_loop.map(of_round);
+        let round = self.loops[self.round(slot)];
+        let life = &mut self.lives[number as usize];
+        (life.slot, life.block_no, life.parent) = (Some(slot), Some(block_no), Some(parent));
+        // The published analysis takes whatever it saw last, also from a round before.
+        life.loop_ns = round.map(|(told, told_ns)| if told == slot || !by_time { told_ns } else { NEVER });
         life.reach(Stage::Forged, at_ns, place);
-        self.insert(life);
+        self.forged_in.push((slot, number));
         Use::Used
     }
 
     fn notice(&mut self, at_ns: i64, place: Place, block: Hash, (slot, block_no, peer): (u64, u64, Peer<'_>)) -> Use {
-        if let Some(&known) = self.by_block.get(&block) {
-            return match self.lives[known as usize].role {
-                Role::Forger => Use::Unused(Unused::OwnBlock),
-                Role::Observer => REPETITION,
-                Role::Error(_) => IN_ERROR,
-            };
+        let number = match self.by_block.get(&block) {
+            Some(&known) => {
+                let life = &mut self.lives[known as usize];
+                let was_first = !self.published && life.is_later_than(at_ns);
+                match life.role {
+                    Role::Forger => return Use::Unused(Unused::OwnBlock),
+                    Role::Observer if !was_first => return REPETITION,
+                    Role::Error(fault) if !(was_first && fault.may_pass()) => return IN_ERROR,
+                    Role::Observer | Role::Error(_) => {}
+                }
+                self.recovered += std::mem::take(&mut life.withheld);
+                life.role = Role::Observer;
+                known
+            }
+            None => {
+                self.insert(Life::new(block, Role::Observer));
+                self.lives.len() as u32 - 1
+            }
+        };
+        let life = &mut self.lives[number as usize];
+        (life.slot, life.block_no) = (life.slot.or(Some(slot)), life.block_no.or(Some(block_no)));
+        let is_first = life.reach(Stage::Noticed, at_ns, place);
+        if is_first {
+            life.noticed_from = peer.remote.map(Box::from);
         }
-        let mut life = Life::new(block, Role::Observer);
-        (life.slot, life.block_no) = (Some(slot), Some(block_no));
-        life.noticed_from = peer.remote.map(Box::from);
-        life.reach(Stage::Noticed, at_ns, place);
-        self.insert(life);
-        Use::Used
+        used_if(is_first)
     }
 
     fn request(&mut self, at_ns: i64, place: Place, head: Hash, (length, peer): (u64, Peer<'_>)) -> Use {
+        let by_time = !self.published;
         let Some(life) = self.known(head, Fault::UnknownRequested) else { return IN_ERROR };
         if life.role == Role::Forger {
             life.role = Role::Error(Fault::RequestedByForger);
             return IN_ERROR;
         }
         life.ask(peer.remote.unwrap_or_default(), at_ns);
-        let is_first = life.reach(Stage::Requested, at_ns, place);
+        let is_first = reach(life, by_time, Stage::Requested, at_ns, place);
         if is_first {
             life.request_length = Some(length);
         }
-        used_if(is_first)
+        life.said(is_first)
     }
 
     fn fetch(&mut self, at_ns: i64, place: Place, block: Hash, (size_bytes, peer): (Option<u64>, Peer<'_>)) -> Use {
+        let by_time = !self.published;
         let Some(life) = self.known(block, Fault::UnknownFetched) else { return IN_ERROR };
         if life.role == Role::Forger {
             return Use::Unused(Unused::OwnBlock);
         }
-        let is_first = life.reach(Stage::Fetched, at_ns, place);
+        let was_told = life.stages[Stage::Fetched as usize].is_some();
+        let is_first = reach(life, by_time, Stage::Fetched, at_ns, place);
         if is_first {
             life.fetched_from = peer.remote.map(Box::from);
             life.fetched_bytes = size_bytes;
+        }
+        if is_first && !was_told {
             life.answer(peer.remote.unwrap_or_default());
         }
-        used_if(is_first)
+        life.said(is_first)
     }
 
     fn adopt(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64, size_bytes: Option<u64>) -> Use {
+        let by_time = !self.published;
         let Some(life) = self.known(block, Fault::UnknownAdopted) else { return IN_ERROR };
-        let is_first = life.reach(Stage::Adopted, at_ns, place);
+        let is_first = reach(life, by_time, Stage::Adopted, at_ns, place);
         if is_first {
             life.adopted_delta = Some(delta);
         }
-        let tells_size = life.role == Role::Forger && life.size_bytes.is_none() && size_bytes.is_some();
+        let tells_size = life.role != Role::Observer && life.size_bytes.is_none() && size_bytes.is_some();
         if tells_size {
             life.size_bytes = size_bytes;
         }
-        used_if(is_first || tells_size)
+        life.said(is_first || tells_size)
     }
 
     fn switch(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64) -> Use {
@@ -342,15 +449,16 @@ impl Lives {
             self.switched_unknown += 1;
             return Use::Unused(Unused::UnknownSwitch);
         };
+        let by_time = !self.published;
         let life = &mut self.lives[known as usize];
-        if matches!(life.role, Role::Error(_)) {
+        if matches!(life.role, Role::Error(fault) if !(by_time && fault.may_pass())) {
             return IN_ERROR;
         }
-        let is_first = life.reach(Stage::Switched, at_ns, place);
+        let is_first = reach(life, by_time, Stage::Switched, at_ns, place);
         if is_first {
             life.switched_delta = Some(delta);
         }
-        if self.published { Use::Unused(Unused::NotPublished) } else { used_if(is_first) }
+        if self.published { Use::Unused(Unused::NotPublished) } else { life.said(is_first) }
     }
 
     pub fn summary(&self) -> LivesSummary {
@@ -389,11 +497,20 @@ impl Lives {
     }
 }
 
+/// By the published rules the first line of a stage counts, otherwise the first time.
+fn reach(life: &mut Life, by_time: bool, stage: Stage, at_ns: i64, place: Place) -> bool {
+    if by_time { life.reach(stage, at_ns, place) } else { life.reach_once(stage, at_ns, place) }
+}
+
 fn write_row(table: &mut Table, life: &Life) -> Result<()> {
     table.text(BLOCK, hex(&life.block));
     table.text(ROLE, Text::from(life.role.name()));
     if let Role::Error(fault) = life.role {
         table.text(ROLE + 1, Text::from(fault.words()));
+        if fault.may_pass() {
+            // What it lacks did not come: what it was told counts for nothing.
+            return table.end_row();
+        }
     }
     if let Some(parent) = life.parent {
         table.text(PARENT, parent.map_or_else(|| Text::from(NO_PARENT), |parent| hex(&parent)));

@@ -363,6 +363,10 @@ pub struct Head {
     pub node_revision: Option<String>,
     pub compiler_version: Option<String>,
     pub network_magic: Option<String>,
+    /// Why the first line that cannot be read cannot.
+    pub problem: Option<String>,
+    /// Lines whose time is before that of the line before.
+    pub backward: u64,
     pub damage: Option<String>,
 }
 
@@ -375,15 +379,19 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
     let mut decoder = Decoder::default();
     let mut lines = Lines::open(path, &control, false)?;
     let mut starts = Vec::new();
-    let mut count = 0;
+    let (mut count, mut backward, mut problem) = (0, 0, None);
     if max_lines > 0 {
         lines.each(&control, |piece| {
             count += 1;
-            if let Line::Event(Event { at_ns, fact: Fact::LoopStart { slot, .. } }) = piece.decode(&mut decoder)
-                && starts.len() < STARTS
-            {
-                starts.push((slot, at_ns));
+            let before_ns = decoder.last_ns();
+            match piece.decode(&mut decoder) {
+                Line::Event(Event { at_ns, fact: Fact::LoopStart { slot, .. } }) if starts.len() < STARTS => {
+                    starts.push((slot, at_ns));
+                }
+                Line::Malformed(why) if problem.is_none() => problem = Some(why.to_string()),
+                _ => {}
             }
+            backward += u64::from(decoder.last_ns() < before_ns);
             if count < max_lines { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
     }
@@ -405,6 +413,8 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
         node_revision: books.node_revision,
         compiler_version: books.compiler_version,
         network_magic: books.network_magic,
+        problem,
+        backward,
         damage: lines.pieces.input.finish()?.damage,
     })
 }

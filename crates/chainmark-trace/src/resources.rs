@@ -23,6 +23,9 @@ pub const FIGURES: [&str; 15] = [
 /// Those of them that are of one sample alone: the published analysis puts 0 where it carries the others forward.
 const PER_SAMPLE: [usize; 7] = [3, 4, 8, 9, 10, 11, 12];
 
+/// A sample that is told this late and more is no line in the wrong place: the clock was set back.
+const LATE_NS: i64 = 10_000_000_000;
+
 /// NaN is "no value".
 pub type Figures = [f64; FIGURES.len()];
 
@@ -47,6 +50,9 @@ impl Accumulators {
 
     /// Take a sample and return its figures.
     pub fn sample(&mut self, at_ns: i64, new: &Resources) -> Figures {
+        if self.is_late(at_ns) {
+            return exact(None, new);
+        }
         let is_restart = self.last.is_some_and(|(last_ns, old)| at_ns > last_ns && has_fallen(&old, new));
         if is_restart {
             self.restarts_ns.push(at_ns);
@@ -61,6 +67,13 @@ impl Accumulators {
         };
         self.last = Some((at_ns, *new));
         self.current
+    }
+
+    /// Whether a sample was taken before the last one that was told: its gauges count, and the one after it told what its
+    /// counters had come to.
+    fn is_late(&self, at_ns: i64) -> bool {
+        let behind_ns = self.last.map_or(0, |(last_ns, _)| last_ns.saturating_sub(at_ns));
+        !self.published && (1..LATE_NS).contains(&behind_ns)
     }
 
     /// What a record without a sample of its own shows.

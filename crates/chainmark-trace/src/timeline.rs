@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::columns::{Field, Kind, Table};
 use crate::error::Result;
 use crate::event::{Event, Fact};
+use crate::recent::Recent;
 use crate::resources::{Accumulators, FIGURES, Figures, NO_FIGURES};
 use crate::usage::{Unused, Use};
 
@@ -22,6 +23,9 @@ const LONG_GAP: i64 = 1000;
 /// Rows of a group of the table: readers assemble hosts group by group.
 pub const GROUP_ROWS: usize = 8192;
 const SECOND_NS: f64 = 1e9;
+/// Messages that wait for the beginning of their slot's round, where lines stand in the wrong order.
+const WAITING: usize = 64;
+const REPETITION: Use = Use::Unused(Unused::Repetition);
 
 /// The chain's clock.
 #[derive(Debug, Clone, Copy)]
@@ -148,6 +152,20 @@ impl Records {
         }
     }
 
+    /// A stage of a round: the last line of it counts. The same one twice, to the time, is a repetition, except where
+    /// every line counts.
+    fn reach(&mut self, place: usize, phase: Phase, at_ns: i64, counts: &[Count], by_line: bool) -> Use {
+        let told_ns = &mut self.phases_ns[phase as usize][place];
+        if *told_ns == at_ns && !by_line {
+            return REPETITION;
+        }
+        *told_ns = at_ns;
+        for &count in counts {
+            add_one(&mut self.counts[count as usize][place]);
+        }
+        Use::Used
+    }
+
     fn set_figures(&mut self, place: usize, figures: Figures) {
         // A second sample that tells no rates, because no time had passed, leaves those of the first.
         for (column, figure) in self.figures.iter_mut().zip(figures) {
@@ -206,6 +224,17 @@ pub struct TimelineSummary {
     pub before_start: u64,
 }
 
+/// A message about a slot that has not begun.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    slot: u64,
+    at_ns: i64,
+    phase: Phase,
+    counts: &'static [Count],
+    /// Of a block context.
+    block_no: Option<i64>,
+}
+
 /// The records of one host, made from its events in the order of its files.
 pub struct Timeline {
     clock: Clock,
@@ -218,6 +247,11 @@ pub struct Timeline {
     mempool: i64,
     block_no: i64,
     last_block_slot: i64,
+    /// Of the last block context.
+    context_slot: i64,
+    waiting: Vec<Waiting>,
+    recovered: u64,
+    recent: Recent,
     summary: TimelineSummary,
 }
 
@@ -233,8 +267,17 @@ impl Timeline {
             mempool: 0,
             block_no: 0,
             last_block_slot: 0,
+            context_slot: i64::MIN,
+            waiting: Vec::new(),
+            recovered: 0,
+            recent: Recent::default(),
             summary: TimelineSummary::default(),
         }
+    }
+
+    /// Messages that were counted as of a slot not begun and are used after all.
+    pub fn recovered(&self) -> u64 {
+        self.recovered
     }
 
     /// Take an event in; none says that it is about no slot.
@@ -260,7 +303,10 @@ impl Timeline {
                     return Some(Use::Unused(Unused::LongJump));
                 }
                 let figures = self.accumulators.sample(at_ns, &sample);
-                self.with_record(slot, |records, place| records.set_figures(place, figures))
+                self.with_record(slot, |records, place| {
+                    records.set_figures(place, figures);
+                    Use::Used
+                })
             }
             Fact::LoopStart { slot, utxo_entries, density } => self.start(at_ns, slot, utxo_entries, density),
             Fact::BlockContext { slot, block_no, .. } => self.block_context(at_ns, slot, block_no),
@@ -273,6 +319,7 @@ impl Timeline {
             Fact::Ticked { slot, .. } => self.phase(at_ns, slot, Phase::Ticked, &[]),
             Fact::MempoolSnapshot { slot } => self.phase(at_ns, slot, Phase::Snapshot, &[]),
             Fact::Forged { slot, .. } => self.phase(at_ns, slot, Phase::Forged, &[Count::Forges]),
+            _ if !self.published && self.recent.is_repeated(event) => REPETITION,
             _ => return self.tell_head(&event.fact).then_some(Use::Used),
         };
         Some(use_)
@@ -349,7 +396,7 @@ impl Timeline {
     }
 
     /// Change the record of a slot, if there is one.
-    fn with_record(&mut self, slot: i64, change: impl FnOnce(&mut Records, usize)) -> Use {
+    fn with_record(&mut self, slot: i64, change: impl FnOnce(&mut Records, usize) -> Use) -> Use {
         if slot > self.head_slot() {
             self.summary.skipped_future += 1;
             return Use::Unused(Unused::SlotNotBegun);
@@ -364,44 +411,81 @@ impl Timeline {
             self.records.insert(place, slot, &gap.beginning_of(slot));
             place
         });
-        change(&mut self.records, place);
-        Use::Used
+        change(&mut self.records, place)
     }
 
-    fn phase(&mut self, at_ns: i64, slot: u64, phase: Phase, counts: &[Count]) -> Use {
-        self.with_record(to_i64(slot), |records, place| {
-            records.phases_ns[phase as usize][place] = at_ns;
-            for &count in counts {
-                add_one(&mut records.counts[count as usize][place]);
-            }
-        })
+    fn phase(&mut self, at_ns: i64, slot: u64, phase: Phase, counts: &'static [Count]) -> Use {
+        let by_line = self.published;
+        let use_ = self.with_record(to_i64(slot), |records, place| records.reach(place, phase, at_ns, counts, by_line));
+        if use_ == Use::Unused(Unused::SlotNotBegun) {
+            self.wait(Waiting { slot, at_ns, phase, counts, block_no: None });
+        }
+        use_
+    }
+
+    fn wait(&mut self, message: Waiting) {
+        if self.published {
+            return;
+        }
+        if self.waiting.len() == WAITING {
+            self.waiting.remove(0);
+        }
+        self.waiting.push(message);
+    }
+
+    /// Take in what was told of a slot before the line that begins it, and after its time.
+    fn take_waiting(&mut self, slot: u64, at_ns: i64) {
+        let of_slot = |message: &Waiting| message.slot == slot && message.at_ns >= at_ns;
+        let messages: Vec<Waiting> = self.waiting.extract_if(.., |message| of_slot(message)).collect();
+        for Waiting { slot, at_ns, phase, counts, block_no } in messages {
+            let use_ = match block_no {
+                Some(block_no) => self.block_context(at_ns, slot, block_no),
+                None => self.phase(at_ns, slot, phase, counts),
+            };
+            self.summary.skipped_future -= 1;
+            // A forge is counted with its block.
+            self.recovered += u64::from(use_ == Use::Used && phase != Phase::Forged);
+        }
     }
 
     fn start(&mut self, at_ns: i64, slot: u64, utxo_entries: u64, density: f64) -> Use {
         if !self.extend_to(to_i64(slot)) {
             return Use::Unused(Unused::LongJump);
         }
-        self.with_record(to_i64(slot), |records, place| {
-            add_one(&mut records.counts[Count::Starts as usize][place]);
-            records.phases_ns[Phase::Started as usize][place] = at_ns;
+        let by_line = self.published;
+        let use_ = self.with_record(to_i64(slot), |records, place| {
+            let use_ = records.reach(place, Phase::Started, at_ns, &[Count::Starts], by_line);
             if utxo_entries > 0 {
                 records.utxo_entries[place] = utxo_entries as f64;
             }
             if density > 0.0 {
                 records.density[place] = density;
             }
-        })
+            use_
+        });
+        if !self.waiting.is_empty() {
+            self.take_waiting(slot, at_ns);
+        }
+        use_
     }
 
     fn block_context(&mut self, at_ns: i64, slot: u64, block_no: i64) -> Use {
-        let is_new = block_no != self.block_no;
+        let (is_new, by_line) = (block_no != self.block_no, self.published);
         let head_gap = self.records.block_gap[self.head()];
+        let is_late = !by_line && to_i64(slot) < self.context_slot;
         let use_ = self.with_record(to_i64(slot), |records, place| {
-            add_one(&mut records.counts[Count::BlockContexts as usize][place]);
-            records.phases_ns[Phase::BlockContext as usize][place] = at_ns;
-            records.block_gap[place] = if is_new { 0 } else { head_gap };
+            let use_ = records.reach(place, Phase::BlockContext, at_ns, &[Count::BlockContexts], by_line);
+            if use_ == Use::Used && !is_late {
+                records.block_gap[place] = if is_new { 0 } else { head_gap };
+            }
+            use_
         });
-        if use_ == Use::Used {
+        if use_ == Use::Unused(Unused::SlotNotBegun) {
+            self.wait(Waiting { slot, at_ns, phase: Phase::BlockContext, counts: &[], block_no: Some(block_no) });
+        }
+        // A round of the past tells nothing of now.
+        if use_ == Use::Used && !is_late {
+            self.context_slot = to_i64(slot);
             let head = self.head();
             self.records.block_no[head] = block_no;
             self.block_no = block_no;

@@ -65,6 +65,16 @@ impl Usage {
         }
     }
 
+    /// Messages that could not be used when they came are, since a line that stands behind them tells what they lacked.
+    pub fn recover(&mut self, why: Unused, count: u64) {
+        let Some(unused) = self.unused.get_mut(why.reason()).filter(|unused| count > 0 && **unused >= count) else {
+            return;
+        };
+        *unused -= count;
+        self.used += count;
+        self.unused.retain(|_, count| *count > 0);
+    }
+
     /// Whether these are all messages that the decoder counted.
     ///
     /// # Errors

@@ -284,3 +284,49 @@ fn the_request_that_was_answered_is_told_with_the_size() {
     let row = life(&[noticed(), asked("a:1"), fetched("z:1")]);
     assert_eq!((integer(&row, "requested_ns"), row["answered_request_ns"].clone()), (Some(2), Value::Null));
 }
+
+/// The life that the events tell in this order of their lines, each of its own time, and how many were of use late.
+fn displaced(facts: &[Fact<'_>], order: &[usize], published: bool) -> (Row, u64) {
+    let mut lives = Lives::new(published);
+    for (place, &number) in (1..).zip(order) {
+        lives.listen(&Event { at_ns: number as i64 + 1, fact: facts[number] }, Place { file: 0, line: place });
+    }
+    let path = fresh_path();
+    lives.write(&path).unwrap();
+    let mut row = read(&path).remove(0);
+    row.retain(|name, _| !name.ends_with("_line"));
+    (row, lives.recovered())
+}
+
+proptest! {
+    #[test]
+    fn lines_in_the_wrong_order_tell_the_same_life(
+        order in Just((0..12).collect::<Vec<usize>>()).prop_shuffle(),
+        is_forger: bool,
+    ) {
+        let observer =
+            [noticed(), noticed(), requested(1), fetched("10.0.0.2:3001"), added(1), ANNOUNCED, SENT, SENT, noticed()];
+        let mut facts = if is_forger {
+            round(40, true).into_iter().chain([forged(), added(1), SELF_ADOPTED, SENT, ANNOUNCED]).collect()
+        } else {
+            observer.to_vec()
+        };
+        facts.truncate(12);
+        let order: Vec<usize> = order.into_iter().filter(|&number| number < facts.len()).collect();
+        let sorted: Vec<usize> = (0..facts.len()).collect();
+        prop_assert_eq!(displaced(&facts, &order, false).0, displaced(&facts, &sorted, false).0);
+    }
+}
+
+#[test]
+fn a_header_behind_what_came_of_it_makes_it_of_use_but_not_by_the_published_rules() {
+    let facts = [noticed(), requested(1), fetched("10.0.0.2:3001"), added(1)];
+    let (row, recovered) = displaced(&facts, &[1, 2, 0, 3], false);
+    assert_eq!((text(&row, "role"), integer(&row, "noticed_ns"), recovered), (Some("observer"), Some(1), 2));
+    assert_eq!(integer(&row, "answered_request_ns"), Some(2));
+    let (row, _) = displaced(&facts, &[1, 2, 0, 3], true);
+    assert_eq!(text(&row, "error"), Some("request of an unknown block"));
+    // A header of a later time says nothing of what was lost.
+    let late = [requested(1), fetched("10.0.0.2:3001"), noticed(), added(1)];
+    assert_eq!(text(&displaced(&late, &[0, 1, 2, 3], false).0, "error"), Some("request of an unknown block"));
+}

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chainmark_trace::event::{Event, Fact, Resources};
 use chainmark_trace::timeline::{Clock, Timeline, TimelineSummary};
@@ -377,6 +377,10 @@ struct Slow {
     samples: u64,
     current: HashMap<&'static str, f64>,
     skipped: [u64; 4],
+    /// Of the last block context.
+    context_slot: Option<u64>,
+    waiting: Vec<(u64, Event<'static>)>,
+    told: HashSet<(i64, String)>,
 }
 
 const GAUGES: [&str; 4] = ["rss_mib", "heap_mib", "live_mib", "threads"];
@@ -433,6 +437,16 @@ impl Slow {
     }
 
     fn resources(&mut self, at_ns: i64, new: &Resources) {
+        let is_late = !self.published && self.samples > 0 && (1..10 * SECOND_NS).contains(&(self.stamp - at_ns));
+        let kept = (self.old, self.stamp, self.samples);
+        self.figures(at_ns, new);
+        if is_late {
+            // The counters of a line in the wrong place are older than those that were told.
+            (self.old, self.stamp, self.samples) = kept;
+        }
+    }
+
+    fn figures(&mut self, at_ns: i64, new: &Resources) {
         let mut current = HashMap::new();
         let (old, passed_ns) = (self.old, at_ns - self.stamp);
         let pairs = [
@@ -475,6 +489,30 @@ impl Slow {
         self.samples += 1;
     }
 
+    /// Whether the stage of the slot's round was told of this time before.
+    fn is_repeated(&mut self, slot: u64, name: &str, at: f64) -> bool {
+        let record = i64::try_from(slot).ok().and_then(|slot| self.records.get(&slot));
+        !self.published && record.is_some_and(|record| record.get(name) == Some(&at))
+    }
+
+    fn wait(&mut self, slot: u64, event: &Event<'_>) {
+        let is_ahead = i128::from(slot) > i128::from(self.head);
+        if is_ahead && !self.published {
+            self.waiting.push((slot, Event { at_ns: event.at_ns, fact: event.fact.without_peer() }));
+        }
+    }
+
+    fn take_waiting(&mut self, slot: u64, at_ns: i64, clock: &Clock) {
+        let of_slot = |(of, event): &(u64, Event<'static>)| *of == slot && event.at_ns >= at_ns;
+        let (taken, left) = std::mem::take(&mut self.waiting).into_iter().partition(of_slot);
+        self.waiting = left;
+        let taken: Vec<(u64, Event<'static>)> = taken;
+        for (_, event) in taken {
+            self.skipped[0] -= 1;
+            self.listen(&event, clock);
+        }
+    }
+
     fn listen(&mut self, event: &Event<'_>, clock: &Clock) {
         match event.fact {
             Fact::Switched { .. } => return,
@@ -495,6 +533,34 @@ impl Slow {
             return;
         }
         let (at, head) = ((event.at_ns - clock.system_start_ns) as f64, self.head);
+        let is_of_now = matches!(
+            event.fact,
+            Fact::MempoolSize { .. }
+                | Fact::LedgerMetrics { .. }
+                | Fact::TransactionRejected
+                | Fact::LedgerSnapshot { .. }
+                | Fact::TransactionsCollected { .. }
+                | Fact::TransactionsProcessed { .. }
+        );
+        if is_of_now && !self.published && event.at_ns % 1_000_000 != 0 {
+            let said = match event.fact {
+                Fact::LedgerMetrics { slot, .. } => format!("metrics of {slot}"),
+                ref other => format!("{other:?}"),
+            };
+            if !self.told.insert((event.at_ns, said)) {
+                return;
+            }
+        }
+        match event.fact {
+            Fact::BlockContext { slot, .. }
+            | Fact::LedgerState { slot }
+            | Fact::LedgerView { slot }
+            | Fact::Leadership { slot, .. }
+            | Fact::Ticked { slot, .. }
+            | Fact::MempoolSnapshot { slot }
+            | Fact::Forged { slot, .. } => self.wait(slot, event),
+            _ => {}
+        }
         let newest = self.records.get_mut(&head).unwrap();
         match event.fact {
             Fact::Resources(ref new) => {
@@ -512,8 +578,9 @@ impl Slow {
                 if !self.extend(slot.into()) {
                     return;
                 }
+                let is_repeated = self.is_repeated(slot, "started", at);
                 let Some(record) = self.record(slot.into()) else { return };
-                *record.entry("starts").or_default() += 1.0;
+                *record.entry("starts").or_default() += if is_repeated { 0.0 } else { 1.0 };
                 record.insert("started", at);
                 if utxo_entries > 0 {
                     record.insert("utxo_entries", utxo_entries as f64);
@@ -521,13 +588,21 @@ impl Slow {
                 if density > 0.0 {
                     record.insert("density", density);
                 }
+                self.take_waiting(slot, event.at_ns, clock);
             }
             Fact::BlockContext { slot, block_no, .. } => {
                 let is_new = block_no != self.block_no;
                 let gap = newest.get("block_gap_slots").copied().unwrap_or(0.0);
+                let is_repeated = self.is_repeated(slot, "block_context", at);
+                let is_late = !self.published && self.context_slot.is_some_and(|last| slot < last);
                 let Some(record) = self.record(slot.into()) else { return };
-                *record.entry("block_contexts").or_default() += 1.0;
+                *record.entry("block_contexts").or_default() += if is_repeated { 0.0 } else { 1.0 };
                 record.insert("block_context", at);
+                if is_repeated || is_late {
+                    return;
+                }
+                self.context_slot = Some(slot);
+                let Some(record) = self.records.get_mut(&(slot as i64)) else { return };
                 record.insert("block_gap_slots", if is_new { 0.0 } else { gap });
                 self.records.get_mut(&head).unwrap().insert("block_no", block_no as f64);
                 if is_new {
@@ -563,6 +638,7 @@ impl Slow {
     }
 
     fn time(&mut self, slot: u64, name: &'static str, at: f64, counts: &[&'static str]) {
+        let counts = if self.is_repeated(slot, name, at) { &[] } else { counts };
         if let Some(record) = self.record(slot.into()) {
             record.insert(name, at);
             for count in counts {
@@ -711,4 +787,62 @@ proptest! {
             [summary.skipped_future, summary.skipped_before, summary.jumps_skipped, summary.before_start];
         prop_assert_eq!(skipped, slow.skipped);
     }
+}
+
+/// A round in slot 5 of which one line stands where another one does, by their places in time.
+fn round_with(from: usize, to: usize) -> Vec<Event<'static>> {
+    let mut events = vec![
+        at(4.0, loop_start(4)),
+        at(5.0, loop_start(5)),
+        at(5.1, Fact::BlockContext { slot: 5, block_no: 2, tip: None }),
+        at(5.2, Fact::LedgerState { slot: 5 }),
+        at(5.3, Fact::LedgerView { slot: 5 }),
+        at(5.4, Fact::Leadership { slot: 5, leads: true }),
+        at(5.5, sample(100)),
+        at(6.0, loop_start(6)),
+        at(6.1, Fact::BlockContext { slot: 6, block_no: 3, tip: None }),
+        at(6.5, sample(150)),
+        at(7.0, loop_start(7)),
+        at(7.5, sample(210)),
+    ];
+    let moved = events.remove(from);
+    events.insert(to, moved);
+    events
+}
+
+#[test]
+fn a_line_in_the_wrong_place_tells_what_it_tells_in_the_right_one() {
+    let (rows, summary) = fold(&round_with(0, 0), clock(SECOND_NS), false);
+    for (from, to) in [(1, 5), (1, 9), (2, 8), (5, 10), (8, 3)] {
+        let (moved, moved_summary) = fold(&round_with(from, to), clock(SECOND_NS), false);
+        for stage in ["starts", "started_s", "block_context_s", "ledger_state_s", "ledger_view_s", "leadership_s"] {
+            for (row, expected) in moved.iter().zip(&rows) {
+                assert_eq!(row[stage], expected[stage], "{stage}, {from} to {to}");
+            }
+        }
+        assert_eq!(moved_summary.skipped_future, summary.skipped_future, "{from} to {to}");
+    }
+}
+
+#[test]
+fn a_sample_in_the_wrong_place_is_no_restart() {
+    let (rows, summary) = fold(&round_with(6, 9), clock(SECOND_NS), false);
+    assert_eq!(summary.restarts, [0i64; 0]);
+    assert_eq!(rows[3]["cpu_percent"], Value::Number(60.0));
+}
+
+#[test]
+fn what_is_told_twice_counts_once() {
+    let once = [
+        at(5.000_000_1, loop_start(5)),
+        at(5.100_000_1, Fact::Leadership { slot: 5, leads: true }),
+        at(5.200_000_1, Fact::TransactionsCollected { count: 3 }),
+        at(5.300_000_1, Fact::TransactionRejected),
+    ];
+    let twice: Vec<_> = once.iter().chain(&once).cloned().collect();
+    let (rows, _) = fold(&twice, clock(SECOND_NS), false);
+    let counts = ["starts", "checks", "leads", "transactions_collected", "rejected_transactions"];
+    assert_eq!(integers(&rows[0], &counts), [1, 1, 1, 3, 1]);
+    let (rows, _) = fold(&twice, clock(SECOND_NS), true);
+    assert_eq!(integers(&rows[0], &counts), [2, 2, 2, 6, 2]);
 }

@@ -102,7 +102,8 @@ def _why(sides: Sequence[Sequence[SealedRun]], store: Store, how: How) -> Profil
 
 
 def _past(store: Store, how: How) -> Past:
-    return Past(read_notes(store.root).epochs, how.against, how.accepted.learnt, how.accepted.widest)
+    widest = how.accepted.widest if how.question is Question.WORSE else None  # costs are held against no margin
+    return Past(read_notes(store.root).epochs, how.against, how.accepted.learnt, widest)
 
 
 def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:

@@ -17,7 +17,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.profiles import NO_PROFILES, profile_kinds
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, pinned
+from chainmark.lab.protocols import AdaptableSystem, LaunchableSystem, ProfiledSystem, System, pinned
 from chainmark.lab.schedules import Step, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -238,8 +238,13 @@ def profiles_of(system: LaunchableSystem, text: str) -> tuple[str, ...]:
     return profile_kinds(text, known)
 
 
-def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progress) -> dict[str, str]:
+def installed(
+    system: LaunchableSystem, versions: Sequence[str], listener: Progress, profile: BaseModel | None = None
+) -> dict[str, str]:
     """Make sure that all versions can be run; what each is called from now on, whatever becomes of a branch or a file.
+
+    Args:
+        profile: that is run; it may say of which program they are versions.
 
     Raises:
         UsageError: there is no such version, or it does not build.
@@ -248,5 +253,8 @@ def installed(system: LaunchableSystem, versions: Sequence[str], listener: Progr
     names = {}
     for version in dict.fromkeys(versions):
         listener.stage(f"installing {system.title} {version}")
-        names[version] = system.install(version).version
+        if profile is not None and isinstance(system, AdaptableSystem):
+            names[version] = system.install_for(version, profile).version
+        else:
+            names[version] = system.install(version).version
     return names

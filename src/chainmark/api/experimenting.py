@@ -21,6 +21,7 @@ from chainmark.api.context import (
 )
 from chainmark.api.learning import learnt_before
 from chainmark.api.measure import run
+from chainmark.api.noting import noted
 from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.false_alarms import history_check
@@ -189,7 +190,7 @@ def aa(
             cancel=cancel,
         )
     ]
-    return document_of(aa_report(made, kept.alike(made), tool_version()))
+    return noted(document_of(aa_report(made, kept.alike(made), tool_version())), made, kept)
 
 
 def _accepted(
@@ -228,7 +229,8 @@ def aa_of_history(reference: str, *, store: Store | Path | str | None = None) ->
     kept = store_at(store)
     run = kept.select(reference)[-1]
     past = Past(read_notes(kept.root).epochs, BaselineKind.HISTORY)
-    return document_of(history_check(run, kept.alike([run]), past, tool_version()))
+    history = kept.alike([run])
+    return noted(document_of(history_check(run, history, past, tool_version())), kept.series([run]), kept)
 
 
 def _arms(
@@ -239,14 +241,18 @@ def _arms(
     profiles = [profile for _, profile in resolved.values()]
     system, _ = next(iter(resolved.values()))
     _tell_of_different_workloads(system.workload(profiles[0]), system.workload(profiles[1]), listener)
-    names = installed(system, [version for version, _ in sides.values()], listener)
-    return system, [Arm(side, names[version], resolved[side][1]) for side, (version, _) in sides.items()]
+    arms = []
+    for side, (version, _) in sides.items():
+        own = resolved[side][1]
+        arms.append(Arm(side, installed(system, [version], listener, own)[version], own))
+    return system, arms
 
 
 def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experiment:
     record = read_record(find_experiment(store, reference))
     system = launchable(load_system(record.system))
-    installed(system, [arm.version for arm in record.arms.values()], listener)
+    for arm in record.arms.values():
+        installed(system, [arm.version], listener, system.profile(arm.profile))
     return Experimenter(store, system).resume(reference, more, listener)
 
 

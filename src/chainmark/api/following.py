@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainmark.api.context import store_at
+from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, open_run
 from chainmark.report.document import Document
 from chainmark.store.runs import Store
@@ -40,9 +41,11 @@ def block(
         >>> document.sentence[:27]
         'block 3: adopted at 6 of 6 '
     """
-    sealed = open_run(run, store_at(store)).sealed
+    kept = store_at(store)
+    sealed = open_run(run, kept).sealed
     order = FollowOrder(str(key), trail, tuple(hosts), None if lines is None else Path(lines))
-    return followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
+    document = followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
+    return noted(document, [sealed], kept)
 
 
 def host(
@@ -70,6 +73,8 @@ def host(
         >>> cm.host(run).kind
         'host'
     """
-    sealed = open_run(run, store_at(store)).sealed
+    kept = store_at(store)
+    sealed = open_run(run, kept).sealed
     files = [None if path is None else Path(path) for path in (against, samples)]
-    return of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)
+    document = of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)
+    return noted(document, [sealed], kept)

@@ -13,20 +13,22 @@ from chainmark.api.context import (
     profiles_of,
     relay,
     resolve_launchable,
+    resolve_profile,
     store_at,
 )
 from chainmark.api.runs import Run
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.profiles import NO_PROFILES
 from chainmark.core.progress import Progress
 from chainmark.core.times import RANGE_HINT, time_range
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.protocols import Attachment, ChoosingSystem, ImportOrder
 from chainmark.lab.running import Lab
 from chainmark.lab.schedules import LONE_SIDE, Arm
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import importable
+from chainmark.systems.capabilities import attachable, importable
 
 
 def run(
@@ -67,9 +69,52 @@ def run(
     system, resolved = resolve_launchable(profile, settings)
     kinds = profiles_of(system, profiles)
     listener = relay(progress, cancel)
-    names = installed(system, [version], listener)
+    names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
     made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
+    return [Run(one) for one in made]
+
+
+def attach(
+    profile: str | Path,
+    nodes: Sequence[str],
+    *,
+    metrics: Sequence[str] = (),
+    label: str | None = None,
+    repeat: int = 1,
+    settings: Settings | None = None,
+    seed: int = 1,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> list[Run]:
+    """Load and observe a network that somebody else started; nothing is launched, changed or stopped.
+
+    What cannot be known from outside (the nodes' clocks, processors, links) is a gate that is neither met nor failed.
+
+    Args:
+        profile: a shipped profile's name, or the path of a TOML file; of its network nothing is used.
+        nodes: RPC addresses, ``"10.0.0.1:26657"``; those that `load.targets` names, by number, take the load.
+        metrics: the nodes' metrics pages in the same order, ``"http://10.0.0.1:26660/metrics"``.
+        label: what the subject is called, where the version that it says is too little.
+        repeat: how many runs.
+        settings, seed, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: an address is no node's, the nodes are of several networks, or the profile asks for too much.
+        EnvironmentFailure: a node does not answer.
+
+    Example:
+        >>> cm.attach("cometbft/demo", ["127.0.0.1:1"])
+        Traceback (most recent call last):
+        chainmark.core.errors.EnvironmentFailure: nothing answers at 127.0.0.1:1 ([Errno 111] Connection refused)
+    """
+    system, resolved = resolve_profile(profile, settings)
+    listener = relay(progress, cancel)
+    listener.stage(f"looking at {units.plural(len(nodes), 'node')}")
+    there = attachable(system).attached(resolved, Attachment(tuple(nodes), tuple(metrics), label))
+    arm = Arm(LONE_SIDE, there.install("").version, resolved)
+    made = Lab(store_at(store), there).repeat(arm, repeat, seed, listener, keep_homes=False)
     return [Run(one) for one in made]
 
 
@@ -139,5 +184,8 @@ def ingest(
         begin_ns=begin_ns,
         end_ns=end_ns,
     )
-    importer = Importer(store_at(store), importable(load_system(system)))
-    return [Run(one.run, is_new=one.is_new) for one in importer.make_all(order, relay(progress, cancel))]
+    known, listener = importable(load_system(system)), relay(progress, cancel)
+    made = Importer(store_at(store), known).make_all(order, listener)
+    if isinstance(known, ChoosingSystem) and (left := known.left_out(order)):
+        listener.say(left)
+    return [Run(one.run, is_new=one.is_new) for one in made]

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
+from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, open_run
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
@@ -61,7 +62,7 @@ def predict(
     system, found = model_source(source, version, settings, store)
     asked = tuple(Change(key, amount) for key, amount in changes)
     order = ModelOrder(asked, together=together, blocks=blocks, seed=seed, threads=threads)
-    return system.predict(found, order, relay(progress, cancel))
+    return noted(system.predict(found, order, relay(progress, cancel)), _measured(found), store_at(store))
 
 
 def explain(
@@ -91,7 +92,7 @@ def explain(
     listener = relay(progress, cancel)
     if len(sources) == 1 and not Path(str(sources[0])).is_dir():
         system, found = model_source(sources[0], version, None, store)
-        return system.explain(found, order, listener)
+        return noted(system.explain(found, order, listener), _measured(found), store_at(store))
     if version is not None:
         raise UsageError("`--version` goes with one report, and a record is of many", "leave `--version` out")
     reports, left = known_reports(sources)
@@ -104,6 +105,11 @@ def explain(
         raise UsageError(f"the reports are of several systems: {', '.join(sorted(systems))}", "give those of one")
     (only,) = systems.values()
     return only.evidence([path for path, _ in reports], order, listener)
+
+
+def _measured(source: ModelSource) -> list[SealedRun]:
+    """The run that a model is fitted to, where it is one."""
+    return [source.run] if source.run else []
 
 
 def synth(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import ChartKind, Comparison
@@ -10,8 +11,9 @@ from chainmark.core.epoch import Annotation
 from chainmark.core.manifest import Manifest
 from chainmark.core.noted import Noted
 from chainmark.core.wording import some_of
+from chainmark.report.document import Document
 from chainmark.store.notes import Notes, read_notes
-from chainmark.store.runs import Store
+from chainmark.store.runs import SealedRun, Store
 
 _NAMED_MOST = 3
 
@@ -33,6 +35,21 @@ def caveats_noted(manifests: Iterable[Manifest], store: Store) -> Caveats:
     notes, runs = read_notes(store.root), list(manifests)
     told = [_about(one, [run for run in runs if one.is_about(noted_of(run))]) for one in notes.annotations]
     return Caveats(sentences=tuple(filter(None, [*told, *_divided(notes, runs)])))
+
+
+def noted(document: Document, runs: Iterable[SealedRun], store: Store) -> Document:
+    """A document with what is noted of its runs on its first screen.
+
+    Args:
+        document: of a result that says what must be known of its data.
+        runs: all that it rests on.
+        store: whose notes.
+    """
+    found = caveats_noted([run.manifest for run in runs], store)
+    if not found.sentences:
+        return document
+    joined = Caveats.joined([document.caveats, found])
+    return replace(document, result=document.result.model_copy(update={"caveats": joined}))
 
 
 def _about(note: Annotation, runs: Sequence[Manifest]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, runs_of, select
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
@@ -50,7 +51,8 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
             f"the published reports of `{publisher.name}` have no style `{era}`",
             f"there are {', '.join(f'`{style}`' for style in publisher.styles)}, that of today first",
         )
-    return publisher.published(parts, era, tool_version())
+    runs = [run for part in parts if not isinstance(part, PublishedFile) for run in part]
+    return noted(publisher.published(parts, era, tool_version()), runs, store)
 
 
 def printed_sides(reference: str, store: Store) -> list[list[SealedRun]]:

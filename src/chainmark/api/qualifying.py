@@ -21,6 +21,7 @@ from chainmark.api.context import (
     store_at,
 )
 from chainmark.api.experimenting import is_over
+from chainmark.api.noting import noted
 from chainmark.api.releasing import Signature, release
 from chainmark.compare.decide import decide, of_measured
 from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
@@ -118,13 +119,14 @@ def saturation(
     made: Sweep | None = None
     if asked:
         resolved = pinned(lab, resolved)
-        names = installed(lab, asked, listener)
+        names = installed(lab, asked, listener, resolved)
         order = SweepOrder(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
         made = Sweeper(store_at(store), lab).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
     test = _test(lab, resolved, made, seed=seed, adaptive=adaptive)
     report = lab.saturation(test, [*measured, *shown])
-    return Experiment(made.experiment_id if made else "", document_of(report), bool(made and made.interrupted))
+    document = noted(document_of(report), made.all_runs() if made else [], store_at(store))
+    return Experiment(made.experiment_id if made else "", document, bool(made and made.interrupted))
 
 
 def _published(system: SaturableSystem, text: str) -> Any:
@@ -221,7 +223,7 @@ def qualify(
         )
         return Experiment("", page, False)
     lab = qualifiable(known)
-    of_page = {"--author, --statement or --date": signature}
+    of_page = {"--author, --statement, --date or --page": signature}
     _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {known.title}")
     if len(baselines) > 1:
         raise UsageError("a plan is run with one baseline", f"you named {enumerated(baselines)}")
@@ -251,8 +253,9 @@ def qualify(
     made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
     if made.interrupted:
         return Experiment(made.experiment, None, True)
-    history = kept.alike(run for one in made.scenarios for run in one.runs)
-    return Experiment(made.experiment, document_of(qa_report(_qa_runs(lab, made), history)), False)
+    runs = [run for one in made.scenarios for run in one.runs]
+    document = document_of(qa_report(_qa_runs(lab, made), kept.alike(runs)))
+    return Experiment(made.experiment, noted(document, runs, kept), False)
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:

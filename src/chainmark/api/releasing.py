@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date as calendar_date
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import PublishingSystem, importable
 
+_PAGE_HINT = 'for example `author = "Ada Lovelace"`, `statement = """…"""` and `date = 2026-02-16`'
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 Groups = Sequence[Sequence[SealedRun]]
 
@@ -43,6 +45,30 @@ class Signature:
     author: str = ""
     statement: str = ""
     date: str = ""
+
+    @classmethod
+    def read(cls, path: Path | str) -> Signature:
+        """What a TOML file says: ``author``, ``statement`` and ``date``, each a text (the date may be a TOML date).
+
+        Raises:
+            UsageError: the file cannot be read, or says something else.
+
+        Example:
+            >>> page = Path("page.toml")
+            >>> _ = page.write_text('author = "Ada Lovelace"', encoding="utf-8")
+            >>> cm.Signature.read(page).author
+            'Ada Lovelace'
+        """
+        try:
+            found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"the page's file `{path}` cannot be read ({error})", _PAGE_HINT) from error
+        known = [one.name for one in fields(cls)]
+        texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in found.items()}
+        wrong = next((key for key, value in texts.items() if key not in known or not isinstance(value, str)), None)
+        if wrong is not None:
+            raise UsageError(f"the page's file `{path}` says `{wrong}`, which is none of its texts", _PAGE_HINT)
+        return cls(**{key: str(value).strip() for key, value in texts.items()})
 
 
 def release(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chainmark.api.context import store_at
+from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, open_run
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
@@ -37,5 +38,7 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file `{path}`", "the file comes first, then the run that it is of")
-    sealed = open_run(run, store_at(store)).sealed
-    return verified(load_system(sealed.manifest.subject.system)).verify(sealed, path, tool_version())
+    kept = store_at(store)
+    sealed = open_run(run, kept).sealed
+    document = verified(load_system(sealed.manifest.subject.system)).verify(sealed, path, tool_version())
+    return noted(document, [sealed], kept)

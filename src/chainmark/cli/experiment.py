@@ -27,8 +27,10 @@ def experiment(
     profile: Annotated[
         str | None, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.", show_default=False)
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="The version to compare with, e.g. `v0.38.17`.")] = None,
-    candidate: Annotated[str | None, typer.Option(help="The version that is judged, e.g. `v1.0.1`.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The version to compare with, e.g. `v0.38.17`, `git:.@main`.")
+    ] = None,
+    candidate: Annotated[str | None, typer.Option(help="The version that is judged, e.g. `v1.0.1`, `git:.`.")] = None,
     repeat: Annotated[
         int | None, typer.Option(min=1, max=100, help="Runs a side, instead of as many as it takes.")
     ] = None,

@@ -17,10 +17,10 @@ app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", ep
 @app.command("install", epilog="Example: `chainmark nodes install cometbft v0.38.17 v1.0.1`")
 def install(
     system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")],
-    versions: Annotated[list[str], typer.Argument(help="One or more versions, e.g. `v1.0.1`.")],
+    versions: Annotated[list[str], typer.Argument(help="One or more versions, e.g. `v1.0.1`, or `git:PATH@REF`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Build node binaries from the Go module proxy and cache them, each checked and hashed."""
+    """Build node binaries (of releases, checkouts or forks), or copy them, into the cache, each checked and hashed."""
     subjects = []
     for version in versions:
         with err.status(f"installing {system} {version} (a first build takes a minute or two)"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -48,6 +50,12 @@ def qa(
     margin: LearntMargins = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A TOML file with `author`, `statement` and `date` of that page; options go before it."
+        ),
+    ] = None,
     author: Annotated[str, typer.Option(help="Who signs the page of imported runs.", show_default=False)] = "",
     statement: Annotated[
         str, typer.Option(metavar="TEXT", help="What that page says before all figures.", show_default=False)
@@ -78,7 +86,9 @@ def qa(
     go on longer. What this machine cannot do is listed as not run, with what it needs. Interrupted, it goes on with
     `--resume`.
     """
-    signature = cm.Signature(author, statement, date)
+    given = {"author": author, "statement": statement, "date": date}
+    signature = cm.Signature.read(page) if page else cm.Signature()
+    signature = replace(signature, **{name: text for name, text in given.items() if text})
     with progress(expose, no_wait=no_wait, scenarios=True) as listener:
         made = cm.qualify(
             system,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,11 +20,24 @@ from chainmark.cli.common import (
 )
 from chainmark.cli.console import out, print_json
 from chainmark.cli.following import progress
+from chainmark.core.errors import UsageError
 
 
 def run(
     profile: Profile,
-    version: Annotated[str, typer.Option(help="The version to run, e.g. `v1.0.1`.")],
+    version: Annotated[
+        str | None, typer.Option(help="The version to run, e.g. `v1.0.1`, `git:PATH@REF`, `./binary`.")
+    ] = None,
+    attach: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RPC,RPC,…",
+            help="Start nothing: load and observe the nodes there. `--version` is then what they are called.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="URL,URL,…", help="With `--attach`: the nodes' metrics pages, in their order.")
+    ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many runs.")] = 1,
     settings: Settings = None,
     seed: Seed = 1,
@@ -39,19 +52,32 @@ def run(
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
     """
     with progress(expose, no_wait=no_wait) as listener:
-        made = cm.run(
-            profile,
-            version,
-            repeat=repeat,
-            settings=settings,
-            seed=seed,
-            keep_homes=keep_homes,
-            profiles=profiles,
-            progress=listener,
-        )
+        common: dict[str, Any] = {"repeat": repeat, "settings": settings, "seed": seed, "progress": listener}
+        if attach is not None:
+            _refuse_what_is_not_ours(keep_homes=keep_homes, profiles=profiles)
+            pages = _listed(metrics or "")
+            made = cm.attach(profile, _listed(attach), metrics=pages, label=version, **common)
+        elif version is None or metrics is not None:
+            raise UsageError(
+                "`--metrics` is for nodes that are attached to" if metrics else "there is no version to run",
+                "name one, `--version v1.0.1`, or nodes that run already: `--attach HOST:26657`",
+            )
+        else:
+            made = cm.run(profile, version, keep_homes=keep_homes, profiles=profiles, **common)
     if as_json:
         print_json([one.manifest.model_dump(mode="json") for one in made])
     else:
         for one in made:
             out.print(one.id, markup=False)
     exit_if_not_valid(made, "`chainmark runs show RUN` shows what was measured")
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _refuse_what_is_not_ours(*, keep_homes: bool, profiles: str) -> None:
+    """Raise UsageError for options that need nodes of ours."""
+    if keep_homes or profiles != "none":
+        option = "--keep-homes" if keep_homes else "--profile"
+        raise UsageError(f"`{option}` needs nodes that chainmark starts", "leave it out with `--attach`")

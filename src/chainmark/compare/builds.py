@@ -17,8 +17,8 @@ SAME_BUILD = "both sides are the same build"
 def is_one_build(manifests: Iterable[Manifest]) -> bool:
     """Whether all runs are of one build, as far as they tell: by the binaries, else by revisions, else by versions.
 
-    A version alone is what somebody calls it, so one that the logs contradict says nothing, and neither does a
-    revision of zeros, as builds outside of a repository tell it.
+    A version alone is what somebody calls it, so one that the logs contradict says nothing, and neither does one that
+    many builds have, or a revision of zeros, as builds outside of a repository tell it.
 
     Args:
         manifests: of the runs.
@@ -33,7 +33,9 @@ def is_one_build(manifests: Iterable[Manifest]) -> bool:
         return False
     if "" not in revisions:
         return True
-    return len(versions) == 1 and UNVERSIONED not in versions and not any(run.contradictions for run in runs)
+    if any(run.contradictions or run.subject.is_untold for run in runs):
+        return False
+    return len(versions) == 1 and UNVERSIONED not in versions
 
 
 def build_caveats(

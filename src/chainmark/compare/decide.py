@@ -11,7 +11,7 @@ from chainmark.compare.estimates import SideEstimates
 from chainmark.compare.failures import RunFailures, judge_failures
 from chainmark.compare.family import Family, Gated, family_of
 from chainmark.compare.gates import condition_differences, incomparable, pair_gates, workload_differences
-from chainmark.compare.inputs import RunData
+from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import Bench, judge, unjudged, working_scale
 from chainmark.compare.looks import looks_of
 from chainmark.compare.margins import learnt_margins, widened_margins
@@ -25,7 +25,7 @@ from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Catalogue, Marg
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.epoch import Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
-from chainmark.core.metric import Metric
+from chainmark.core.metric import Metric, StatisticName
 from chainmark.core.wording import name_of
 from chainmark.stats.intervals import Working
 
@@ -53,6 +53,28 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
         published=candidate.published,
         metrics=[*candidate.metrics, *missing],
     )
+
+
+def _as_printed(catalogue: Catalogue, runs: Sequence[LoadedRun]) -> Catalogue:
+    """The catalogue with every metric judged by what printed runs tell of it, where there are some.
+
+    A report prints means. A run of logs that is judged by its median would have nothing to be held against.
+    """
+    known = {one.id: one.statistics for run in runs if run.manifest.printed for one in run.catalogue.metrics}
+    changed = [
+        metric.model_copy(update={"judged_by": judged})
+        if (judged := _told_by_both(metric, known.get(metric.id, metric.statistics)))
+        else metric
+        for metric in catalogue.metrics
+    ]
+    return catalogue.model_copy(update={"metrics": changed}) if known else catalogue
+
+
+def _told_by_both(metric: Metric, printed: Sequence[StatisticName]) -> list[StatisticName]:
+    """What a metric is judged by where one side knows those statistics alone."""
+    return [name for name in metric.judged_by if name in printed] or [
+        name for name in printed if name in metric.statistics
+    ]
 
 
 def of_measured(margins: Margins, runs: Sequence[RunData]) -> Margins:
@@ -121,6 +143,7 @@ def decide(
     left, right = select(BASELINE, baseline), select(CANDIDATE, candidate)
     check_pair(left, right)
     merged = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
+    merged = _as_printed(merged, [*(left.included or left.runs), *(right.included or right.runs)])
     compared = {run.run_id for side in (left, right) for run in side.runs}
     releases = _releases(left, right, history, past or Past())
     bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)

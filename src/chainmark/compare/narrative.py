@@ -26,6 +26,7 @@ from chainmark.core.wording import (
     name_of,
     sentence_of,
     some_of,
+    worse_beyond,
 )
 
 SET_UP, OBSERVATIONS, CONCLUSION = "Set-up", "Observations", "Conclusion"
@@ -122,7 +123,15 @@ class _Found:
 
     @property
     def margin(self) -> str:
-        return margin_of(self.judgement, self.comparison.catalogue.metric(self.judgement.metric_id))
+        """The margin up to which the figure is equal, with its own where re-runs widened that."""
+        wide = margin_of(self.judgement, self.comparison.catalogue.metric(self.judgement.metric_id))
+        return f"{wide}, widened from {self.worse_beyond}" if self.judgement.worse_beyond is not None else wide
+
+    @property
+    def worse_beyond(self) -> str:
+        """The margin beyond which the figure is worse."""
+        metric = self.comparison.catalogue.metric(self.judgement.metric_id)
+        return worse_beyond(self.judgement, metric) or margin_of(self.judgement, metric)
 
     @property
     def evidence(self) -> Evidence:
@@ -231,6 +240,17 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
     parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in found.items()]
     if parts:
         yield f"How far a re-run deviates is told, for most gating figures, by: {'; '.join(parts)}."
+    wider = dict.fromkeys(
+        one.name
+        for result in results
+        for one in _all(result)
+        if one.judgement.gating and one.judgement.worse_beyond is not None
+    )
+    if wider:
+        yield (
+            f"Re-running one build may exceed the margins of {enumerated(list(wider))}: they are widened to three "
+            "standard deviations of what a re-run changes, and beyond its own margin a figure is worse all the same."
+        )
     if is_level:
         yield (
             "A figure's baseline is the level of the releases up to the one named where several stand together, and "
@@ -268,8 +288,17 @@ def _clause(one: _Found) -> str:
         return f"{moves}, which is {TOO_UNCERTAIN if one.is_uncertain else TOO_SMALL}"
     kind = ", a cost" if one.is_worse else ", an improvement" if one.is_better else ""
     if one.judgement.gating and one.is_worse and one.margin:
-        kind += f" {'beyond' if one.judgement.outcome is Outcome.WORSE else 'within'} the margin of {one.margin}"
+        kind += _against_margin(one)
     return moves + kind
+
+
+def _against_margin(one: _Found) -> str:
+    """Where a cost lies against its margin."""
+    if one.judgement.outcome is Outcome.WORSE:
+        return f" beyond the margin of {one.worse_beyond}"
+    if one.judgement.outcome in _DECIDED:
+        return f" within the margin of {one.margin}"
+    return f", of which it is open whether it is within the margin of {one.margin}"
 
 
 def _unchanged(workload: str, found: Sequence[_Found], *, others: bool) -> Iterator[Sentence]:
@@ -315,7 +344,7 @@ def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool
         text = f"Under {workload}, {furthest.name} stays within what a re-run does, {furthest.figures}."
         return Sentence(text=text, evidence=evidence)
     other = "other " if others else ""
-    whole = f"the other {count}" if others else f"all {count}"
+    whole = f"the other {count}" if others else "both" if count == 2 else f"all {count}"
     which = whole if len(within) == count else f"{len(within)} of the {other}{count}"
     text = f"Under {workload}, {which} figures stay within what a re-run does; the furthest from no change is "
     return Sentence(text=f"{text}{furthest.named}.", evidence=evidence)

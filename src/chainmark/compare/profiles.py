@@ -14,8 +14,10 @@ from chainmark.compare.estimates import mean_of
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import BASELINE, CANDIDATE
 from chainmark.core import units
+from chainmark.core.manifest import Status
 from chainmark.core.profiled import Frame, FunctionChange, ProfileChange, ProfileCost, Profiled
 from chainmark.core.profiles import DOCUMENT, EVENTS, GOROUTINE, KINDS, ProfilesRecord
+from chainmark.core.wording import enumerated
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import LEVEL, Working, pooled, welch
 from chainmark.stats.special import t_quantile
@@ -96,10 +98,15 @@ def profiled(
 
 
 def _notes(name: str, side: Sequence[RunProfiles]) -> list[str]:
-    missing = [f"{name}: {sentence}" for one in side for sentence in one.record.missing]
-    empty = sorted({kind for one in side for kind in one.record.empty})
-    told = [f"{name}: the nodes record no {KINDS[kind].label}, so that its profiles are empty" for kind in empty]
-    return [*dict.fromkeys(missing), *told]
+    found = [f"{name}: {sentence}" for one in side for sentence in one.record.missing]
+    for one in side:
+        if one.run.manifest.status is not Status.VALID:
+            gates = enumerated([f"{gate.label}: {gate.measured}" for gate in one.run.manifest.deciding_gates])
+            found.append(f"{name}: the run with profiles is {one.run.manifest.status.value} ({gates})")
+    if empty := sorted({kind for one in side for kind in one.record.empty}):
+        kinds = enumerated([f"`{kind}`" for kind in empty])
+        found.append(f"{name}: nothing is in the profiles {kinds}, which record only what a program asks them to")
+    return list(dict.fromkeys(found))
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------

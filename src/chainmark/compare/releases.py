@@ -73,6 +73,8 @@ class Releases:
         leave_out: bool = True,
     ) -> None:
         self._like = compared[0]
+        # By what printed runs tell, all of the compared are judged.
+        self._catalogue = next((run.catalogue for run in compared if run.manifest.printed), compared[0].catalogue)
         system = self._like.manifest.subject.system
         self._epochs = [epoch for epoch in epochs if epoch.system == system]
         self._compared = {_name(run) for run in compared} if leave_out else set()
@@ -114,7 +116,7 @@ class Releases:
     def _seen(self) -> Mapping[Column, _Seen]:
         """What is seen of every statistic that is judged; of counts nothing, which have an error of their own."""
         found: dict[Column, _Seen] = {}
-        for metric in self._like.catalogue.ordered():
+        for metric in self._catalogue.ordered():
             if metric.kind in {Kind.POSITIVE, Kind.DIFFERENCE}:
                 for statistic in metric.judged_by:
                     found.update(self._look(metric, statistic))

@@ -210,7 +210,8 @@ def _decision_advice(gating: Sequence[Judgement], family: Family, runs: int, cat
     noisy = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     widest = sorted(noisy, key=_relative_width, reverse=True)[:2]
     names = enumerated([name_of(catalogue, item) for item in widest])
-    remedy = f"load longer, reduce the noise of {names}, or widen its margin"
+    margin = "its margin" if len(widest) == 1 else "their margins"
+    remedy = f"load longer, reduce the noise of {names}, or widen {margin}"
     anew = family.table.runs_for_equal()
     return [
         f"{MOST_RUNS} runs a side would not decide this with 80 % probability: {remedy}",

@@ -85,6 +85,7 @@ class Subject(BaseModel):
     Attributes:
         release: the version that it calls itself, where a document gives it another label ("8.9.1-rerun").
         aliases: what other documents call the same version.
+        is_untold: its version tells no build from another, as that of a node of somebody else.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -97,6 +98,7 @@ class Subject(BaseModel):
     binary_sha256: str | None = None
     release: Annotated[str | None, Rare] = None
     aliases: Annotated[list[str], Rare] = []
+    is_untold: Annotated[bool, Rare] = False
 
 
 class HostFacts(BaseModel):

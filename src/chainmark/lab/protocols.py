@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import polars as pl
 from pydantic import BaseModel
 
-from chainmark.capacity.model import Endpoint, Target
-from chainmark.capacity.profile import LoadProfile
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
@@ -25,6 +23,10 @@ from chainmark.core.manifest import Configuration, Fact, Gate, Grouping, HostFac
 from chainmark.core.progress import Progress
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun, UnfinishedRun
+
+if TYPE_CHECKING:  # what loads a server is 20 MB, and comparing needs none of it
+    from chainmark.capacity.model import Endpoint, Target
+    from chainmark.capacity.profile import LoadProfile
 
 # The version of a server that does not tell its own, where nobody else did.
 UNVERSIONED = "unversioned"
@@ -241,6 +243,19 @@ class LaunchableSystem(System, Protocol):
 
 
 @runtime_checkable
+class AdaptableSystem(LaunchableSystem, Protocol):
+    """A system whose profiles may say which program its versions are of."""
+
+    def install_for(self, version: str, profile: BaseModel) -> Subject:
+        """As `install`, where the profile is to be run.
+
+        Raises:
+            UsageError: there is no such version, or it is another program than the profile's.
+            EnvironmentFailure: it could not be built.
+        """
+
+
+@runtime_checkable
 class PinningSystem(LaunchableSystem, Protocol):
     """A system whose profiles may name versions, beside the one that is tested."""
 
@@ -269,6 +284,35 @@ class ProfiledSystem(LaunchableSystem, Protocol):
     profile_kinds: Sequence[str]
 
 
+@dataclass(frozen=True)
+class Attachment:
+    """A network that somebody else started, and that is to be loaded and observed as it is.
+
+    Attributes:
+        nodes: where its nodes are asked.
+        metrics: where their metrics pages are, one for each node; none: they are not known.
+        label: what the subject is called, where its own version says too little.
+    """
+
+    nodes: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    label: str | None = None
+
+
+@runtime_checkable
+class AttachableSystem(System, Protocol):
+    """A system whose running networks can be loaded and observed from outside."""
+
+    def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
+        """The same system on that network: its only version is the one that runs there, and nothing is launched.
+
+        Raises:
+            UsageError: an address is no node's, the nodes are of several networks, or the profile asks for what cannot
+                be done to a network of somebody else.
+            EnvironmentFailure: a node does not answer.
+        """
+
+
 @runtime_checkable
 class ImportableSystem(System, Protocol):
     """A system whose clusters' logs chainmark can read, whoever ran them."""
@@ -292,6 +336,14 @@ class PartedSystem(ImportableSystem, Protocol):
         Raises:
             UsageError: the source is not what it should be.
         """
+
+
+@runtime_checkable
+class ChoosingSystem(ImportableSystem, Protocol):
+    """An importable system that reads of some sources only what is of one kind."""
+
+    def left_out(self, order: ImportOrder) -> str:
+        """What lies in the source and was not read because it is of another kind, in a sentence; "" where all was."""
 
 
 @runtime_checkable

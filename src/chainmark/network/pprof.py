@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 import httpx
@@ -52,6 +53,10 @@ _PAGES: Mapping[str, _Page] = {
     MUTEX: _Page("mutex", "delay", 1e-9),
     BLOCK: _Page("block", "delay", 1e-9),
 }
+_VERSION = re.compile(r"v\d+")
+# Of "github.com/owner/name": what follows is a folder of the repository.
+_REPOSITORY_PARTS = 3
+_CLOSURE = re.compile(r"(\.func\d+|\.gowrap\d+|\.deferwrap\d+|-fm|-range\d+|(?<=\d)\.\d+)+$")
 # What Go's runtime counts since the program's start.
 _SINCE_START = frozenset({MUTEX, BLOCK})
 
@@ -190,13 +195,18 @@ def _stacks(path: Path, kind: str, host: str, moment: str) -> pl.DataFrame:
     is_own = [not _is_of_library(function) for function in functions]
     column = [name for name, _ in kinds].index(page.value)
     rows = [
-        (kind, moment, host, [names[at] for at in stack], _owner(stack, names, is_own), own[column] * page.factor)
+        (kind, moment, host, _calls(stack, names), _owner(stack, names, is_own), own[column] * page.factor)
         for stack, own in zip(stacks, values, strict=True)
         if stack
     ]
     keys = [name for name in PROFILE_SCHEMA if name != "value"]
     frame = pl.DataFrame(rows, schema=PROFILE_SCHEMA, orient="row")
     return frame.group_by(keys).agg(pl.col("value").sum()).select(*PROFILE_SCHEMA)
+
+
+def _calls(stack: Sequence[int], names: Sequence[str]) -> list[str]:
+    """The stack by names; a function that calls itself, or a closure of its own, is one call."""
+    return [name for name, _ in groupby(names[at] for at in stack)]
 
 
 def _owner(stack: Sequence[int], names: Sequence[str], is_own: Sequence[bool]) -> str:
@@ -212,15 +222,20 @@ def _is_of_library(function: str) -> bool:
 
 @lru_cache(maxsize=100_000)
 def go_name(function: str) -> str:
-    """A function's name as it is the same in every version of its module.
+    """A function's name as it is the same in most versions of its module.
 
-    Packages move to `internal` and back, modules get a major version into their path, and the parameters of a generic
-    function are no part of what it is.
+    Packages move within a repository, modules get a major version into their path, the parameters of a generic function
+    are no part of what it is, and the closures of a function are numbered anew whenever it is changed: they count as
+    the function itself.
     """
-    name = re.sub(r"\[.*?\]", "", function.replace("[...]", ""))
-    path, slash, rest = name.rpartition("/")
-    parts = [part for part in path.split("/") if part != "internal" and not re.fullmatch(r"v[2-9]\d*|v1\d+", part)]
-    return "/".join([*parts, rest]) if slash else rest
+    path, slash, rest = re.sub(r"\[.*\]", "", function).rpartition("/")
+    package, _, name = rest.partition(".")
+    folders = [part for part in path.split("/") if part not in {"", "internal"} and not _VERSION.fullmatch(part)]
+    if _VERSION.fullmatch(package) and folders:
+        package = folders.pop()
+    if folders and "." in folders[0]:
+        folders = folders[:_REPOSITORY_PARTS]
+    return "/".join([*folders, f"{package}.{_CLOSURE.sub('', name)}"]) if slash or name else function
 
 
 def record_of(

@@ -27,8 +27,8 @@ STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
 LAST_WORDS = 200
 PANICS = ("panic: ", "fatal error: ")
-# Left out of a quoted line, or one error at two times would be two errors.
-TIMESTAMP = re.compile(r"^\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(Z|[+-]\d\d:?\d\d)?\]?\s+")
+# Left out of a quoted line, or one error at two times would be two errors. CometBFT writes `E[2026-11-23|00:00:01.5]`.
+TIMESTAMP = re.compile(r"^([A-Z]?\[)?\d{4}[-/]\d\d[-/]\d\d[T |]\d\d:\d\d:\d\d[.,\d]*(Z|[+-]\d\d:?\d\d)?\]?\s+")
 
 
 @contextmanager

@@ -196,7 +196,7 @@ class Scraper:
             folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._client = httpx.Client(timeout=SCRAPE_TIMEOUT_S, verify=False)  # noqa: S501 - plain HTTP on loopback
-        self._pool = ThreadPoolExecutor(max_workers=min(16, len(self._urls)), thread_name_prefix="scrape")
+        self._pool = ThreadPoolExecutor(max_workers=max(1, min(16, len(self._urls))), thread_name_prefix="scrape")
         self._files = {name: ZstdWriter(folder / f"{name}.prom.zst") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
         self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)

@@ -33,7 +33,8 @@ def build_sections(comparison: Comparison) -> list[Section]:
             summary = f"{units.plural(in_all, 'commit')} in {side} alone"
             blocks.append(Details(f"{id_}-details", summary, [_commits(id_, commits, in_all)]))
     if found.modules:
-        summary = f"{units.plural(len(found.modules), 'module')} differ, {found.shared_modules} are the same"
+        in_all = len(found.modules) + found.shared_modules
+        summary = f"Modules: {len(found.modules)} of {in_all} differ"
         blocks.append(Details("modules-details", summary, [_modules(found, (left, right))]))
     return [
         Section("builds", "What differs between the builds", blocks, media=IN_FULL),

@@ -98,16 +98,20 @@ class Document(Content):
         return path
 
     def write_all(self, paths: Mapping[str, Path]) -> list[Path]:
-        """Write several formats, each by its suffix: a PDF, most of which other processes make, beside the others."""
+        """Write several formats, each by its suffix; the charts of a PDF are drawn beside the others.
+
+        It is set when they are written: what sets it needs as much memory as everything before.
+        """
         _ = self.digest  # once, not once a thread
         # What this thread frees goes back to the system as a whole; a thread of its own for every format keeps more.
         with ThreadPoolExecutor(max_workers=1) as beside:
-            pdf = {
-                suffix: beside.submit(self.write, path, suffix) for suffix, path in paths.items() if suffix == ".pdf"
-            }
-            return [
-                pdf[suffix].result() if suffix in pdf else self.write(path, suffix) for suffix, path in paths.items()
-            ]
+            drawn = beside.submit(pdf.content_of, self) if ".pdf" in paths else None
+            for suffix, path in paths.items():
+                if suffix != ".pdf":
+                    self.write(path, suffix)
+        if drawn is not None:
+            write_bytes(paths[".pdf"], pdf.pdf_with(self.date, drawn.result()))
+        return list(paths.values())
 
     def _markdown_at(self, path: Path) -> str:
         """The Markdown; a page's charts are written beside it."""

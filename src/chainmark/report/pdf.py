@@ -42,8 +42,17 @@ _Drawn = Mapping[str, tuple[list[str], str]]  # by the chart: its drawings and t
 
 def pdf_of(document: Content) -> bytes:
     """The document on paper. A document without a date gives a file without one."""
-    time = _timestamp(document.date) if document.date else None
-    return typeset("document.typ", _content(document.seen_on("pdf")), time)
+    return pdf_with(document.date, content_of(document))
+
+
+def pdf_with(date: str, content: Mapping[str, object]) -> bytes:
+    """The same with what `content_of` made of it."""
+    return typeset("document.typ", content, _timestamp(date) if date else None)
+
+
+def content_of(document: Content) -> dict[str, object]:
+    """All that is set on paper, the charts drawn: what takes most of the time."""
+    return _content(document.seen_on("pdf"))
 
 
 def _content(document: Content) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.profiled import FunctionChange, ProfileChange, ProfileCost, Profiled
 from chainmark.core.wording import capitalised, enumerated
 from chainmark.report.blocks import (
+    EVERYWHERE,
+    HTML,
     ON_PAGES,
     TERMINAL,
     Block,
@@ -22,6 +24,7 @@ from chainmark.report.blocks import (
     row_of,
     words,
 )
+from chainmark.report.chart import Chart
 from chainmark.report.flame import flame_graph
 from chainmark.report.judged_rows import Row
 from chainmark.report.metric_tables import explaining_table
@@ -37,10 +40,15 @@ def why_sections(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
     found = comparison.profiled
     is_worse = any(one.gating and one.outcome is Outcome.WORSE for one in comparison.judgements)
     if not is_worse and not (found and found.is_asked):
-        return [Section("why", TITLE, [_kept(found)], media=ON_PAGES)] if found and found.changes else []
+        return [Section("explained", TITLE, [_kept(found)], media=ON_PAGES)] if found and found.changes else []
     blocks: list[Block] = [*_profiles(comparison, found)] if found else []
     table = explaining_table(comparison, rows)
-    return [Section("why", TITLE, [*blocks, *([table] if table.rows else [])], folded=False)]
+    blocks += [table] if table.rows else []
+    plain = [block for block in blocks if not isinstance(block, Chart)]
+    return [
+        Section("explained", TITLE, blocks, media=HTML),
+        Section("explained-in-tables", TITLE, plain, folded=False, media=EVERYWHERE - HTML),
+    ]
 
 
 def _kept(found: Profiled) -> Remarks:
@@ -70,22 +78,28 @@ def _ended(sentence: str) -> str:
 
 
 def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
-    """By how much a kind changed, and which functions make most of it that is clear."""
+    """By how much a kind changed, and where that is clearest."""
     unit = units.display_unit(change.unit, [change.baseline, change.candidate])
     left, right = (units.quantity(value, change.unit) for value in (change.baseline, change.candidate))
     difference = change.candidate - change.baseline
     clear = [one for one in change.functions if _is_clear(one) and one.change * difference > 0.0]
     clear = sorted(clear, key=lambda one: (-abs(one.change), one.function))[:_NAMED]
-    named = [f"{_short(one.function)} ({_signed(one.change, unit)})" for one in clear]
-    where = f"; most of the change is in {enumerated(named)}" if named else "; no single function changed clearly"
+    named = [f"{_short(one.function)} ({_signed(one, unit)})" for one in clear]
+    where = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
     whole = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
     return f"{whole}{where}."
 
 
-def _signed(value: float, unit: units.DisplayUnit) -> str:
-    scaled = value * unit.factor
-    return f"{units.number(scaled, units.decimals_for([scaled]), signed=True)} {unit.symbol}".rstrip()
+def _signed(one: FunctionChange, unit: units.DisplayUnit) -> str:
+    scaled = one.change * unit.factor
+    decimals = units.decimals_for([scaled], _half(one, unit))
+    return f"{units.number(scaled, decimals, signed=True)} {unit.symbol}".rstrip()
+
+
+def _half(one: FunctionChange, unit: units.DisplayUnit) -> float | None:
+    """Half the interval; None where there is none."""
+    return None if one.low is None or one.high is None else (one.high - one.low) / 2.0 * unit.factor
 
 
 def _is_clear(one: FunctionChange) -> bool:
@@ -112,7 +126,12 @@ def _table(
         *([Column("with all it calls", below=True)] if is_called else []),
         *(Column(label, group="grown in the window", below=True) for label in labels if is_grown),
     ]
-    rows = [_row(one, unit, is_called=is_called, is_grown=is_grown) for one in functions]
+    short = [_short(one.function) for one in functions]
+    names = [one.function if short.count(name) > 1 else name for one, name in zip(functions, short, strict=True)]
+    rows = [
+        _row(name, one, unit, is_called=is_called, is_grown=is_grown)
+        for name, one in zip(names, functions, strict=True)
+    ]
     listed = f"{len(functions)} of {units.plural(change.functions_in_all, 'function')}, the clearest change first"
     notes = [
         f"{listed}; per {change.per}{f', in {unit.symbol}' if unit.symbol else ''}. A function counts with what it "
@@ -122,10 +141,9 @@ def _table(
     return Table(f"functions-{change.kind}-{min(media)}", title, columns, rows, notes, sortable=True, media=media)
 
 
-def _row(one: FunctionChange, unit: units.DisplayUnit, *, is_called: bool, is_grown: bool) -> TableRow:
+def _row(name: str, one: FunctionChange, unit: units.DisplayUnit, *, is_called: bool, is_grown: bool) -> TableRow:
     scaled = [value * unit.factor for value in (one.baseline, one.candidate, one.change)]
-    half = None if one.low is None or one.high is None else (one.high - one.low) / 2.0 * unit.factor
-    decimals = units.decimals_for(scaled, half)
+    decimals = units.decimals_for(scaled, _half(one, unit))
     emphasis: Emphasis = "plain" if _is_clear(one) else "quiet"
 
     def figure(value: float, *, signed: bool = False) -> str:
@@ -138,7 +156,7 @@ def _row(one: FunctionChange, unit: units.DisplayUnit, *, is_called: bool, is_gr
     more = [figure(one.within_candidate - one.within_baseline, signed=True)] if is_called else []
     more += [figure(value or 0.0, signed=True) for value in (one.grown_baseline, one.grown_candidate) if is_grown]
     change = TableCell(figure(one.change, signed=True), emphasis=emphasis)
-    return row_of(_short(one.function), *cells, change, TableCell(interval, emphasis=emphasis), *more)
+    return row_of(name, *cells, change, TableCell(interval, emphasis=emphasis), *more)
 
 
 def _runs(comparison: Comparison, found: Profiled) -> list[str]:

@@ -64,7 +64,7 @@ def subjects_table(report: QaReport) -> Table:
     facts = [
         ("version", [side.version for side in sides]),
         ("commit", [commit or units.UNSET for commit in report.commits]),
-        ("module's sum", [(side.revision or units.UNSET)[:_SHORT_HASH] for side in sides]),
+        ("revision", [(side.revision or units.UNSET)[:_SHORT_HASH] for side in sides]),
         ("built by", [side.build or units.UNSET for side in sides]),
         ("binary, SHA-256", [(side.binary_sha256 or units.UNSET)[:_SHORT_HASH] for side in sides]),
     ]

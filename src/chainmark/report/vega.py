@@ -44,7 +44,7 @@ _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
 _MOST_DRAWN_HERE = 6  # drawings: of more, processes of their own are worth their start
-_DRAWN_BY_ONE = 12  # then: the engine takes 100 MB, and with every drawing some more
+_DRAWN_BY_ONE = 24  # then: the engine takes 0.5 s to start and 90 MB, and with every drawing 2 MB more
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -350,7 +350,7 @@ class _Drawing:
             "clip": True,
             "color": _INK,
             "baseline": "middle",
-            "text": {"expr": f"{cut} < 3 ? '' : truncate(replace({name}, /^.*[/]/, ''), {cut}, 'right', '…')"},
+            "text": {"expr": f"{cut} < 4 ? '' : truncate(replace({name}, /^.*[/]/, ''), {cut}, 'right', '…')"},
             "x": {"expr": f"max(0, scale('x', datum[{json.dumps(layer.x)}])) + 3"},
             "y": {"expr": f"scale('y', (datum[{json.dumps(layer.y)}] + datum[{json.dumps(layer.y2)}]) / 2)"},
         }

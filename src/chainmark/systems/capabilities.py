@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import (
+    AttachableSystem,
     ImportableSystem,
     ImportOrder,
     LaunchableSystem,
@@ -306,6 +307,9 @@ class Capability(Generic[Capable]):
 
 launchable: Capability[LaunchableSystem] = Capability(
     LaunchableSystem, "cannot run {} nodes itself", "`chainmark run` and `chainmark experiment`"
+)
+attachable: Capability[AttachableSystem] = Capability(
+    AttachableSystem, "cannot load networks of {} that others started"
 )
 importable: Capability[ImportableSystem] = Capability(ImportableSystem, "cannot read logs of {}", "`chainmark ingest`")
 modelled: Capability[ModelledSystem] = Capability(

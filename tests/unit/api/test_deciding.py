@@ -79,6 +79,7 @@ class _Experiment:
         self.folder = SimpleNamespace(locked=nullcontext, write=lambda _: None)
         self.runs: list[object] = []
         self.id = "e1"
+        self.ended_at = -1
 
     def next_round(self) -> bool:
         """One more, unless the instrument fails or somebody presses Ctrl-C."""
@@ -91,7 +92,8 @@ class _Experiment:
         return True
 
     def take_profiles(self) -> None:
-        """No node runs here."""
+        """None are wanted; but nothing that is looked at may be made afterwards."""
+        self.ended_at = self.rounds
 
     def sides(self) -> tuple[int, int]:
         """What stands for the runs of both."""
@@ -122,6 +124,7 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after
     monkeypatch.setattr(experimenting, "compared", compared)
     document: Any = experimenting._until_decided(made, store, relay(Told(), None))  # type: ignore[arg-type]
     assert document == (made.rounds, made.rounds)
+    assert made.ended_at == made.rounds
     return looks
 
 

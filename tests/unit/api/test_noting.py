@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import chainmark as cm
+from chainmark.api.noting import noted
 from chainmark.core.epoch import Annotation
 from chainmark.core.errors import UsageError
 from chainmark.core.noted import Noted
+from chainmark.store.runs import Store
+
+from tests.golden import inputs
+from tests.unit.compare.synthetic_runs import manifest
 
 RUN = Noted("cometbft", "run-1", ["v1.0.1"], "2026-01-02T10:00:00Z", "2026-01-02T11:00:00Z")
 
@@ -45,3 +52,21 @@ def test_a_span_is_kept_whole_and_taken_away(tmp_path: Path) -> None:
     assert cm.notes(tmp_path).annotations == [made]
     cm.unnote("cardano", "2026-01-01", store=tmp_path)
     assert cm.notes(tmp_path).annotations == []
+
+
+# One document of every kind that rests on runs of a store.
+NOTED = ("qa", "saturation", "aa", "published-typst", "block", "verification", "prediction", "explanation")
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_every_document_shows_what_is_noted_of_its_runs(name: str, tmp_path: Path) -> None:
+    """Whoever reads the page of a release has to know that its clock was wrong."""
+    cm.annotate("2000-01-01", "links shared", system="cometbft", until="2100-01-01", store=tmp_path)
+    run: Any = SimpleNamespace(manifest=manifest("v1", 1))
+    plain = inputs.DOCUMENTS[name]()
+    document = noted(plain, [run], Store(tmp_path))
+    for medium in (document.text(160), document.markdown(), document.html()):
+        assert "links shared" in medium
+    assert "links shared" not in plain.text(160)
+    assert "links shared" in document.json
+    assert noted(plain, [], Store(tmp_path)) is plain

@@ -39,6 +39,7 @@ def judged(baseline: dict[str, Any], candidate: dict[str, Any]) -> Comparison:
         ({"version": "v1"}, {"version": "v1"}, True),
         ({"version": "v1"}, {"version": "v2"}, False),
         ({"version": "unversioned"}, {"version": "unversioned"}, False),
+        ({"version": "v1", "is_untold": True}, {"version": "v1", "is_untold": True}, False),
     ],
 )
 def test_builds_are_told_apart_by_the_best_that_is_known(

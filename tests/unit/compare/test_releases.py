@@ -235,3 +235,28 @@ def test_one_metric_that_got_worse_by_more_than_noise_holds_up_a_release() -> No
     assert found.judgements[0].outcome is Outcome.INCONCLUSIVE
     assert (found.judgements[0].low or 0.0) > 0.0
     assert found.finding.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("printed_first", [True, False])
+def test_a_run_that_is_judged_by_its_median_is_held_against_a_printed_mean(*, printed_first: bool) -> None:
+    """Reports print means: whoever has reports of the past and logs of today would have no data in common."""
+    past = history(0.01)
+    for one in past:
+        one.manifest.printed = True
+    logs = run("v1.99", 99, [1.0] * 6)
+    logs.catalogue = CATALOGUE.model_copy(
+        update={
+            "metrics": [
+                one.model_copy(update={"statistics": ["mean", "p50", "p90"], "judged_by": judged})
+                for one, judged in zip(METRICS, [["p50"], ["mean", "p90"], *[["mean"]] * 4], strict=True)
+            ]
+        }
+    )
+    sides = [past[-1]], [logs]
+    found = decide(*(sides if printed_first else sides[::-1]), past)
+    assert [(one.metric_id, one.statistic) for one in found.judgements] == [(one.id, "mean") for one in METRICS]
+    assert all("history of" in one.noise for one in found.judgements)
+    assert found.finding.verdict is Verdict.PASS
+    other = run("v1.98", 98, [1.0] * 6)
+    other.catalogue = logs.catalogue
+    assert [one.statistic for one in decide([other], [logs]).judgements[:3]] == ["p50", "mean", "p90"]

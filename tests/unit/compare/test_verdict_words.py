@@ -154,7 +154,7 @@ def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
         item("c", Outcome.INCONCLUSIVE, low=-0.4, high=0.4, margin_high=1.0, margin_low=-1.0),
         item("d", Outcome.INCONCLUSIVE, low=-0.1, high=0.2),
     ]
-    assert found(items).advice == [f"{HOPELESS} metric b and metric d, or widen its margin"]
+    assert found(items).advice == [f"{HOPELESS} metric b and metric d, or widen their margins"]
 
 
 @pytest.mark.parametrize("unknown", ["low", "high", "margin_high"])
@@ -163,7 +163,7 @@ def test_what_has_no_interval_is_not_the_noisiest(unknown: str) -> None:
     narrow = {"low": 0.0, "high": 0.001}
     items = [item(name, Outcome.INCONCLUSIVE, **narrow) for name in "bc"]
     assert found([item("a", Outcome.INCONCLUSIVE, **{unknown: None}), *items]).advice == [
-        f"{HOPELESS} metric b and metric c, or widen its margin"
+        f"{HOPELESS} metric b and metric c, or widen their margins"
     ]
 
 

@@ -40,6 +40,7 @@ class StandIn:
     name: str = "cometbft"
     title: str = "CometBFT"
     made: list[tuple[str, int]] = field(default_factory=list)
+    profile_kinds: Sequence[str] = ("cpu", "heap")
 
     def catalogue(self) -> Catalogue:
         """One small population."""
@@ -73,6 +74,7 @@ class StandIn:
             conditions={},
             counts={},
             gates=[Gate(id="load_met", label="offered load met", status=status, measured="91 %", limit=">= 98 %")],
+            profiles=list(order.profiles),
         )
 
     def qa_plans(self) -> list[str]:

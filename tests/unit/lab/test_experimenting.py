@@ -176,3 +176,32 @@ def test_an_experiment_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> No
     with pytest.raises(UsageError) as sweep:
         read_record(folder)
     assert sweep.value.hint == "`chainmark saturation --resume e1` goes on with it"
+
+
+def test_one_further_run_a_side_has_profiles_and_counts_for_nothing_else(tmp_path: Path) -> None:
+    """It must not be judged, nor be taken for a repetition where the experiment goes on."""
+    listener = _Listener()
+    store = Store(tmp_path / "store")
+    made = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])
+    assert made.next_round()
+    assert listener.told == [(1, 6), (2, 6)]
+    made.take_profiles()
+    made.take_profiles()  # once is enough
+    assert [run.manifest.profiles for run in made.runs] == [[], [], ["cpu"], ["cpu"]]
+    assert _places(made)[2:] == [("baseline", 2, 2, 12), ("candidate", 2, 3, 13)]
+    assert listener.told[2:] == [(3, 4), (4, 4)]
+    assert made.rounds == 1
+    assert not any(is_evidence(run.manifest) for run in made.runs[2:])
+    again = _resumed(tmp_path, made, 0)
+    assert again.record.profiles == ["cpu"]
+    assert again.next_round()
+    assert (again.rounds, len(again.runs)) == (2, 6)
+    again.take_profiles()
+    assert len(again.runs) == 6
+
+
+def test_an_experiment_that_wants_no_profiles_makes_no_further_run(tmp_path: Path) -> None:
+    made = _begun(tmp_path, StandIn())
+    assert made.next_round()
+    made.take_profiles()
+    assert len(made.runs) == 2

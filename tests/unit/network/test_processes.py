@@ -38,7 +38,13 @@ def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: boo
 
 
 @pytest.mark.parametrize(
-    "time", ["2026/11/23 00:00:01 ", "2026-11-23T00:00:01.123456789Z ", "[2026-11-23 00:00:01,5+0100] "]
+    "time",
+    [
+        "2026/11/23 00:00:01 ",
+        "2026-11-23T00:00:01.123456789Z ",
+        "[2026-11-23 00:00:01,5+0100] ",
+        "E[2026-11-23|00:00:01.123] ",
+    ],
 )
 def test_one_error_at_two_times_is_one_error(tmp_path: Path, time: str) -> None:
     """A start that fails twice, a second apart, would be two different failures."""

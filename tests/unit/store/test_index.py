@@ -230,3 +230,28 @@ def test_noise_is_looked_for_in_repeated_builds_of_the_same_system_and_workload(
     selection = Selection(Index(tmp_path).contents())
     assert [entry.run_id for entry in selection.alike(named[:1])] == [*named, *again]
     assert selection.alike([]) == []
+
+
+def test_runs_with_profiles_are_found_for_what_they_are_and_never_taken_for_others(tmp_path: Path) -> None:
+    """They are slower: as a version's newest runs, or as the noise between runs, they would be a false alarm."""
+    place = {"id": "e", "side": "baseline", "repetition": 1, "position": 0}
+    other = {"id": "f", "side": "baseline", "repetition": 1, "position": 0}
+    version = {"subject": {"system": "toy", "name": "Toy", "version": "v1", "binary_sha256": None}}
+    judged = [_seal(tmp_path, number, **version, experiment=place) for number in (1, 2)]
+    own = _seal(tmp_path, 3, **version, experiment=place, profiles=["cpu", "heap"])
+    alone = _seal(tmp_path, 4, **version, experiment=other, profiles=["cpu"])
+    found = Selection(Index(tmp_path).contents())
+    assert [entry.run_id for entry in found.select("v1")] == judged
+    assert [[entry.run_id for entry in group] for group in found.groups("v1")] == [judged]
+    assert [entry.run_id for entry in found.alike(judged)] == judged
+    assert [entry.run_id for entry in found.series(judged)] == judged
+    assert [entry.run_id for entry in found.profiled(judged)] == [own]
+    assert {entry.run_id: entry.badges for entry in found.sealed}[own] == "profiled"
+    # Without those of its own experiment, any that was made of the version under the same workload.
+    assert [entry.run_id for entry in Selection(Index(tmp_path).contents()).profiled([alone])] == [alone]
+    assert [entry.run_id for entry in found.select("e/baseline")] == [*judged, own]
+
+
+def test_where_a_version_has_runs_with_profiles_alone_they_are_found(tmp_path: Path) -> None:
+    name = _seal(tmp_path, 1, profiles=["cpu"])
+    assert [entry.run_id for entry in Selection(Index(tmp_path).contents()).select("v1")] == [name]

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 /// What an answer says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// An answer to the request of that id. `message` is the node's error text for class [`Class::RpcError`].
+    /// An answer to the request of that id. `message` is the node's error text for class
+    /// [`Class::RpcError`], and the application's, if it gave one, for [`Class::CheckFailed`].
     Matched { sequence: u32, class: Class, check_code: u32, message: Option<String> },
     /// Not an answer to any request of ours; the text says what it is.
     Unmatched(String),
@@ -29,6 +30,8 @@ struct BroadcastResult<'a> {
     code: Option<u32>,
     #[serde(default, borrow)]
     log: Cow<'a, str>,
+    #[serde(default, borrow)]
+    codespace: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -66,21 +69,39 @@ fn classify(envelope: &Envelope) -> Option<(Class, u32, Option<String>)> {
     let result = envelope.result.as_ref()?;
     match result.code? {
         0 => Some((Class::Accepted, 0, None)),
-        code => Some((class_of_text(&result.log).unwrap_or(Class::CheckFailed), code, None)),
+        code => Some(match class_of_text(&result.log) {
+            Some(class) => (class, code, None),
+            None => (Class::CheckFailed, code, refusal(code, &result.codespace, &result.log)),
+        }),
     }
 }
 
 fn classify_error(error: &RpcError) -> (Class, u32, Option<String>) {
     let data = error.data.as_str().map_or_else(|| error.data.to_string(), str::to_owned);
     // Newer nodes report a failed check as an error with the code in its text.
-    if let Some(code) = check_code_of_text(&data).or_else(|| check_code_of_text(&error.message)) {
-        return (Class::CheckFailed, code, None);
+    for text in [data.as_str(), &error.message] {
+        if let Some(code) = check_code_of_text(text) {
+            return (Class::CheckFailed, code, refusal(code, quoted(text, "codespace='"), quoted(text, "log='")));
+        }
     }
     if let Some(class) = class_of_text(&data).or_else(|| class_of_text(&error.message)) {
         return (class, 0, None);
     }
     let data = if error.data.is_null() { String::new() } else { format!(": {data}") };
     (Class::RpcError, 0, Some(format!("{} {}{data}", error.code, error.message)))
+}
+
+/// Why the application refused a transaction, if it says so.
+fn refusal(code: u32, codespace: &str, log: &str) -> Option<String> {
+    let space = if codespace.is_empty() { String::new() } else { format!(" of {codespace}") };
+    (!log.is_empty()).then(|| format!("refused with code {code}{space}: {log}"))
+}
+
+/// What stands between `begin` and the last quotation mark before the next field, or the end.
+fn quoted<'a>(text: &'a str, begin: &str) -> &'a str {
+    let tail = text.split_once(begin).map_or("", |(_, tail)| tail);
+    let end = tail.find("', ").or_else(|| tail.rfind('\'')).unwrap_or(tail.len());
+    &tail[..end]
 }
 
 fn class_of_text(text: &str) -> Option<Class> {
@@ -132,6 +153,20 @@ mod tests {
         let v1 = "broadcast error on transaction validation: tx BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF6\
                   1F20015AD is invalid: code=2, data=, log='', codespace=''";
         assert_eq!(error_answer(v1), matched(Class::CheckFailed, 2));
+    }
+
+    #[test]
+    fn the_applications_reason_is_kept_as_both_versions_report_it() {
+        let reason = "refused with code 13 of sdk: insufficient fees; got: 1stake: insufficient fee";
+        let kept = |answer| match answer {
+            Answer::Matched { class: Class::CheckFailed, check_code: 13, message, .. } => message,
+            other => panic!("{other:?}"),
+        };
+        let v0_38 = r#"{"jsonrpc":"2.0","id":7,"result":{"code":13,"log":"insufficient fees; got: 1stake: insufficient fee",
+                       "codespace":"sdk"}}"#;
+        assert_eq!(kept(parse(v0_38.as_bytes())).as_deref(), Some(reason));
+        let v1 = "tx BA78 is invalid: code=13, data=, log='insufficient fees; got: 1stake: insufficient fee', codespace='sdk'";
+        assert_eq!(kept(error_answer(v1)).as_deref(), Some(reason));
     }
 
     #[test]

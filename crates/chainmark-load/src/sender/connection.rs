@@ -4,9 +4,9 @@ use super::{Command, Plan};
 use crate::clock::monotonic_ns;
 use crate::cometbft::answer::{Answer, parse};
 use crate::cometbft::broadcast_request;
-use crate::cometbft::payload::Payload;
 use crate::record::{Class, ConnectionRecords, MessageCounts};
 use crate::timer::Timer;
+use crate::transactions::Maker;
 use crate::websocket::{Socket, dial};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -36,6 +36,7 @@ pub(super) struct Outcome {
 struct Prepared {
     request: String,
     hash: [u8; 32],
+    size_bytes: u32,
     /// Monotonic.
     due_ns: i64,
 }
@@ -46,6 +47,7 @@ pub(super) struct Connection {
     index: usize,
     timer: Timer,
     records: RefCell<ConnectionRecords>,
+    maker: RefCell<Maker>,
     messages: RefCell<MessageCounts>,
     /// The first sequence number that the current socket may carry.
     first_of_session: Cell<u32>,
@@ -60,11 +62,15 @@ pub(super) struct Connection {
 
 impl Connection {
     pub fn new(plan: Rc<Plan>, index: usize, timer: Timer, records: ConnectionRecords) -> Self {
+        let config = &plan.config;
+        let (connections, rate) = (config.targets.len(), config.rate_per_connection);
+        let maker = Maker::new(&config.transactions, connections, rate, config.seed, index);
         Self {
             plan,
             index,
             timer,
             records: RefCell::new(records),
+            maker: RefCell::new(maker),
             messages: RefCell::default(),
             first_of_session: Cell::new(0),
             in_flight: Cell::new(0),
@@ -123,33 +129,28 @@ impl Connection {
                 sent = sink.send(Message::text(prepared.request)) => sent.map_err(|error| Lost(error.to_string()))?,
                 given_up = self.answer_deadline(last_chance_ns) => return given_up,
             }
-            self.record_sent(prepared.hash);
+            self.record_sent(prepared.hash, prepared.size_bytes);
         }
         Ok(())
     }
 
     fn prepare_next(&self) -> Option<Prepared> {
         let (sequence, due_ns) = self.records.borrow().next_unsent()?;
-        let config = &self.plan.config;
         let time_ns = self.plan.start_ns + due_ns;
-        let payload = Payload {
-            connections: config.targets.len() as u64,
-            rate: u64::from(config.rate_per_connection),
-            size_bytes: u64::from(config.size_bytes),
-            time_ns,
-            experiment_id: config.experiment_id,
-        };
-        let transaction = payload.encode(config.seed).expect("the size was checked when the load was made");
+        let transaction = self.maker.borrow().make(sequence, time_ns)?;
         Some(Prepared {
-            request: broadcast_request(config.method, sequence, &transaction),
+            request: broadcast_request(self.plan.config.method, sequence, &transaction),
             hash: Sha256::digest(&transaction).into(),
+            size_bytes: transaction.len() as u32,
             due_ns: self.plan.clock.to_monotonic_ns(time_ns),
         })
     }
 
-    fn record_sent(&self, hash: [u8; 32]) {
+    fn record_sent(&self, hash: [u8; 32], size_bytes: u32) {
         let sent_ns = self.plan.clock.now_ns();
-        self.records.borrow_mut().record_sent(sent_ns, hash);
+        let mut records = self.records.borrow_mut();
+        self.maker.borrow_mut().sent(records.sent());
+        records.record_sent(sent_ns, hash, size_bytes);
         self.last_sent_ns.set(self.plan.clock.to_monotonic_ns(sent_ns));
         self.in_flight.set(self.in_flight.get() + 1);
         self.plan.counters.sent.fetch_add(1, Relaxed);
@@ -178,20 +179,25 @@ impl Connection {
         match parse(bytes) {
             Answer::Matched { sequence, class, check_code, message } => {
                 self.messages.borrow_mut().add_if_any(message.as_deref());
-                self.match_answer(answered_ns, sequence, class, check_code);
+                if self.match_answer(answered_ns, sequence, class, check_code) {
+                    self.maker.borrow_mut().answered(sequence, class, message.as_deref().unwrap_or(""));
+                }
             }
             Answer::Unmatched(description) => self.add_unmatched(&description),
         }
     }
 
-    fn match_answer(&self, answered_ns: i64, sequence: u32, class: Class, check_code: u32) {
+    /// Whether it is the answer to a transaction of ours, late or not.
+    fn match_answer(&self, answered_ns: i64, sequence: u32, class: Class, check_code: u32) -> bool {
         let mut records = self.records.borrow_mut();
         let sent_ns = records.sent_ns(sequence).filter(|_| sequence >= self.first_of_session.get());
         let Some(sent_ns) = sent_ns else {
-            return self.add_unmatched("answer to a request that this connection has not sent");
+            self.add_unmatched("answer to a request that this connection has not sent");
+            return false;
         };
         if records.is_answered(sequence) {
-            return self.add_unmatched("second answer to the same request");
+            self.add_unmatched("second answer to the same request");
+            return false;
         }
         if answered_ns - sent_ns > self.plan.config.answer_timeout_ns {
             records.record_timeout(sequence);
@@ -205,6 +211,7 @@ impl Connection {
         if self.in_flight.get() == 0 {
             self.all_answered.notify_one();
         }
+        true
     }
 
     fn add_unmatched(&self, description: &str) {

@@ -1,7 +1,7 @@
 //! What a load records when the node or the network misbehaves. In every case each offered transaction must end in
 //! exactly one class, or a report's sums would not add up.
 
-use crate::server::{accepted, answer_all, config, next_request, serve, wait_until};
+use crate::server::{accepted, answer_all, config, next_request, payload_of, serve, wait_until};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use chainmark_load::cometbft::payload::Payload;
 use chainmark_load::record::NEVER_NS;
@@ -100,7 +100,7 @@ fn a_node_that_stops_reading_delays_its_own_connection_only_and_its_answers_are_
     let healthy = serve(|_, socket| answer_all(socket).boxed_local());
     // Twice what the kernel buffers at most for a connection; the grace is for the healthy server on a busy machine.
     let load = TransactionLoad::new(LoadConfig {
-        size_bytes: 100_000,
+        transactions: payload_of(100_000),
         send_grace_ns: 1_500_000_000,
         answer_timeout_ns: 3_000_000_000,
         ..config(&[&stuck, &healthy], 60, 1200)
@@ -131,7 +131,7 @@ fn a_node_that_reads_slowly_makes_transactions_late_not_fewer() {
         .boxed_local()
     });
     let load = TransactionLoad::new(LoadConfig {
-        size_bytes: 400_000,
+        transactions: payload_of(400_000),
         send_grace_ns: 10_000_000_000,
         answer_timeout_ns: 10_000_000_000,
         ..config(&[&url], 40, 1000)
@@ -308,7 +308,9 @@ fn a_load_that_is_dropped_ends_at_once_even_if_its_socket_is_blocked() {
         }
         .boxed_local()
     });
-    let load = TransactionLoad::new(LoadConfig { size_bytes: 200_000, ..config(&[&url, &url], 60, 60_000) }).unwrap();
+    let load =
+        TransactionLoad::new(LoadConfig { transactions: payload_of(200_000), ..config(&[&url, &url], 60, 60_000) })
+            .unwrap();
     load.start(0).unwrap();
     wait_until("the socket to block", || load.progress().due > load.progress().sent + 5);
     let begin = Instant::now();

@@ -1,7 +1,7 @@
 //! A WebSocket server that misbehaves on demand, which a real node does not.
 
 use chainmark_load::cometbft::BroadcastMethod;
-use chainmark_load::{LoadConfig, ScheduleKind};
+use chainmark_load::{LoadConfig, ScheduleKind, Transactions};
 use futures_util::future::LocalBoxFuture;
 use futures_util::{SinkExt, StreamExt};
 use std::net::SocketAddr;
@@ -79,16 +79,19 @@ pub async fn answer_all(mut socket: ServerSocket) {
     }
 }
 
+pub fn payload_of(size_bytes: u32) -> Transactions {
+    Transactions::Payload { size_bytes, experiment_id: *b"0123456789abcdef" }
+}
+
 pub fn config(targets: &[&str], rate_per_connection: u32, duration_ms: i64) -> LoadConfig {
     LoadConfig {
         targets: targets.iter().map(|&url| url.to_owned()).collect(),
         rate_per_connection,
         duration_ns: duration_ms * 1_000_000,
-        size_bytes: 256,
+        transactions: payload_of(256),
         method: BroadcastMethod::Sync,
         schedule: ScheduleKind::Even,
         seed: 5,
-        experiment_id: *b"0123456789abcdef",
         answer_timeout_ns: 2_000_000_000,
         send_grace_ns: 200_000_000,
     }

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -25,7 +25,7 @@ from chainmark.core.build import Build
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Subject
 from chainmark.core.storage import storage_errors
-from chainmark.lab.versions import BinaryFile, Checkout, DoesNotBuild, ModuleVersion
+from chainmark.lab.versions import BinaryFile, Checkout, DoesNotBuild, ModuleVersion, parse_version
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.systems.builds.golang import (
     BUILD_FLAGS,
@@ -91,6 +91,42 @@ class Cache:
                 return self._built(from_checkout(target, ordered, scratch), scratch)
             return self._built(from_module(target, ordered, scratch, self.program), scratch)
 
+    def tool(self, record: Record, package: str, name: str) -> Path:
+        """Make sure that another program of the same sources is in the cache, too.
+
+        Args:
+            record: of the sources.
+            package: below the module.
+            name: of the cached file.
+
+        Raises:
+            UsageError: there is nothing but a binary, or the sources have no such package.
+            EnvironmentFailure: the machine or the network failed.
+        """
+        path = self._builds / record.key / name
+        if path.is_file():
+            return path
+        target = parse_version(record.build.ordered)
+        if not isinstance(target, Checkout | ModuleVersion):
+            raise UsageError(
+                f"`{name}` cannot be built for {record.subject.version}: only its binary is known",
+                "name the checkout that it was built from: `git:PATH`",
+            )
+        with self._scratch() as scratch:
+            sources = self._sources_again(target, record, scratch)
+            made = scratch / name
+            self._compile(sources, [*BUILD_FLAGS, *sources.flags], made, package)
+            made.replace(path)
+        return path
+
+    def _sources_again(self, target: Checkout | ModuleVersion, record: Record, scratch: Path) -> Sources:
+        """The sources as they were built, though the branch or the worktree may have moved on."""
+        if isinstance(target, ModuleVersion):
+            return from_module(target, record.build.ordered, scratch, self.program)
+        then = replace(target, ref=record.build.commit)
+        changes = self.changes(record)
+        return from_checkout(then, record.build.ordered, scratch, b"" if changes is None else changes.read_bytes())
+
     def find(self, name: str) -> Record | None:
         """What is called so.
 
@@ -141,10 +177,12 @@ class Cache:
             shutil.copyfile(path, copy)
         copy.chmod(0o755)
         digest, found = _sha256(copy), inspect(copy, self.program)
-        self._keep(copy, digest[:_KEY_DIGITS])
-        name = f"{found.reported}@sha-{digest[:SHORT]}"
+        key = digest[:_KEY_DIGITS]
         build = _described(Build(ordered=ordered), found)
-        return self._name(name, digest[:_KEY_DIGITS], digest, found, build, revision=_revision(found.info))
+        with self._locked(key):
+            self._keep(copy, key)
+            name = f"{found.reported}@sha-{digest[:SHORT]}"
+            return self._name(name, key, found, build, revision=_revision(found.info))
 
     def _built(self, sources: Sources, scratch: Path) -> Record:
         """Build sources, unless equal ones were built so before."""
@@ -156,22 +194,21 @@ class Cache:
         with self._locked(key):
             if not program.is_file():
                 made = scratch / self.program.name
-                self._compile(sources, flags, made)
+                self._compile(sources, flags, made, self.program.package)
                 inspect(made, self.program)
                 self._keep(made, key)
-        found = inspect(program, self.program)
-        said = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
-        build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), found)
-        digest = _sha256(program)
-        return self._name(sources.name, key, digest, found, build, revision=sources.revision, changes=sources.changes)
+            found = inspect(program, self.program)
+            said = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
+            build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), found)
+            return self._name(sources.name, key, found, build, revision=sources.revision, changes=sources.changes)
 
-    def _compile(self, sources: Sources, flags: list[str], target: Path) -> None:
-        if not (sources.folder / self.program.package).is_dir():
+    def _compile(self, sources: Sources, flags: list[str], target: Path, package: str) -> None:
+        if not (sources.folder / package).is_dir():
             raise UsageError(
-                f"{sources.build.ordered} is not {self.program.title}: it has no `{self.program.package}`",
+                f"{sources.build.ordered} is not {self.program.title}: it has no `{package}`",
                 f"name a checkout of {self.program.module} or of a fork of it",
             )
-        command = ["build", *flags, "-o", str(target), f"./{self.program.package}"]
+        command = ["build", *flags, "-o", str(target), f"./{package}"]
         ended = go(command, cwd=sources.folder, environment=sources.environment)
         if ended.returncode == 0:
             return
@@ -190,7 +227,6 @@ class Cache:
         self,
         name: str,
         key: str,
-        digest: str,
         found: Inspected,
         build: Build,
         *,
@@ -203,7 +239,7 @@ class Cache:
             version=name,
             revision=revision,
             build=build.toolchain or None,
-            binary_sha256=digest,
+            binary_sha256=_sha256(self._builds / key / self.program.name),
             release=found.reported,
         )
         record = Record(key=key, subject=subject, build=build)

@@ -60,18 +60,23 @@ class Tree:
     changes: bytes = b""
     objects: Path | None = None
 
-    def export(self, folder: Path, scratch: Path) -> Path:
+    def export(self, folder: Path, scratch: Path, changes: bytes = b"") -> Path:
         """Write all files to a folder; where the module's are among them.
 
         Args:
             folder: to be made.
             scratch: for files of git's own.
+            changes: to be made to the files, as git writes them.
         """
         folder.mkdir()
         index = scratch / "export.index"
         git = _Git(self.repository, index=index, objects=self.objects, work_tree=folder)
         git.read("read-tree", self.tree)
         git.read("checkout-index", "--all", "--force")
+        if changes:
+            patch = scratch / "changes.diff"
+            patch.write_bytes(changes)
+            git.read("apply", str(patch))
         return folder / self.repository.prefix
 
     def short(self) -> str:

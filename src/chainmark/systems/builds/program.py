@@ -31,6 +31,8 @@ class Program:
         package: of the command, below the module.
         version_arguments: make it print its version.
         version_pattern: of what it prints; the group ``version`` is the version.
+        of_a_chain: it is any package that is called like the file, and may say no version, as what was built without
+            the linker's flags does: then that of its module is taken.
     """
 
     name: str
@@ -39,9 +41,12 @@ class Program:
     package: str
     version_arguments: tuple[str, ...] = ("version",)
     version_pattern: str = r"^v?(?P<version>\d+\.\d+\.\d+[0-9A-Za-z.-]*)"
+    of_a_chain: bool = False
 
     def is_built_from(self, info: BuildInfo) -> bool:
         """Whether a binary's package is this one, in this module or in a fork that has another path."""
+        if self.of_a_chain:
+            return info.package.rpartition("/")[2] == self.name
         return info.package.endswith(f"/{self.package}")
 
 
@@ -65,13 +70,21 @@ def inspect(path: Path, program: Program) -> Inspected:
     if info is not None and not program.is_built_from(info):
         raise UsageError(
             f"{path} is `{info.package}`, and not {program.title}",
-            f"name a binary that was built from `{program.package}`",
+            f"name a binary that was built from `{program.package or program.name}`",
         )
     said = _said(path, program)
     match = re.search(program.version_pattern, said.strip(), re.MULTILINE)
+    if match is None and program.of_a_chain:
+        return Inspected(_module_version(info), info)
     if match is None:
         raise _not_it(path, program, f"`{said.strip().splitlines()[0][:80]}`" if said.strip() else "nothing")
     return Inspected(match["version"], info)
+
+
+def _module_version(info: BuildInfo | None) -> str:
+    """The version of a binary's own module; of sources that are no release, none."""
+    version = "" if info is None else info.modules.get(info.main_module, "")
+    return version.removeprefix("v").partition(" ")[0].strip("()") or "unversioned"
 
 
 def _require_executable(path: Path) -> None:

@@ -51,27 +51,28 @@ class Sources:
         return {"GOWORK": "off" if self.workspace is None else str(self.workspace)}
 
 
-def from_checkout(target: Checkout, ordered: str, scratch: Path) -> Sources:
+def from_checkout(target: Checkout, ordered: str, scratch: Path, changes: bytes = b"") -> Sources:
     """Export a checkout.
 
     Args:
         target: which, at which commit.
         ordered: as it was asked for.
         scratch: an empty folder.
+        changes: to be made to the commit, as git writes them.
 
     Raises:
         UsageError: it is no repository, has no such commit, or a replacement is none.
     """
     repository = repository_of(target.path)
     tree = working_tree(repository, scratch) if target.ref is None else tree_at(repository, target.ref)
-    folder = tree.export(scratch / "source", scratch)
+    folder = tree.export(scratch / "source", scratch, changes)
     if not (folder / "go.mod").is_file():
         raise UsageError(f"{target.path} is no Go module: it has no `go.mod`", "name the folder that has one")
     workspace = _workspace(folder, scratch / "source")
     replaced = _replace(folder, workspace, target.replacements, scratch)
-    changes = sha256(tree.changes) if tree.changes else None
+    hashed = sha256(tree.changes) if tree.changes else None
     return Sources(
-        name=_name(tree, changes, replaced),
+        name=_name(tree, hashed, replaced),
         folder=folder,
         content=json.dumps([tree.tree, repository.prefix, replaced]),
         revision=tree.commit,
@@ -79,7 +80,7 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path) -> Sources:
             ordered=ordered,
             repository=repository.name,
             commit=tree.commit,
-            changes_sha256=changes,
+            changes_sha256=hashed,
             replacements=dict(target.replacements),
             commits=tree.history(),
             ancestry=tree.ancestry(),

@@ -27,7 +27,7 @@ from chainmark.systems.cardano.chain import (
 from chainmark.systems.cardano.clocks import Contradiction, contradictions
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import Condition
-from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, Tip, main_chain
+from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, Tip, last_adopted, main_chain
 from chainmark.systems.cardano.received import RECEIVED, received_blocks, received_counts, received_samples
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
@@ -243,7 +243,7 @@ class Blocks:
         self.lives = with_adoptions(read_lives(hosts, genesis, regions), rules)
         self.forgers = forgers_of(self.lives)
         links = read_links(hosts)
-        known = KnownBlocks(links)
+        known = KnownBlocks(links, last_adopted(self.lives))
         lowest_tip = min((host.lowest_tip for host in hosts if host.lowest_tip is not None), default=None)
         self.chain: Chain = main_chain(self.lives, links, known, lowest_tip)
         blocks = chain_blocks(self.lives, self.forgers, self.chain, known, genesis=genesis, rules=rules)

@@ -21,6 +21,8 @@ class Head(BaseModel):
         starts: (slot, ns since 1970-01-01 UTC) of the forge loop's first rounds.
         names: of hosts that the lines give, and how many lines give each.
         node_version: where the node tells it.
+        problem: why the first line that cannot be read cannot.
+        backward: lines whose time is before that of the line before.
     """
 
     model_config = _READ
@@ -39,7 +41,14 @@ class Head(BaseModel):
     node_revision: str | None
     compiler_version: str | None
     network_magic: str | None
+    problem: str | None
+    backward: int
     damage: str | None
+
+    @property
+    def runs_backwards(self) -> bool:
+        """Whether its lines stand the newest first, as log stores print them."""
+        return self.backward > self.objects / 2 and self.objects > 2
 
 
 class FileBook(BaseModel):

@@ -33,6 +33,7 @@ def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
     """
     for host in cluster.hosts:
         _check_not_empty(host, cluster)
+    _check_order(cluster)
     told_s = slot_length_s(cluster)
     if told_s is not None and abs(told_s - genesis.slot_length_s) < 0.02 * told_s:
         check_one_run(cluster, genesis.slot_length_s, within_hosts=True)
@@ -83,6 +84,16 @@ def _check_not_empty(host: HostLogs, cluster: ClusterLogs) -> None:
     raise UsageError(f"{host.name} has not one log line: {what}", f"{UNPACK_HINT}; {hint}" if there else hint)
 
 
+def _check_order(cluster: ClusterLogs) -> None:
+    """That no log stands on its head: what a block or a slot lacks is looked for in the lines before."""
+    backwards = [file.name for file in cluster.files if file.head.runs_backwards]
+    if backwards:
+        raise UsageError(
+            f"the lines of {listed(backwards)} stand the newest first",
+            "logs are read from their oldest line on: `tac FILE` turns one round",
+        )
+
+
 def check_any(cluster: ClusterLogs) -> None:
     """That there is a log at all; whoever has none needs no genesis either.
 
@@ -93,6 +104,8 @@ def check_any(cluster: ClusterLogs) -> None:
     if any(file.head.objects for file in files):
         return
     what = "not one line" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
+    problem = next((file.head.problem for file in files if file.head.problem), None)
+    what += f" ({problem})" if problem else ""
     begin = (
         "its name is that of a log, but it has" if len(files) == 1 else "their names are those of logs, but they have"
     )

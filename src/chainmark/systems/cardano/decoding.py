@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -23,6 +24,8 @@ from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
 from chainmark.systems.cardano.rules import Rules
 
+_LONGEST_STEM, _KEPT_OF_STEM = 200, 40
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -42,21 +45,22 @@ class Reading:
 
     def slots(self, host: str) -> Path:
         """The table of a host's slots."""
-        return self.folder / f"{host}.slots.parquet"
+        return self.folder / f"{_stem(host)}.slots.parquet"
 
     def lives(self, host: str) -> Path:
         """The table of the blocks that a host knew."""
-        return self.folder / f"{host}.lives.parquet"
+        return self.folder / f"{_stem(host)}.lives.parquet"
 
     def links(self, host: str) -> Path:
         """The table of what a host's lines tell of the chain."""
-        return self.folder / f"{host}.links.parquet"
+        return self.folder / f"{_stem(host)}.links.parquet"
 
     def published(self, host: str) -> tuple[Path, Path]:
         """The tables of slots and blocks by the published rules: the same ones where the logs are read by those."""
         if self.rules.published:
             return self.slots(host), self.lives(host)
-        return self.folder / f"{host}.published-slots.parquet", self.folder / f"{host}.published-lives.parquet"
+        stem = _stem(host)
+        return self.folder / f"{stem}.published-slots.parquet", self.folder / f"{stem}.published-lives.parquet"
 
     def order(self, host: HostLogs, *, read_ahead: bool) -> dict[str, Any]:
         """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
@@ -77,8 +81,15 @@ class Reading:
             "links_out": str(self.links(host.name)),
             "published_slots_out": slots,
             "published_lives_out": lives,
-            "events_out": None if self.events is None else str(self.events / f"messages-{host.name}.parquet"),
+            "events_out": None if self.events is None else str(self.events / f"messages-{_stem(host.name)}.parquet"),
         }
+
+
+def _stem(host: str) -> str:
+    """A host's name as that of a file, which may not be as long as a folder's."""
+    if len(host.encode()) <= _LONGEST_STEM:
+        return host
+    return f"{host[:_KEPT_OF_STEM]}-{hashlib.blake2b(host.encode(), digest_size=8).hexdigest()}"
 
 
 @dataclass(frozen=True)

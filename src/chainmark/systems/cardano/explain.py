@@ -40,7 +40,7 @@ from chainmark.systems.cardano.predict import (
 from chainmark.systems.cardano.published.reader import ReportFigures
 from chainmark.systems.cardano.record import allowed
 from chainmark.systems.cardano.simulation import Simulate, Simulator, native
-from chainmark.systems.cardano.sources import read_source
+from chainmark.systems.cardano.sources import WITHOUT_TOPOLOGY, read_source
 from chainmark.systems.cardano.split.parted import lacks, published_parts, ways_of
 from chainmark.systems.cardano.split.simulated import shares
 
@@ -85,7 +85,7 @@ def explain(
         seed=order.seed,
         blocks=calibration.simulated.blocks,
         explained=not any(row.flagged for row in whole),
-        sentence=_sentence(whole, calibration, catalogue),
+        sentence=_sentence(whole, calibration, catalogue, assumed=WITHOUT_TOPOLOGY in given.notes),
         whole=whole,
         parts=_parts(given.figures, calibration, catalogue),
         round_trips=_round_trips(calibration, given.pings_s),
@@ -202,7 +202,7 @@ def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -
     return rows
 
 
-def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue) -> str:
+def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue, *, assumed: bool) -> str:
     flagged = [row for row in whole if row.flagged]
     routing = _routing(calibration)
     if flagged:
@@ -212,9 +212,10 @@ def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Ca
             for row in flagged
         ]
         among = "" if len(labels) == 1 else f", {len(labels)} of {len(whole)} centiles"
-        return (
-            f"The parts do not explain {enumerated(labels)}{among}: something that no stage shows was at work.{routing}"
-        )
+        cause = "something that no stage shows was at work"
+        if assumed:
+            cause = f"the cluster is not the benchmark's, which is assumed without its topology, or {cause}"
+        return f"The parts do not explain {enumerated(labels)}{among}: {cause}.{routing}"
     largest = units.plain_percent(max(abs(row.error) for row in whole))
     return f"The parts explain the whole: every adoption centile is within {largest} of what was measured.{routing}"
 

@@ -128,6 +128,12 @@ def _sources(judged: Judged, findings: Findings) -> None:
         fine=not unread,
         detail="; ".join(f"{listed(names)}: {reason}" for reason, names in reasons.items()),
     )
+    silent = [file.name for file in judged.cluster.files if not file.head.objects]
+    if silent:
+        noun = "it was" if len(silent) == 1 else "they were"
+        findings.warnings.append(
+            f"{listed(silent)}: no message of a node at the beginning, though {noun} read as a log"
+        )
 
 
 def _completeness(judged: Judged, findings: Findings) -> None:

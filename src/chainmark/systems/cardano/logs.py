@@ -19,12 +19,11 @@ from pathlib import Path
 from chainmark._native import scan_head
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cardano.books import Head, read_head
-from chainmark.systems.cardano.unread import LOG_LIKE, NO_HOST, Unread, find_unread, readable_name, refusal
+from chainmark.systems.cardano.unread import HOST_FOLDER, LOG_LIKE, NO_HOST, Unread, find_unread, readable_name, refusal
 
 # Lines of a file's beginning that are looked at; nodes tell their configuration in some hundred lines first.
 HEAD_LINES = 4000
 _LISTED = 8
-HOST_FOLDER = re.compile(r"node-.+")
 # Machines of a benchmark run that are no hosts of its network.
 _OTHER_FOLDERS = re.compile(r"(explorer|generator|tracer|analysis|genesis|cdf).*")
 _TRACER_LEVELS = ("", "logs", "tracer/logs")

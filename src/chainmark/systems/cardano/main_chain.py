@@ -6,6 +6,7 @@ it, and by the chains that it extended. So a lost line costs the chain nothing a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ AT_GENESIS = "GenesisHash"
 # Of the kinds of evidence of a parent (crates/chainmark-trace/src/links.rs), the last one that cannot be mistaken: the
 # forging itself, and what the forge loop of the same slot built on.
 _SURE = 1
+# A block of a later slot may stand lower, on another fork; forks are no longer than this.
+_FORK = 10
 
 
 @dataclass(frozen=True)
@@ -56,32 +59,43 @@ class KnownBlocks:
             (hosts that know it).
     """
 
-    def __init__(self, links: pl.DataFrame) -> None:
-        """Join what the hosts know.
+    def __init__(self, links: pl.DataFrame, kept: pl.DataFrame | None = None) -> None:
+        """Join what the hosts know; where they tell different numbers, what most of them tell, else the first one.
 
         Args:
             links: one row per host and block, hosts in their order: the decoder's columns (`tables.LINKS`) and `host`.
+            kept: one row per host and height: the `block` that the host adopted there last.
         """
-        told = [pl.col(name).drop_nulls().first() for name in ("block_no", "slot", "size_bytes")]
+        told = [
+            pl.col(name).drop_nulls().mode(maintain_order=True).first() for name in ("block_no", "slot", "size_bytes")
+        ]
         self.table = links.group_by("block", maintain_order=True).agg(*told, witnesses=pl.len())
         # No chain is longer than its slots: such a number was misread.
         sound = (pl.col("block_no") <= pl.col("slot")).fill_null(value=True)
         self.table = self.table.with_columns(block_no=pl.when(sound).then("block_no"))
+        misread = _misread(self.table)
+        self.table = self.table.with_columns(block_no=pl.when(~pl.col("block").is_in(misread)).then("block_no"))
         numbered = self.table.drop_nulls("block_no")
         self._numbers: dict[str, int] = dict(zip(numbered["block"], numbered["block_no"], strict=True))
         self._parents = _parents(links)
-        self._by_number = self._most_known(numbered)
+        self._by_number = self._most_kept(numbered, kept)
+        self._heights = sorted(self._by_number)
 
     @staticmethod
-    def _most_known(numbered: pl.DataFrame) -> dict[int, str]:
-        best = numbered.sort("block_no", "witnesses", "block", descending=[False, True, False])
+    def _most_kept(numbered: pl.DataFrame, kept: pl.DataFrame | None) -> dict[int, str]:
+        """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
+        keepers = pl.DataFrame(schema={"block": pl.String, "keepers": pl.UInt32})
+        if kept is not None:
+            keepers = kept.group_by("block").agg(keepers=pl.len())
+        best = numbered.join(keepers, on="block", how="left").with_columns(pl.col("keepers").fill_null(0))
+        best = best.sort("block_no", "keepers", "witnesses", "block", descending=[False, True, True, False])
         best = best.unique("block_no", keep="first", maintain_order=True)
         return dict(zip(best["block_no"], best["block"], strict=True))
 
     @property
     def lowest(self) -> int | None:
         """The lowest number that a line gives a block."""
-        return min(self._by_number, default=None)
+        return self._heights[0] if self._heights else None
 
     def down_from(self, block: str, number: int) -> Iterator[tuple[str, int]]:
         """The block's ancestors with their numbers; where none is known at a height, the next lower one that is."""
@@ -90,10 +104,11 @@ class KnownBlocks:
             if parent == AT_GENESIS or number <= 0:
                 return
             if parent is None:
-                below = max((one for one in self._by_number if one < number), default=None)
-                if below is None:
+                place = bisect_left(self._heights, number)
+                if place == 0:
                     return
-                block, number = self._by_number[below], below
+                number = self._heights[place - 1]
+                block = self._by_number[number]
             else:
                 block, number = parent, number - 1
             yield block, number
@@ -107,6 +122,24 @@ class KnownBlocks:
         return None
 
 
+def _misread(table: pl.DataFrame) -> list[str]:
+    """Blocks whose numbers cannot be right: no chain grows by more than its slots, and those around them agree."""
+    ordered = (
+        table.drop_nulls(["block_no", "slot"]).sort("slot", "block_no", "block").select("block", "block_no", "slot")
+    )
+
+    def follows(later: int, earlier: int) -> pl.Expr:
+        """Whether the block so many places further on may stand where it does; null beyond the ends."""
+        grown = pl.col("block_no").shift(-later) - pl.col("block_no").shift(-earlier)
+        return (grown >= -_FORK) & (grown <= pl.col("slot").shift(-later) - pl.col("slot").shift(-earlier))
+
+    between = follows(1, -1) & ~(follows(0, -1) & follows(1, 0))
+    first = follows(2, 1) & ~follows(1, 0) & follows(0, -1).is_null()
+    last = follows(-1, -2) & ~follows(0, -1) & follows(1, 0).is_null()
+    wrong = pl.any_horizontal(one.fill_null(value=False) for one in (between, first, last))
+    return ordered.filter(wrong)["block"].to_list()
+
+
 def _parents(links: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
     """Per block what it may stand on, the surest first; of equal evidence what most hosts tell."""
     told = links.drop_nulls("parent").group_by("block", "parent_evidence", "parent").agg(hosts=pl.len())
@@ -115,6 +148,17 @@ def _parents(links: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
     for block, evidence, parent, _ in order.select("block", "parent_evidence", "parent", "hosts").iter_rows():
         found.setdefault(block, []).append((evidence, parent))
     return found
+
+
+def last_adopted(lives: pl.DataFrame) -> pl.DataFrame:
+    """Per host and height the block that it adopted there last, by whatever way.
+
+    Args:
+        lives: one row per host and block: `block`, `block_no`, `host`, `adopted_ns`, `switched_ns`.
+    """
+    adopted = lives.select("host", "block", "block_no", at_ns=pl.max_horizontal("adopted_ns", "switched_ns"))
+    adopted = adopted.drop_nulls(["block_no", "at_ns"]).sort("host", "block_no", "at_ns", "block")
+    return adopted.unique(["host", "block_no"], keep="last", maintain_order=True).select("host", "block_no", "block")
 
 
 def main_chain(lives: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, lowest_tip: int | None) -> Chain:

@@ -30,7 +30,7 @@ from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
 from chainmark.systems.cardano.predict import predict
-from chainmark.systems.cardano.printed.runs import ingest_printed, parts_of
+from chainmark.systems.cardano.printed.runs import ingest_printed, left_beside_reports, parts_of
 from chainmark.systems.cardano.profile import Profile
 from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.entries import checked
@@ -69,6 +69,10 @@ class Cardano:
     def parts(self, order: ImportOrder) -> list[str]:
         """The runs that published reports show; none: the source is a cluster's logs."""
         return parts_of(order, self.catalogue())
+
+    def left_out(self, order: ImportOrder) -> str:
+        """See `chainmark.lab.protocols.ChoosingSystem`."""
+        return left_beside_reports(order, self.catalogue())
 
     def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
         """Read a cluster's logs, or one column of published reports, into a run."""

@@ -12,6 +12,8 @@ from pathlib import Path
 from chainmark._native import scan_head
 from chainmark.systems.cardano.books import read_head
 
+# A host's folder in a benchmark run.
+HOST_FOLDER = re.compile(r"node-.+")
 # What may be a log by its name.
 LOG_LIKE = re.compile(r"(stdout.*|.*\.(log|jsonl?|ndjson|txt|out)\b.*)")
 _ARCHIVE = re.compile(r".*\.(tar|tar\.\w+|tgz|tbz2?|txz|tzst|zip|7z|rar)", re.IGNORECASE)
@@ -30,6 +32,9 @@ _OTHER_FORMS = (
     (b"BZh", "packed by bzip2"),
     (b"\x04\x22\x4d\x18", "packed by lz4"),
     (b"LZIP", "packed by lzip"),
+    (b"\x5d\x00\x00", "packed by lzma"),
+    (b"\x1f\x9d", "packed by compress"),
+    (b"\x00\x05\x16\x07", "what macOS keeps beside a file"),
     (b"LPKSHHRH", "a journal of systemd: `journalctl --file=… -o json --all` prints it"),
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
@@ -56,8 +61,9 @@ class Unread:
 
 
 def readable_name(path: Path | str) -> str:
-    """A path as text, also where its bytes are none."""
-    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+    """A path as text on one line, also where its bytes are none."""
+    name = os.fsencode(path).decode("utf-8", errors="backslashreplace")
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name)
 
 
 def refusal(path: Path) -> str | None:
@@ -146,6 +152,9 @@ def _walk(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:
 def _reason(path: Path, folder: Path, hosts: Collection[Path]) -> str | None:
     """Why a file was not read; None if it does not look like a log."""
     is_log_like = LOG_LIKE.fullmatch(path.name) is not None
+    is_host = HOST_FOLDER.fullmatch(path.name) is not None and path.parent == folder
+    if is_host and _no_file(path) == DANGLING:
+        return DANGLING
     if is_log_like or _ARCHIVE.fullmatch(path.name):
         refused = refusal(path)
         if refused is not None:

@@ -17,7 +17,7 @@ from chainmark.network.run_queue import LEAST_BUSY_SHARE
 from chainmark.network.sampling import PRESSURE_SCHEMA, PROCESS_SCHEMA
 from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA
-from chainmark.systems.cometbft.ingest import Events
+from chainmark.systems.cometbft.ingest import STEP_COUNT, STEP_SUM, STEP_TOTALS, Events
 from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 
 NS = 1_000_000_000
@@ -86,7 +86,9 @@ def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[s
         "block": block_samples(events.blocks, window),
         "second": second_samples(events, sampled.pressure, window),
         "host_second": host_second_samples(events.scrapes, steady, window),
-        "host": host_samples(start_up_s, steady, committed_until(events.blocks), window),
+        "host": host_samples(start_up_s, steady, committed_until(events.blocks), window).join(
+            step_samples(events.scrapes, window), on="host", how="left", maintain_order="left"
+        ),
     }
     if events.blocks.is_empty():
         del found["block"]
@@ -230,6 +232,41 @@ def host_samples(
     return started.join(used, on="host", how="full", coalesce=True).sort("host")
 
 
+STEPS: Mapping[str, str] = {
+    "NewHeight": "step_new_height_s",
+    "NewRound": "step_new_round_s",
+    "Propose": "step_propose_s",
+    "Prevote": "step_prevote_s",
+    "Precommit": "step_precommit_s",
+    "Commit": "step_commit_s",
+}
+
+
+def step_samples(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """One row per node: the mean duration of each step of consensus that ended in the window, s.
+
+    From the sums and counts of the node's own histogram. Null where no such step ended, or the node started anew.
+
+    Args:
+        scrapes: time_ns, host, metric and value.
+        window: the analysed part.
+    """
+    name, step = (pl.col("metric").str.split(":").list.get(place, null_on_oob=True) for place in (0, 1))
+    totals = scrapes.with_columns(name=name, step=step).filter(
+        pl.col("name").is_in(STEP_TOTALS), pl.col("step").is_in(list(STEPS)), window.contains("time_ns")
+    )
+    value = pl.col("value")
+    grown = (
+        totals.sort("time_ns")
+        .group_by("host", "step", "name")
+        .agg(grown=pl.when((value.diff() >= 0).all()).then(value.last() - value.first()))
+    )
+    both = grown.pivot("name", index=["host", "step"], values="grown", on_columns=STEP_TOTALS)
+    means = both.with_columns(mean=pl.when(pl.col(STEP_COUNT) > 0).then(pl.col(STEP_SUM) / pl.col(STEP_COUNT)))
+    wide = means.pivot("step", index="host", values="mean", on_columns=list(STEPS))
+    return wide.select("host", *(pl.col(step).alias(column) for step, column in STEPS.items()))
+
+
 def cpu_per_transaction(processes: pl.DataFrame, committed: Curve, window: Window) -> pl.DataFrame:
     """Each node's processor time in the window per transaction committed in the window, s.
 
@@ -323,7 +360,9 @@ def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: 
         node_received_bytes_per_s=_counter(wide, "cometbft_p2p_message_receive_bytes"),
     )
     hosts = sorted(processes["host"].unique())
-    grid = pl.DataFrame({"host": hosts}).join(pl.DataFrame({"second": np.arange(window.seconds)}), how="cross")
+    grid = pl.DataFrame({"host": hosts}, schema={"host": pl.String}).join(
+        pl.DataFrame({"second": np.arange(window.seconds)}), how="cross"
+    )
     return (
         grid.join(_by_second(used, window, "host").drop("time_ns"), on=["host", "second"], how="left")
         .join(_by_second(reported, window, "host").drop("time_ns"), on=["host", "second"], how="left")

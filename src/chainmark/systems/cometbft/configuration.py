@@ -50,18 +50,35 @@ def change_config(home: Path, changes: Mapping[str, Scalar | list[Scalar]], vers
     Raises:
         UsageError: this version's configuration has no such key.
     """
-    path = home / "config" / "config.toml"
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    change_toml(home / "config" / "config.toml", changes, f"config.toml of CometBFT {version}", "node.config")
+
+
+def change_toml(path: Path, changes: Mapping[str, Scalar | list[Scalar]], place: str, setting: str) -> None:
+    """Set keys of a node's TOML file in place.
+
+    Args:
+        path: of the file.
+        changes: by section and key.
+        place: what the file is called in an error.
+        setting: in which of the profile's sections its keys stand.
+
+    Raises:
+        UsageError: the file has no such key, or there is none.
+    """
+    try:
+        document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no {place}", f"`{setting}` names a file that the nodes do not have") from error
     known = flatten(document.unwrap())
     for key, value in changes.items():
         if key not in known:
-            raise _unknown_key(key, known, f"config.toml of CometBFT {version}", "node.config")
+            raise _unknown_key(key, known, place, setting)
         *sections, last = key.split(".")
         table: Any = document
         for section in sections:
             table = table[section]
             if not isinstance(table, Table):
-                raise _unknown_key(key, known, f"config.toml of CometBFT {version}", "node.config")
+                raise _unknown_key(key, known, place, setting)
         table[last] = value
     path.write_text(tomlkit.dumps(document), encoding="utf-8")
 

@@ -7,7 +7,7 @@ they come from a header.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -22,7 +22,7 @@ from chainmark.core.progress import Progress
 from chainmark.network.sampling import read_pages
 from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.answers import ACCEPTED, ANSWERS, MISSING, REJECTED, UNSENT, answer_names
-from chainmark.systems.cometbft.rpc import Block, RpcClient
+from chainmark.systems.cometbft.rpc import Block, Failure, RpcClient
 from chainmark.systems.cometbft.workload import Measurement
 
 if TYPE_CHECKING:
@@ -40,8 +40,18 @@ BLOCK_SCHEMA: Schema = {
     "height": pl.Int64, "time_ns": pl.Int64, "observed_ns": pl.Int64, "proposer": pl.String, "round": pl.Int64,
     "missing_votes": pl.Int64, "transactions": pl.Int64, "header_transactions": pl.Int64, "size_bytes": pl.Int64,
 }  # fmt: skip
+# Transactions of ours that stand in a block and were not executed.
+FAILED_SCHEMA: Schema = {
+    "hash": pl.Binary, "height": pl.Int64, "index_in_block": pl.Int64, "code": pl.Int64, "codespace": pl.String,
+    "log": pl.String,
+}  # fmt: skip
 SCRAPE_SCHEMA: Schema = {"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
 
+# Of the histogram of the steps of consensus, whose buckets are too wide for anything but the mean.
+STEP_SUM, STEP_COUNT = STEP_TOTALS = (
+    "cometbft_consensus_step_duration_seconds_sum",
+    "cometbft_consensus_step_duration_seconds_count",
+)
 # Families of the nodes' metrics pages that the analysis or the diagnostics use; the pages themselves are kept whole.
 SCRAPED_FAMILIES = (
     "cometbft_mempool_size",
@@ -53,6 +63,7 @@ SCRAPED_FAMILIES = (
     "process_start_time_seconds",
     "go_goroutines",
     "go_memstats_heap_alloc_bytes",
+    *STEP_TOTALS,
 )
 
 
@@ -67,14 +78,34 @@ class Events:
     foreign_transactions: int
     duplicates: int
     undecodable: int
+    failed: pl.DataFrame | None = None  # None: nobody was asked
 
 
-def collect(measurement: Measurement, experiment_id: bytes, progress: Progress) -> Events:
+@dataclass(frozen=True)
+class ChainReading:
+    """How a chain is read.
+
+    Attributes:
+        experiment_id: that transactions of ours carry.
+        has_results: whether to ask which transactions of a block the application failed to execute.
+        by_hash: whether transactions of ours are told by their hash, as they carry no id.
+    """
+
+    experiment_id: bytes
+    has_results: bool = False
+    by_hash: bool = False
+
+
+def collect(measurement: Measurement, reading: ChainReading, progress: Progress) -> Events:
     """Read the chain over RPC and turn all that was collected into events."""
     progress.stage("reading the chain")
     blocks, sizes = _read_blocks(measurement, progress)
     observed = observed_commits(measurement.observed)
-    places, counts = _places(blocks, experiment_id)
+    places, counts = _places(blocks, _recogniser(reading, measurement.records["hash"]))
+    failed = _failed(measurement, blocks, places) if reading.has_results else None
+    # What failed is in a block, and nevertheless not committed.
+    for digest in [] if failed is None else failed["hash"]:
+        del places[digest]
     progress.stage("decoding the scrapes")
     scrapes, scrape_counts = read_scrapes(measurement.scrape_files)
     return Events(
@@ -85,7 +116,55 @@ def collect(measurement: Measurement, experiment_id: bytes, progress: Progress) 
         foreign_transactions=counts["foreign"],
         duplicates=counts["duplicates"],
         undecodable=counts["undecodable"],
+        failed=failed,
     )
+
+
+def _failed(measurement: Measurement, blocks: list[Block], places: Mapping[bytes, tuple[int, int]]) -> pl.DataFrame:
+    """Ours that the application failed to execute, in the order of their blocks."""
+    rows: list[tuple[bytes, int, int, int, str, str]] = []
+    if measurement.reader is not None:
+        with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
+            for block in blocks:
+                hashes = block.hashes() if block.transactions else []
+                found: Mapping[int, Failure] = client.failures(block.height) if hashes else {}
+                rows += [
+                    (hashes[index], block.height, index, one.code, one.codespace, one.log)
+                    for index, one in found.items()
+                    if places.get(hashes[index]) == (block.height, index)
+                ]
+    return pl.DataFrame(rows, schema=FAILED_SCHEMA, orient="row")
+
+
+def failures_told(events: Events) -> list[str]:
+    """For every reason for which transactions failed in a block, how many did."""
+    if events.failed is None:
+        return []
+    by_code = events.failed.group_by("code", "codespace").agg(pl.len(), pl.col("log").first()).sort("codespace", "code")
+    return [
+        f"{units.count(row['len'])} × failed in a block with code {row['code']}"
+        f"{' of ' + row['codespace'] if row['codespace'] else ''}: {row['log'] or 'no reason given'}"
+        for row in by_code.iter_rows(named=True)
+    ]
+
+
+def _recogniser(reading: ChainReading, hashes: bytes) -> Callable[[bytes, bytes], str]:
+    """What a transaction of a block is, by its bytes and its hash: "ours", "foreign" or "undecodable"."""
+    if reading.by_hash:
+        sent = set(_digests(hashes))
+        return lambda _, digest: "ours" if digest in sent else "foreign"
+
+    def by_payload(transaction: bytes, _: bytes) -> str:
+        decoded = decode_transaction(transaction)
+        if decoded is None:
+            return "undecodable"
+        return "ours" if decoded["experiment_id"] == reading.experiment_id else "foreign"
+
+    return by_payload
+
+
+def _digests(hashes: bytes) -> list[bytes]:
+    return [hashes[start : start + HASH_BYTES] for start in range(0, len(hashes), HASH_BYTES)]
 
 
 def _read_blocks(measurement: Measurement, progress: Progress) -> tuple[list[Block], dict[int, tuple[int, int]]]:
@@ -111,17 +190,17 @@ def observed_commits(messages: list[tuple[int, bytes]]) -> dict[int, int]:
     return observed
 
 
-def _places(blocks: list[Block], experiment_id: bytes) -> tuple[dict[bytes, tuple[int, int]], dict[str, int]]:
+def _places(
+    blocks: list[Block], what: Callable[[bytes, bytes], str]
+) -> tuple[dict[bytes, tuple[int, int]], dict[str, int]]:
     """Where each of our transactions stands first: hash → (height, index); and what else was found."""
     places: dict[bytes, tuple[int, int]] = {}
     counts = {"foreign": 0, "duplicates": 0, "undecodable": 0}
     for block in blocks:
         for index, (transaction, digest) in enumerate(zip(block.transactions, block.hashes(), strict=True)):
-            decoded = decode_transaction(transaction)
-            if decoded is None:
-                counts["undecodable"] += 1
-            elif decoded["experiment_id"] != experiment_id:
-                counts["foreign"] += 1
+            kind = what(transaction, digest)
+            if kind != "ours":
+                counts[kind] += 1
             elif digest in places:
                 counts["duplicates"] += 1
             else:
@@ -131,8 +210,7 @@ def _places(blocks: list[Block], experiment_id: bytes) -> tuple[dict[bytes, tupl
 
 def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) -> pl.DataFrame:
     """One row per offered transaction, in the order of connection and sequence."""
-    hashes = records["hash"]
-    digests = [hashes[start : start + HASH_BYTES] for start in range(0, len(hashes), HASH_BYTES)]
+    digests = _digests(records["hash"])
     found = [places.get(digest) for digest in digests]
     frame = pl.DataFrame(
         {
@@ -194,7 +272,10 @@ def read_scrapes(files: Mapping[str, Path]) -> tuple[pl.DataFrame, dict[str, int
 
 
 def read_page(page: str) -> tuple[dict[str, float], int, int]:
-    """The chosen families of one page, each summed over its labels; lines with a value, and how many of them count."""
+    """The chosen families of one page, and lines with a value, and how many of them count.
+
+    A family is summed over its labels, but for the steps of consensus, which are apart: "NAME:Propose".
+    """
     lines = [line for line in page.splitlines() if line and not line.startswith("#")]
     # The parser reads a page in milliseconds, but there are hundreds, and most of their lines are histogram buckets.
     chosen = [line for line in lines if line.startswith(SCRAPED_FAMILIES)]
@@ -204,6 +285,8 @@ def read_page(page: str) -> tuple[dict[str, float], int, int]:
         for sample in family.samples:
             name = sample.name.removesuffix("_total")
             if name in SCRAPED_FAMILIES:
+                if name in STEP_TOTALS:
+                    name = f"{name}:{sample.labels.get('step', '')}"
                 values[name] = values.get(name, 0.0) + sample.value
                 kept += 1
     return values, len(lines), kept
@@ -231,13 +314,16 @@ class Books:
 def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> Books:
     """Account for every transaction: offered = unsent + rejected + accepted; accepted = committed + pending + lost.
 
+    Where the application may fail what it took, accepted = committed + failed + pending + lost.
+
     Every class is counted by itself, so that the sums can fail: answers by the load generator, committed from the
     blocks, pending from the mempools, and lost by hash: accepted, in no block and in no living node's mempool when
     draining ended. A transaction that was sent but never answered counts as accepted when it is in a block or in a
     mempool, else as rejected. Where mempools hold more than their nodes list, lost is only what has no place among
     that, and the rest is a class of its own, "pending or lost".
     """
-    table = _with_ends(events.transactions, measurement.waiting.hashes)
+    failed = frozenset() if events.failed is None else frozenset(events.failed["hash"])
+    table = _with_ends(events.transactions, measurement.waiting.hashes, failed)
     answers = {name: table.filter(pl.col("answer") == name).height for name in ANSWERS}
     found = _Found.of(table)
     account = {
@@ -252,7 +338,8 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     unseen = measurement.waiting.unseen
     unsure = found.lost if unseen is None else min(found.lost, unseen)
     account |= {
-        "committed": found.committed - found.refused_committed,
+        "committed": found.committed,
+        **({} if events.failed is None else {"failed": found.failed}),
         "pending": found.waiting,
         "lost": found.lost - unsure,
         **({PENDING_OR_LOST: unsure} if unsure else {}),
@@ -261,7 +348,7 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     counts["chain"] = {
         "blocks": events.blocks.height,
         "transactions in blocks": int(events.blocks["transactions"].sum()),
-        "ours": found.committed,
+        "ours": found.in_blocks,
         "duplicates": events.duplicates,
         "of other experiments": events.foreign_transactions,
         "not a payload": events.undecodable,
@@ -273,18 +360,23 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     return Books(counts, problems, contradictions, found.lost - unsure, unsure)
 
 
-def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes]) -> pl.DataFrame:
-    """The transactions with where each is: ``committed`` or, in a mempool and in no block, ``waiting``."""
-    committed = pl.col("height").is_not_null()
-    held = pl.Series([digest in waiting for digest in transactions["hash"]], dtype=pl.Boolean)
-    return transactions.with_columns(committed=committed, waiting=held & ~transactions["height"].is_not_null())
+def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes], failed: frozenset[bytes]) -> pl.DataFrame:
+    """The transactions with where each is: ``committed``, ``failed`` in a block, or, in a mempool only, ``waiting``."""
+    committed = transactions["height"].is_not_null()
+    held, refused = (
+        pl.Series([digest in hashes for digest in transactions["hash"]], dtype=pl.Boolean)
+        for hashes in (waiting, failed)
+    )
+    return transactions.with_columns(committed=committed, failed=refused, waiting=held & ~committed & ~refused)
 
 
 @dataclass(frozen=True)
 class _Found:
     """Transactions counted one way each: by where they are, and by what was answered."""
 
-    committed: int
+    in_blocks: int
+    committed: int  # and not refused
+    failed: int  # and not refused
     waiting: int
     lost: int  # accepted, in no block and listed by no mempool
     refused_committed: int
@@ -292,16 +384,19 @@ class _Found:
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Self:
-        """Of the frame with ``committed`` and ``waiting``."""
-        is_there = pl.col("committed") | pl.col("waiting")
+        """Of the frame with ``committed``, ``failed`` and ``waiting``."""
+        in_blocks = pl.col("committed") | pl.col("failed")
+        is_there = in_blocks | pl.col("waiting")
         unanswered = pl.col("answer").is_in(MISSING)
         accepted = pl.col("answer").is_in(ACCEPTED)
         refused = pl.col("answer").is_in(REJECTED)
         conditions = {
-            "committed": pl.col("committed"),
+            "in_blocks": in_blocks,
+            "committed": pl.col("committed") & ~refused,
+            "failed": pl.col("failed") & ~refused,
             "waiting": pl.col("waiting"),
             "lost": accepted & ~is_there,
-            "refused_committed": refused & pl.col("committed"),
+            "refused_committed": refused & in_blocks,
             "unanswered": unanswered & is_there,
         }
         return cls(**{name: table.filter(condition).height for name, condition in conditions.items()})
@@ -317,8 +412,9 @@ def _problems(counts: Mapping[str, Mapping[str, int]], events: Events, offered_b
         ("offered", account["offered"], "unsent + rejected + accepted", ("unsent", "rejected", "accepted"))
     ]
     if "committed" in account:
-        ends = [name for name in ("committed", "pending", "lost", PENDING_OR_LOST) if name in account]
-        equations.append(("accepted", account["accepted"], "committed + pending + lost", ends))
+        ends = [name for name in ("committed", "failed", "pending", "lost", PENDING_OR_LOST) if name in account]
+        told = "committed + failed + pending + lost" if "failed" in account else "committed + pending + lost"
+        equations.append(("accepted", account["accepted"], told, ends))
     sums = [(left, a, right, _sum(account, names)) for left, a, right, names in equations]
     if "chain" in counts:
         sums += _chain_sums(counts["chain"], events.blocks)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -21,15 +24,30 @@ from chainmark.network.emulation import EmulationPlan, Links, emulated_links
 from chainmark.network.processes import NodeProcess, ProcessGroup
 from chainmark.network.round_trips import RoundTrip
 from chainmark.network.zones import load_zone_table
+from chainmark.systems.cometbft.applications.adapter import Adapter
+from chainmark.systems.cometbft.applications.homes import (
+    GENESIS,
+    NodeHome,
+    accounts_in,
+    file_values,
+    fund_accounts,
+    make_home,
+    make_homes,
+    start_command,
+    write_genesis,
+)
+from chainmark.systems.cometbft.applications.loading import Prepared, prepared
 from chainmark.systems.cometbft.configuration import (
     change_config,
     change_genesis,
+    change_toml,
     change_voting_powers,
     describe,
     flatten,
     read_config,
     validator_address,
 )
+from chainmark.systems.cometbft.current import heights
 from chainmark.systems.cometbft.extensions import ExtendingApplication
 from chainmark.systems.cometbft.external import PORT as APPLICATION_PORT
 from chainmark.systems.cometbft.external import ExternalApplication
@@ -63,6 +81,12 @@ class NetworkPlan:
     application: ExtendingApplication | None = None
     external: ExternalApplication | None = None
     with_pprof: bool = False
+    adapter: Adapter | None = None
+
+    @property
+    def own_program(self) -> Adapter | None:
+        """The adapter, where the nodes are not CometBFT's."""
+        return self.adapter if self.profile.application.has_program else None
 
 
 class NetworkFailure(EnvironmentFailure):
@@ -89,6 +113,7 @@ class CometNode:
     home: Path
     binary: Path
     current: NodeProcess | None = None
+    command: list[str] | None = None  # None: as CometBFT's own is started
     beside: NodeProcess | None = None  # its application's, where that is a process of its own
     failed_starts: int = 0
     healthy_ns: int | None = None
@@ -128,6 +153,8 @@ class CometNetwork:
     databases: list[str] = field(default_factory=list)
     application: ExtendingApplication | None = None
     external: ExternalApplication | None = None
+    adapter: Adapter | None = None
+    prepared: Prepared | None = None
     links: Links | None = None
     round_trips: list[RoundTrip] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
@@ -151,9 +178,26 @@ class CometNetwork:
         """The validators and full nodes whose process runs."""
         return [node for node in self.nodes if node.process.popen.poll() is None]
 
+    def pids(self) -> dict[str, int]:
+        """The nodes' processes by name, as far as they are ours."""
+        return {node.name: node.process.pid for node in self.started}
+
+    def pages(self) -> dict[str, str]:
+        """Where the nodes' metrics pages are, by name."""
+        return {node.name: node.metrics_url for node in self.started}
+
+    def logs(self) -> dict[str, Path]:
+        """Where the nodes' logs are, by name, as far as we have them."""
+        return {node.name: node.home / "node.log" for node in self.nodes}
+
+    def height_of(self, pages: Mapping[str, bytes]) -> int:
+        """The greatest height that the metrics pages tell; -1 where they tell none."""
+        return max(heights(pages).values(), default=-1)
+
     def start(self, node: CometNode) -> NodeProcess:
         """Start a node, or start it anew on the same home; its application too, where that does not run."""
-        command, environment = [str(node.binary), "start", "--home", str(node.home)], self.environment
+        command = node.command or [str(node.binary), "start", "--home", str(node.home)]
+        environment = self.environment
         if self.application is not None:
             command = self.application.command(node.home)
             environment = {**environment, **self.application.environment(node.home)}
@@ -192,21 +236,23 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
         progress.stage(f"generating {len(members)} nodes")
         homes = generate(plan, members, addresses)
         defaults = plan.folder / "defaults"
-        _tool(plan.binaries[plan.version], ["init", "--home", str(defaults)])
-        processors = plan.profile.node.processors
+        _make_defaults(plan, defaults)
+        load = _prepared(plan, members, homes)
         with ProcessGroup() as processes:
             network = CometNetwork(
                 members=[
-                    CometNode(member.name, member.role, address, homes[member.name], plan.binaries[member.version])
+                    _node(plan, member, address, homes[member.name])
                     for member, address in zip(members, addresses, strict=True)
                 ],
                 processes=processes,
                 configuration=describe(homes, defaults),
-                environment={**os.environ, **({"GOMAXPROCS": str(processors)} if processors else {})},
+                environment={**os.environ, **_environment(plan), **_processors(plan.profile.node.processors)},
                 binaries=plan.binaries,
                 databases=sorted({str(read_config(home).get("db_backend")) for home in homes.values()}),
                 application=plan.application,
                 external=plan.external,
+                adapter=plan.adapter,
+                prepared=load,
                 links=links,
                 round_trips=round_trips,
             )
@@ -251,6 +297,7 @@ def _addresses(plan: NetworkPlan, members: list[Member], links: Links | None) ->
     ports = [P2P_PORT, RPC_PORT, METRICS_PORT]
     ports += [APPLICATION_PORT] if plan.external is not None else []
     ports += [PPROF_PORT] if plan.with_pprof else []
+    ports += plan.own_program.start.ports if plan.own_program and plan.own_program.start else []
     require_free_ports(addresses, tuple(ports))
     return addresses
 
@@ -260,41 +307,107 @@ def _start_order(members: list[Member]) -> list[Member]:
     return sorted((member for member in members if member.starts), key=lambda member: member.role is not Role.SEED)
 
 
+def _make_defaults(plan: NetworkPlan, folder: Path) -> None:
+    """A home as the program makes it, to tell the profile's changes from."""
+    binary = plan.binaries[plan.version]
+    if plan.own_program is not None:
+        make_home(plan.own_program, NodeHome("defaults", folder, "127.0.0.1", binary, 0))
+    else:
+        _tool(binary, ["init", "--home", str(folder)])
+
+
+def _environment(plan: NetworkPlan) -> Mapping[str, str]:
+    return plan.own_program.start.environment if plan.own_program and plan.own_program.start else {}
+
+
+def _processors(count: int) -> dict[str, str]:
+    return {"GOMAXPROCS": str(count)} if count else {}
+
+
+def _node(plan: NetworkPlan, member: Member, address: str, home: Path) -> CometNode:
+    node = CometNode(member.name, member.role, address, home, plan.binaries[member.version])
+    if plan.own_program is not None:
+        node.command = start_command(plan.own_program, _home_of(plan, member, address))
+    return node
+
+
+def _home_of(plan: NetworkPlan, member: Member, address: str) -> NodeHome:
+    powers = plan.profile.network.voting_powers
+    power = 0
+    if member.role is Role.VALIDATOR:
+        power = powers[int(member.name.removeprefix("node"))] if powers else 1
+    return NodeHome(member.name, plan.folder / member.name, address, plan.binaries[member.version], power)
+
+
+def _prepared(plan: NetworkPlan, members: list[Member], homes: Mapping[str, Path]) -> Prepared | None:
+    """The load's transactions, with their accounts in the genesis, if it is not the load tool's own."""
+    adapter = plan.adapter
+    if adapter is None:
+        return None
+    genesis = homes[members[0].name] / GENESIS
+    funded = adapter.accounts.genesis == "cosmos-sdk"
+    made = prepared(adapter, plan.profile.load, plan.seed, accounts_in(genesis) if funded else 0)
+    if made is not None and made.addresses:
+        size_bytes = plan.profile.load.size_bytes
+        write_genesis(list(homes.values()), fund_accounts(genesis, made.addresses, adapter, size_bytes))
+    return made
+
+
 def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> dict[str, Path]:
-    """Let the nodes' own ``testnet`` command write genesis and configurations, then apply the profile.
+    """Let the nodes' own commands write genesis and configurations, then apply the profile."""
+    homes = {member.name: plan.folder / member.name for member in members}
+    with storage_errors(plan.folder):
+        plan.folder.mkdir(parents=True, exist_ok=True)
+    if plan.own_program is not None:
+        make_homes(
+            plan.own_program,
+            [_home_of(plan, member, address) for member, address in zip(members, addresses, strict=True)],
+        )
+    else:
+        _testnet_homes(plan, members, addresses[0], homes)
+    places = _places(homes, addresses)
+    powers = {} if plan.own_program is not None else _powers(plan, homes)
+    for member, address in zip(members, addresses, strict=True):
+        _apply(plan, member, address, homes[member.name], places)
+        if powers:
+            change_voting_powers(homes[member.name], powers)
+    return homes
+
+
+def _apply(plan: NetworkPlan, member: Member, address: str, home: Path, places: Mapping[str, str]) -> None:
+    """Change one node's configuration and genesis as the profile and the application want it."""
+    node = plan.profile.node
+    changes = _addresses_of(address, with_pprof=plan.with_pprof) | _topology_of(member, places) | flatten(node.config)
+    if (adapter := plan.own_program) is not None:
+        # What CometBFT's `testnet` sets for nodes of one machine, and `init` does not.
+        changes = {"p2p.addr_book_strict": False, "p2p.allow_duplicate_ip": True} | changes
+        for path, values in file_values(adapter, _home_of(plan, member, address)).items():
+            change_toml(home / path, values, f"{path} of {adapter.name}", f'application.adapter.files."{path}"')
+    else:
+        changes = {"proxy_app": node.app if plan.external is None else plan.external.address(address), **changes}
+    change_config(home, changes, member.version)
+    change_genesis(home, flatten(node.genesis), plan.version)
+    if (application := plan.application) is not None:
+        change_genesis(home, application.genesis_changes(home), plan.version)
+        application.prepare(home)
+
+
+def _testnet_homes(plan: NetworkPlan, members: list[Member], first_address: str, homes: Mapping[str, Path]) -> None:
+    """Homes by the nodes' own ``testnet`` command.
 
     Genesis and keys are those of the subject's version; each node's ``config.toml`` is that of the version it runs.
     """
-    node = plan.profile.node
-    with storage_errors(plan.folder):
-        plan.folder.mkdir(parents=True, exist_ok=True)
     drafts = {version: plan.folder / f"drafts-{version}" for version in _versions(plan, members)}
     for version, folder in drafts.items():
-        _testnet(plan, members, addresses[0], version, folder)
-    homes = {member.name: plan.folder / member.name for member in members}
+        _testnet(plan, members, first_address, version, folder)
     for member in members:
         with storage_errors(homes[member.name]):
             (drafts[plan.version] / member.generated).rename(homes[member.name])
             own = drafts[member.version] / member.generated / "config" / "config.toml"
             if own.is_file():
                 shutil.copyfile(own, homes[member.name] / "config" / "config.toml")
-    places = _places(plan, homes, addresses)
-    powers = _powers(plan, homes)
-    for member, address in zip(members, addresses, strict=True):
-        changes = (
-            _addresses_of(address, with_pprof=plan.with_pprof) | _topology_of(member, places) | flatten(node.config)
-        )
-        app = node.app if plan.external is None else plan.external.address(address)
-        change_config(homes[member.name], {"proxy_app": app, **changes}, member.version)
-        change_genesis(homes[member.name], flatten(node.genesis), plan.version)
-        if powers:
-            change_voting_powers(homes[member.name], powers)
-        if (application := plan.application) is not None:
-            change_genesis(homes[member.name], application.genesis_changes(homes[member.name]), plan.version)
-            application.prepare(homes[member.name])
     for folder in drafts.values():
         shutil.rmtree(folder)
-    return homes
 
 
 def _powers(plan: NetworkPlan, homes: Mapping[str, Path]) -> dict[str, int]:
@@ -340,12 +453,18 @@ def _topology_of(member: Member, places: Mapping[str, str]) -> dict[str, Scalar 
     return changes
 
 
-def _places(plan: NetworkPlan, homes: Mapping[str, Path], addresses: list[str]) -> dict[str, str]:
+def _places(homes: Mapping[str, Path], addresses: list[str]) -> dict[str, str]:
     """Where each node is dialled: its id, address and port, as configurations name it."""
-    binary = plan.binaries[plan.version]
-    ids = [_tool(binary, ["show-node-id", "--home", str(home)]).strip() for home in homes.values()]
+    ids = [_node_id(home) for home in homes.values()]
     places = [f"{node_id}@{address}:{P2P_PORT}" for node_id, address in zip(ids, addresses, strict=True)]
     return dict(zip(homes, places, strict=True))
+
+
+def _node_id(home: Path) -> str:
+    """The first 20 bytes of the SHA-256 of its public key, in hexadecimal: the private one's second half."""
+    key = json.loads((home / "config" / "node_key.json").read_text(encoding="utf-8"))
+    public_key = base64.b64decode(key["priv_key"]["value"])[32:]
+    return hashlib.sha256(public_key).digest()[:20].hex()
 
 
 def _tool(binary: Path, arguments: list[str]) -> str:

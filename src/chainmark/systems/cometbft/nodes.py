@@ -146,6 +146,8 @@ def install_tool(version: str, package: str, name: str) -> Path:
         UsageError: that version has no such package.
         EnvironmentFailure: it could not be built, or was changed since.
     """
+    if not VERSION_PATTERN.match(version):
+        return builds().tool(_named(version), package, name)
     folder = binary_path(version).parent
     cached, record = folder / name, folder / f"{name}.json"
     if not record.is_file():

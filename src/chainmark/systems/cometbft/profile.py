@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from chainmark.core import units
 from chainmark.core.manifest import Scalar
+from chainmark.systems.cometbft.applications.adapter import Adapter, adapter_of
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 # A mempool of one node takes 5,000 transactions; beyond some 50,000/s no generator thread of this design keeps up.
@@ -221,6 +222,10 @@ class Rotating(BaseModel):
     catch_up_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
 
 
+def _adapter(given: object) -> Adapter | None:
+    return None if given is None else adapter_of(given)
+
+
 class Application(BaseModel):
     """Another application than the node's own, for what that cannot do."""
 
@@ -232,12 +237,27 @@ class Application(BaseModel):
     # A program that speaks ABCI over a socket, one process for each node, in place of `node.app`. In its parts
     # {address} stands for where it must listen, {node} for the node's name, {home} for the node's folder.
     command: list[str] = []
+    # How its nodes are made, started and loaded: an adapter that ships, by name; the path of a file; or its content,
+    # which may begin with `extends`. `application = "NAME or FILE"` is short for it.
+    adapter: Annotated[Adapter | None, BeforeValidator(_adapter)] = None
 
     @model_validator(mode="after")
     def _one_application_at_a_time(self) -> Application:
         if self.command and self.vote_extension_size_bytes is not None:
             raise ValueError("`application.command` and `application.vote_extension_size_bytes` exclude each other")
+        if self.has_program and (self.command or self.vote_extension_size_bytes is not None):
+            other = "command" if self.command else "vote_extension_size_bytes"
+            raise ValueError(f"`application.adapter` has a program of its own, and excludes `application.{other}`")
         return self
+
+    @property
+    def has_program(self) -> bool:
+        """Whether the nodes are not CometBFT's own."""
+        return self.adapter is not None and self.adapter.program is not None
+
+
+def _application(given: object) -> object:
+    return {"adapter": given} if isinstance(given, str) else given
 
 
 class Gates(BaseModel):
@@ -290,7 +310,7 @@ class Profile(BaseModel):
     network: Network = Network()
     load: Load = Load()
     node: Node = Node()
-    application: Application = Application()
+    application: Annotated[Application, BeforeValidator(_application)] = Application()
     gates: Gates = Gates()
     perturbation: list[Perturbation] = []
     # How long a node may take to recover from a perturbation.
@@ -370,4 +390,6 @@ class Profile(BaseModel):
             flat |= {f"rotating.{key}": value for key, value in self.rotating.model_dump().items()}
         if (size_bytes := self.application.vote_extension_size_bytes) is not None:
             flat["application.vote_extension_size_bytes"] = size_bytes
-        return {**flat, "node.app": self.node.app}
+        if (adapter := self.application.adapter) is not None:
+            flat |= adapter.workload()
+        return flat if self.application.has_program else {**flat, "node.app": self.node.app}

@@ -13,7 +13,7 @@ from typing import Any
 from chainmark.core.errors import ChainmarkError
 from chainmark.network.emulation import available
 from chainmark.systems.cometbft import extensions
-from chainmark.systems.cometbft.nodes import MODULE
+from chainmark.systems.cometbft.nodes import MODULE, VERSION_PATTERN, build_of
 from chainmark.systems.cometbft.profile import Profile
 
 PLANS = ("quick", "standard", "full")
@@ -66,7 +66,9 @@ def _lacking_extensions(versions: Sequence[str]) -> str:
 
 
 def commit(version: str) -> str:
-    """The commit of a version, as the module proxy told it when the version was fetched; "" where it did not."""
+    """The commit of a version, of a release as the module proxy told it when it was fetched; "" where nobody did."""
+    if not VERSION_PATTERN.match(version):
+        return build_of(version).commit or ""
     root = os.environ.get("GOMODCACHE") or str(Path(os.environ.get("GOPATH") or Path.home() / "go") / "pkg" / "mod")
     path = Path(root) / "cache" / "download" / MODULE / "@v" / f"{version}.info"
     try:

@@ -16,6 +16,8 @@ import httpx
 from chainmark.core.errors import EnvironmentFailure
 
 _TIME = re.compile(r"^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z$")
+RPC_PORT = 26657
+PORT_AT_END = re.compile(r"[^:]:\d+$|\]:\d+$")
 COMMIT_FLAG = 2
 METAS_PER_CALL = 20
 MEMPOOL_LISTED = 100  # a node lists no more, whatever it is asked for
@@ -56,6 +58,15 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Why the application did not execute a transaction of a block."""
+
+    code: int
+    codespace: str
+    log: str
+
+
+@dataclass(frozen=True)
 class SyncState:
     """How far a node is."""
 
@@ -64,12 +75,13 @@ class SyncState:
 
 
 class RpcClient:
-    """A client of one node."""
+    """A client of one node, at its host's name or address, with a port where it is not the usual one."""
 
     def __init__(self, address: str, timeout_s: float = 10.0) -> None:
         self.address = address
         # Loading certificates takes 35 ms, and there is nothing to verify on plain HTTP.
-        self._client = httpx.Client(base_url=f"http://{address}:26657", timeout=timeout_s, verify=False)  # noqa: S501
+        place = address if PORT_AT_END.search(address) else f"{address}:{RPC_PORT}"
+        self._client = httpx.Client(base_url=f"http://{place}", timeout=timeout_s, verify=False)  # noqa: S501
 
     def __enter__(self) -> RpcClient:
         return self
@@ -90,6 +102,8 @@ class RpcClient:
             answer = response.json()
         except (httpx.HTTPError, ValueError) as error:
             raise RpcError(f"the node at {self.address} did not answer `{method}` ({error})") from error
+        if not isinstance(answer, dict):
+            raise RpcError(f"the node at {self.address} answered `{method}` with what is no answer")
         if "result" not in answer:
             raise RpcError(f"the node at {self.address} refused `{method}`: {answer.get('error')}")
         result: dict[str, Any] = answer["result"]
@@ -127,6 +141,15 @@ class RpcClient:
             last_missing_votes=sum(signature["block_id_flag"] != COMMIT_FLAG for signature in signatures),
             transactions=[base64.b64decode(text) for text in block["data"]["txs"] or []],
         )
+
+    def failures(self, height: int) -> dict[int, Failure]:
+        """The transactions that the application did not execute, by their place in the block of that height."""
+        results = self.call("block_results", height=height)["txs_results"] or []
+        return {
+            index: Failure(int(result["code"]), str(result.get("codespace") or ""), str(result.get("log") or ""))
+            for index, result in enumerate(results)
+            if result.get("code")
+        }
 
     def block_sizes(self, first: int, last: int) -> dict[int, tuple[int, int]]:
         """(size in bytes, number of transactions) by height, from the block metas."""

@@ -26,7 +26,7 @@ from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Execution, Imported, ImportOrder, Order
+from chainmark.lab.protocols import Attachment, Execution, Imported, ImportOrder, LaunchableSystem, Order
 from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
 from chainmark.network.emulation import Links
@@ -36,13 +36,25 @@ from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, r
 from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.cometbft import extensions, nodes, qa, sweep
+from chainmark.systems.cometbft import extensions, nodes, programs, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, committed_until, samples
+from chainmark.systems.cometbft.applications.adapter import Adapter
+from chainmark.systems.cometbft.applications.loading import check_transactions
 from chainmark.systems.cometbft.connections import told
 from chainmark.systems.cometbft.external import application_of
 from chainmark.systems.cometbft.gates import failed_gate, run_gates, start_gate, start_pressure_gate
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
-from chainmark.systems.cometbft.ingest import BLOCK_SCHEMA, SCRAPE_SCHEMA, TRANSACTION_SCHEMA, Events, balance, collect
+from chainmark.systems.cometbft.ingest import (
+    BLOCK_SCHEMA,
+    FAILED_SCHEMA,
+    SCRAPE_SCHEMA,
+    TRANSACTION_SCHEMA,
+    ChainReading,
+    Events,
+    balance,
+    collect,
+    failures_told,
+)
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkFailure, NetworkPlan, running_network
 from chainmark.systems.cometbft.profile import Load, Profile
 from chainmark.systems.cometbft.published import published_version
@@ -78,8 +90,12 @@ class CometBft:
         """Check a profile's content, down to whether its transaction size can be encoded."""
         profile = check_profile(Profile, content)
         load = profile.load
+        adapter = profile.application.adapter
+        if adapter is not None:
+            check_transactions(adapter, load)
         try:
-            check_transaction_size(load.total_connections, load.rate, load.size_bytes)
+            if adapter is None or adapter.transaction.kind == "payload":
+                check_transaction_size(load.total_connections, load.rate, load.size_bytes)
         except ValueError as error:
             reason = UsageError.from_native(error)
             raise UsageError(f"`load.size_bytes` cannot be used: {reason.message}", reason.hint) from error
@@ -119,10 +135,17 @@ class CometBft:
         """Build or find the node's binary."""
         return nodes.install(version)
 
+    def install_for(self, version: str, profile: BaseModel) -> Subject:
+        """Build or find the program of the profile's application."""
+        return programs.install(version, cast(Profile, profile).application.adapter)
+
     def pinned(self, profile: BaseModel) -> Profile:
         """With what the other versions of its network are called once they are installed."""
         comet = cast(Profile, profile)
-        return comet.with_versions({version: nodes.install(version).version for version in comet.other_versions})
+        adapter = comet.application.adapter
+        return comet.with_versions(
+            {version: programs.install(version, adapter).version for version in comet.other_versions}
+        )
 
     def installed(self) -> list[tuple[Subject, Path]]:
         """The cached binaries."""
@@ -139,16 +162,16 @@ class CometBft:
         """
         comet = cast(Profile, profile)
         require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
-        subject = nodes.install(order.version)
+        subject = programs.install(order.version, comet.application.adapter)
         plan = _plan(comet, order, run)
-        _keep_build(order.version, run)
+        _keep_build(order.version, comet.application.adapter, run)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         began = PressureMark.now()
         try:
             with running_network(plan, progress) as network:
                 load_order = LoadOrder(comet, order.seed, experiment_id, network.links, order.profiles)
                 measurement = measure(network, load_order, run.raw, progress)
-                events = collect(measurement, experiment_id, progress)
+                events = collect(measurement, _chain_reading(network, experiment_id), progress)
         except NetworkFailure as failure:
             _keep_raw(failure.network, run, order.keep_homes)
             failed = _failed(failure, subject, comet, order, began.share())
@@ -157,6 +180,8 @@ class CometBft:
         _keep_raw(network, run, order.keep_homes)
         run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
         run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
+        if events.failed is not None:
+            run.write_events("failed", events.failed, FAILED_SCHEMA)
         run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
         if network.round_trips:
             run.write_events("round_trips", round_trip_frame(network.round_trips), ROUND_TRIP_SCHEMA)
@@ -182,10 +207,16 @@ class CometBft:
                 *([round_trip_gate(network.round_trips)] if network.round_trips else []),
             ],
             incidents=[*network.start_failures, *measurement.incidents],
-            warnings=_warnings(network, measurement, comet),
+            warnings=[*_warnings(network, measurement, comet), *failures_told(events)],
             groups=zones(network.links),
             profiles=list(order.profiles),
         )
+
+    def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
+        """A network that somebody else started."""
+        from chainmark.systems.cometbft.attached import AttachedCometBft  # noqa: PLC0415 - it is one of this class
+
+        return AttachedCometBft(cast(Profile, profile), attachment)
 
     def parts(self, order: ImportOrder) -> list[str]:
         """The runs that a source holds, where it holds several."""
@@ -237,10 +268,16 @@ class CometBft:
         return raw_version(path, label) if recognises_raw(path) else published_version(path, label)
 
 
-def _keep_build(version: str, run: UnfinishedRun) -> None:
+def _chain_reading(network: CometNetwork, experiment_id: bytes) -> ChainReading:
+    """CometBFT's own application never fails a transaction that it takes, so it need not be asked."""
+    own = network.external is None and network.adapter is None
+    return ChainReading(experiment_id, has_results=not own, by_hash=network.prepared is not None)
+
+
+def _keep_build(version: str, adapter: Adapter | None, run: UnfinishedRun) -> None:
     """Keep what the subject was built of, and what of it was not committed."""
-    run.write_document(BUILD_DOCUMENT, nodes.build_of(version))
-    if (changes := nodes.changes_of(version)) is not None:
+    run.write_document(BUILD_DOCUMENT, programs.build_of(version, adapter))
+    if (changes := programs.changes_of(version, adapter)) is not None:
         write_bytes(run.raw / "build" / changes.name, changes.read_bytes())
 
 
@@ -249,13 +286,14 @@ def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
     size_bytes = profile.application.vote_extension_size_bytes
     application = None if size_bytes is None else extensions.install(order.version, size_bytes)
     external = application_of(profile.application.command)
+    adapter = profile.application.adapter
     _require_space(run.path, profile)
     versions = [order.version, *profile.other_versions]
     for version in profile.other_versions:
-        nodes.install(version)
+        programs.install(version, adapter)
     return NetworkPlan(
         version=order.version,
-        binaries={version: nodes.binary_path(version) for version in versions},
+        binaries={version: programs.binary_path(version, adapter) for version in versions},
         profile=profile,
         folder=run.path / "homes",
         links_folder=run.raw / "links",
@@ -263,6 +301,7 @@ def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
         application=application,
         external=external,
         with_pprof=bool(order.profiles),
+        adapter=adapter,
     )
 
 
@@ -332,7 +371,9 @@ def zones(links: Links | None) -> dict[str, Grouping]:
 
 def _run_conditions(profile: Profile, order: Order, network: CometNetwork) -> dict[str, str]:
     """Conditions that do not stand in the nodes' configuration."""
-    application = {} if (one := network.application or network.external) is None else {"application": str(one)}
+    application = (
+        {} if (one := network.application or network.external or network.adapter) is None else {"application": str(one)}
+    )
     return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
 
 
@@ -371,11 +412,17 @@ def _start_up(network: CometNetwork) -> dict[str, float]:
 
 def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> None:
     """Keep every node's log and configuration; its home only on request."""
+    # With its accounts, a genesis is as large as all else; it is the same on all nodes.
+    has_accounts = network.prepared is not None
+    if has_accounts:
+        compress_file(
+            network.members[0].home / "config" / "genesis.json", run.raw / "configuration" / "genesis.json.zst"
+        )
     for node in network.started:
         compress_file(node.home / "node.log", run.raw / "logs" / f"{node.name}.log.zst")
         if node.beside is not None:
             compress_file(node.beside.log_path, run.raw / "logs" / f"{node.name}.application.log.zst")
-        for name in ("config.toml", "genesis.json"):
+        for name in ("config.toml", *([] if has_accounts else ["genesis.json"])):
             target = run.raw / "configuration" / node.name / name
             with storage_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -22,8 +22,9 @@ from chainmark.network.links import LinkStats
 from chainmark.network.pprof import ProfileTaker
 from chainmark.network.processes import preferred_threads
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
+from chainmark.systems.cometbft.applications.loading import Prepared
 from chainmark.systems.cometbft.connections import broken_connections
-from chainmark.systems.cometbft.current import current_figures, heights
+from chainmark.systems.cometbft.current import current_figures
 from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
 from chainmark.systems.cometbft.instruments import Companion, Instruments
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode, NetworkFailure
@@ -120,9 +121,9 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
     if deaths := network.processes.deaths():
         raise NetworkFailure(network, "; ".join(deaths))
     targets = [network.node(f"node{index}") for index in order.load.targets]
-    sampler = ResourceSampler({node.name: node.process.pid for node in network.started})
-    scraper = Scraper({node.name: node.metrics_url for node in network.started}, raw / "scrapes")
-    load = _prepare(order, targets)
+    sampler = ResourceSampler(network.pids())
+    scraper = Scraper(network.pages(), raw / "scrapes")
+    load = _prepare(order, targets, network.prepared or Prepared())
     observer = EventObserver(targets[0].websocket_url, COMMIT_QUERY)
     with _ticking(sampler, scraper) as tickers, _observing(network, observer) as observed:
         first_height, _ = furthest(network)
@@ -130,7 +131,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         instruments = Instruments(network, sampler, scraper)
         disturber, rotation = _companions(instruments, order, start_ns)
         companions: list[Companion] = [one for one in (disturber, rotation) if one is not None]
-        stall = Stall(order.profile.gates.no_block_max_s)
+        stall = Stall(order.profile.gates.no_block_max_s, network.height_of)
         watch = _Watch(network, tickers, raw, companions, lambda meant: stall.look(scraper.last_pages, meant=meant))
         with (
             live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)),
@@ -143,7 +144,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         # In this order: what leaves a mempool in the meantime stands in a block that is read.
         waiting = _waiting(network)
         last_height, reader = furthest(network)
-        broken = broken_connections({node.name: node.home / "node.log" for node in network.nodes})
+        broken = broken_connections(network.logs())
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
         start_ns=start_ns,
@@ -183,7 +184,7 @@ def _companions(instruments: Instruments, order: LoadOrder, start_ns: int) -> tu
     return disturber, rotation
 
 
-def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
+def _prepare(order: LoadOrder, targets: list[CometNode], prepared: Prepared) -> TransactionLoad:
     load = order.load
     try:
         return TransactionLoad(
@@ -197,6 +198,8 @@ def _prepare(order: LoadOrder, targets: list[CometNode]) -> TransactionLoad:
             experiment_id=order.experiment_id,
             answer_timeout_s=load.answer_timeout_s,
             send_grace_s=load.send_grace_s,
+            bank_sends=prepared.bank_sends,
+            given=prepared.given,
         )
     except ValueError as error:
         raise UsageError.from_native(error) from error
@@ -266,8 +269,9 @@ def _profiling(network: CometNetwork, order: LoadOrder, folder: Path, start_ns: 
 class Stall:
     """Whether the network has stopped making blocks: told by the nodes' metrics pages, without asking them more."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, height_of: Callable[[Mapping[str, bytes]], int]) -> None:
         self._limit_s = limit_s
+        self._height_of = height_of
         self._height = -1
         self._since = self._looked = time.monotonic()
 
@@ -282,7 +286,7 @@ class Stall:
         if now - self._looked < STALL_LOOK_S:
             return ""
         self._looked = now
-        height = max(heights(pages).values(), default=-1)
+        height = self._height_of(pages)
         if height > self._height or meant:
             self._height, self._since = max(height, self._height), now
         if now - self._since <= self._limit_s:

@@ -226,6 +226,11 @@ def xz(content: bytes) -> bytes:
     return lzma.compress(content, preset=1)
 
 
+def old_lzma(content: bytes) -> bytes:
+    """As xz's predecessor packs."""
+    return lzma.compress(content, format=lzma.FORMAT_ALONE, preset=1)
+
+
 def bzip2(content: bytes) -> bytes:
     """As logrotate packs with `compresscmd bzip2`."""
     return bz2.compress(content)

@@ -23,7 +23,7 @@ from chainmark.systems.cardano.chain import (
 )
 from chainmark.systems.cardano.figures import ADOPTION, FRACTIONS
 from chainmark.systems.cardano.filters import SETS, parse_conditions
-from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, main_chain
+from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, last_adopted, main_chain
 from chainmark.systems.cardano.rules import Rules
 
 from tests.unit.systems.cardano.naive_analysis import NaiveAnalysis
@@ -177,6 +177,35 @@ def test_a_number_that_no_chain_can_have_is_not_believed() -> None:
     found = _chain(hosts)
     assert found.tip is not None
     assert found.tip.block == key(3)
+
+
+@pytest.mark.parametrize(("wrong", "height"), [(94, 4), (87, 7), (4_000, 8), (62, 2)])
+def test_a_number_that_those_around_it_contradict_is_not_believed(wrong: int, height: int) -> None:
+    """One wrong digit in one line made the chain ninety blocks high, or hid what stands at that height."""
+    slots = [3 * number for number in range(9)]
+    hosts = {"relay": [observer(number, slots[number]) for number in range(9)]}
+    hosts["relay"][height] |= {"block_no": wrong, "slot": slots[height]}
+    found = _chain(hosts)
+    assert found.tip is not None
+    assert found.tip.block_no == (8 if height < 8 else 7)
+    assert set(found.heights) >= set(range(found.tip.block_no)) - {height}
+
+
+def test_of_different_numbers_of_a_block_most_hosts_are_believed() -> None:
+    hosts = {host: [observer(number, 10 * number) for number in range(9)] for host in ("a", "b", "c")}
+    hosts["a"][5] |= {"block_no": 6}
+    assert _chain(hosts).blocks == [key(number) for number in range(8)]
+
+
+def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
+    """Both blocks of a battle are known to every host; the one that they kept is of the chain."""
+    lost, won = observer(2, 20, branch="a"), observer(2, 21, branch="b", late_ms=500)
+    rows = [observer(0, 0), observer(1, 10), lost, won, observer(3, 30), observer(4, 40)]
+    hosts = {"a": rows, "b": list(rows)}
+    lives = _lives(hosts)
+    links = _links(hosts).with_columns(parent=pl.lit(None, pl.String), parent_evidence=pl.lit(None, pl.Int32))
+    walked = main_chain(lives, links, KnownBlocks(links, last_adopted(lives)), None)
+    assert walked.blocks == [key(0), key(1), key(2, "b"), key(3)]
 
 
 def test_ties_of_the_tip_fall_by_role_then_host_then_hash() -> None:

@@ -46,6 +46,11 @@ def _not_text(folder: Path) -> None:
     path.rename(path.with_name(os.fsdecode(b"stdout-\xff")))
 
 
+def _turned(folder: Path) -> None:
+    path = folder / "node-1" / "stdout"
+    path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
+
+
 GARBAGE = h.every(lambda host: h.write(f"{host}/stdout", "hello\n" * 9))
 REFUSED: list[tuple[str, h.Change, str, str]] = [
     # One content for two hosts: both would count the same blocks.
@@ -209,6 +214,18 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         "--exclude node-1",
     ),
     ("a name that is no text", _not_text, r"node-0/stdout-\\xff \(its name is not UTF-8\)", "--exclude node-0"),
+    (
+        "the newest line first, as log stores print",
+        _turned,
+        "the lines of node-1/stdout stand the newest first",
+        "tac",
+    ),
+    (
+        "times of another form",
+        h.rewrite(lambda line: line.replace('Z","ns"', '","ns"')),
+        "no line that cardano-node prints .`at` is missing or not a time.$",
+        "JSON lines",
+    ),
     # Magics that are read, and differ.
     (
         "another network",
@@ -258,6 +275,19 @@ LISTED: list[tuple[str, h.Change, str]] = [
         "the journal itself",
         h.write("node-0/stdout.journal", b"LPKSHHRH" + bytes(99)),
         "node-0/stdout.journal: a journal of systemd",
+    ),
+    ("lzma", h.copy("node-0/stdout", "node-0/stdout.1", h.old_lzma), "node-0/stdout.1: packed by lzma"),
+    ("compress", h.write("node-0/stdout.1.Z", b"\x1f\x9d\x90" + bytes(99)), "node-0/stdout.1.Z: packed by compress"),
+    (
+        "macOS's second file",
+        h.write("node-0/._node.log", b"\x00\x05\x16\x07\x00\x02\x00\x00" + bytes(99)),
+        "node-0/._node.log: what macOS keeps beside a file",
+    ),
+    ("a host's folder that is gone", h.link("node-9", "nowhere"), "node-9: a link to nothing"),
+    (
+        "a name of two lines",
+        h.copy("node-0/stdout", "node-8\n/stdout"),
+        "node-8\\n/stdout: in no host's folder",
     ),
     ("no name of a log", h.copy("node-0/stdout", "node-0/messages"), "node-0/messages: not named like a log"),
     (
@@ -318,6 +348,16 @@ SAME: list[tuple[str, h.Change, str]] = [
     ("the root at Debug", h.chatter("Debug"), ""),
     ("the root at Info", h.chatter("Info"), ""),
     ("a magic as Show prints it", h.startup("NetworkMagic {unNetworkMagic = 42}"), ""),
+    ("docker compose's names", h.rewrite(lambda line: f"relay-1  | {line}"), ""),
+    ("kubectl's names", h.rewrite(lambda line: f"[pod/relay-0/node] {line}"), ""),
+    ("containerd's log", h.rewrite(lambda line: f"2026-02-05T19:00:00.5Z stdout F {line}"), ""),
+    ("the terminal's colours", h.rewrite(lambda line: line.replace('{"at"', '\x1b[34m{"at"') + "\x1b[0m"), ""),
+    ("every line twice", h.rewrite(lambda line: f"{line}\n{line}"), ""),
+    (
+        "a second log that is none",
+        h.write("node-0/stdout.1.gpg", b"\x85\x02\x0c" + bytes(99)),
+        "node-0/stdout.1.gpg: no message of a node at the beginning, though it was read as a log",
+    ),
     ("a magic as text", h.startup("42"), ""),
     ("a magic that cannot be read", h.startup("RequiresNoMagic"), ""),
 ]
@@ -332,6 +372,12 @@ def test_what_does_no_harm_changes_no_metric(
     assert new_warnings(run.manifest, clean.manifest) == ([said] if said else [])
     assert gate(run.manifest, "logs_read")[0] is GateStatus.PASS
     assert run.manifest.counts["lines"]["malformed"] == 0
+
+
+def test_a_host_may_have_as_long_a_name_as_a_folder(cluster: Path, tmp_path: Path) -> None:
+    logs = changed(cluster, tmp_path, h.move("node-2", "node-" + 250 * "x"))
+    run = ingest(tmp_path / "store", logs, filters=(), keep_events=True).run
+    assert run.manifest.counts["hosts"]["read"] == 3
 
 
 def metrics(run: SealedRun) -> bytes:

@@ -170,3 +170,18 @@ def test_the_command_marks_printed_runs(folder: Path, lab: Lab) -> None:
     assert "PRINTED" in lab.run("runs", "show", "10.7.1").stdout
     compared = lab.run("compare", str(folder / "release-10.6.2.json"), code=3)
     assert "PRINTED" in compared.stdout
+
+
+def test_logs_beside_reports_are_not_left_out_in_silence(folder: Path, tmp_path: Path, lab: Lab) -> None:
+    """Somebody who gives one folder of all that he has takes the logs for imported."""
+    mixed = tmp_path / "mixed"
+    (mixed / "value" / "node-0").mkdir(parents=True)
+    (mixed / "value" / "node-0" / "stdout").write_text("{}\n", encoding="utf-8")
+    (mixed / "notes.md").write_text("not a log", encoding="utf-8")
+    (mixed / "release.json").write_bytes((folder / "release-10.6.2.json").read_bytes())
+    done = lab.run("ingest", "cardano", str(mixed))
+    told = " ".join(done.stderr.split())
+    assert "not read, because" in told
+    assert "value/node-0/stdout; import a folder of logs by itself" in told
+    assert "notes.md" not in told
+    assert "not read, because" not in lab.run("ingest", "cardano", str(mixed / "release.json")).stderr

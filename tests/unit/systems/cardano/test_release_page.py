@@ -223,6 +223,27 @@ def test_what_cannot_be_asked_of_imported_runs_is_said(store: Path, options: dic
     assert caught.value.hint
 
 
+def test_what_is_added_to_a_page_is_kept_in_a_file(tmp_path: Path, lab: Lab) -> None:
+    """A statement of several paragraphs is nothing to type at a prompt; what is typed goes before."""
+    made.written(tmp_path / "all.json", made.content(*made.series(DEVIATIONS)))
+    lab.run("ingest", "cardano", str(tmp_path / "all.json"))
+    told = tmp_path / "page.toml"
+    told.write_text('author = "Ada Lovelace"\nstatement = """\nTwo\nlines.\n"""\ndate = 2026-03-20\n', encoding="utf-8")
+    asked = ("qa", "cardano", "--candidate", "9.10.0", "--page", str(told))
+    done = lab.run(*asked, "--author", "Grace Hopper")
+    assert "Grace Hopper · 2026-03-20" in done.stdout
+    assert "Two lines." in " ".join(done.stdout.split())
+    assert cm.Signature.read(told) == cm.Signature("Ada Lovelace", "Two\nlines.", "2026-03-20")
+
+
+@pytest.mark.parametrize("text", ["autor = 'Ada'", "author = 3", "author = 'Ada"])
+def test_a_page_file_that_says_something_else_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="the page's file"):
+        cm.Signature.read(path)
+
+
 def test_a_page_is_not_for_nodes_that_chainmark_runs() -> None:
     with pytest.raises(UsageError, match="is for imported runs"):
         cm.qualify("cometbft", baseline="v1", candidate="v2", signature=cm.Signature("Ada Lovelace"))

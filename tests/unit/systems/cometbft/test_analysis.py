@@ -24,7 +24,7 @@ from chainmark.systems.cometbft.analyse import (
 )
 from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA
 from chainmark.systems.cometbft.gates import restarted_nodes
-from chainmark.systems.cometbft.ingest import Events, _places, observed_commits, read_page
+from chainmark.systems.cometbft.ingest import ChainReading, Events, _places, _recogniser, observed_commits, read_page
 from chainmark.systems.cometbft.profile import Network
 from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 from chainmark.systems.cometbft.rpc import Block, RpcError, parse_time
@@ -426,7 +426,7 @@ def test_every_transaction_of_a_block_is_counted_once() -> None:
     first, second = (encode_transaction(1, 200, 256, time_ns, ours, 7) for time_ns in (1, 2))
     foreign = encode_transaction(1, 200, 256, 1, theirs, 7)
     blocks = [Block(1, 0, "p", 0, 0, [first, foreign, b"x=y"]), Block(2, 1, "p", 0, 0, [second, first])]
-    places, counts = _places(blocks, ours)
+    places, counts = _places(blocks, _recogniser(ChainReading(ours), b""))
     assert sorted(places.values()) == [(1, 0), (2, 0)]
     assert counts == {"foreign": 1, "duplicates": 1, "undecodable": 1}
 

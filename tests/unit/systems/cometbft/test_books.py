@@ -24,6 +24,7 @@ from chainmark.systems.cometbft.ingest import (
     SCRAPE_SCHEMA,
     TRANSACTION_SCHEMA,
     Books,
+    ChainReading,
     Events,
     balance,
     collect,
@@ -60,7 +61,7 @@ LOAD = records([(MINE[0], ACCEPTED), (MINE[1], ACCEPTED), (MINE[2], TIMEOUT), (M
 
 def read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **changes: Any) -> Events:
     monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
-    return collect(measurement(load, **{"last": 10, **changes}), OURS, Silent())
+    return collect(measurement(load, **{"last": 10, **changes}), ChainReading(OURS), Silent())
 
 
 def test_a_blocks_round_and_missing_votes_are_those_of_the_commit_in_the_next_block(
@@ -128,7 +129,7 @@ def test_the_chain_is_read_from_the_node_that_answers_and_a_slow_block_is_waited
         return chain.call(method, **parameters)
 
     monkeypatch.setattr(RpcClient, "call", call)
-    collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), OURS, Silent())
+    collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), ChainReading(OURS), Silent())
     assert asked == {("10.1.2.3", 60.0)}
 
 
@@ -204,7 +205,7 @@ def test_reading_a_chain_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> 
     chain = Chain(BLOCKS, COMMITS)
     monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
     listener = Listener()
-    collect(measurement(LOAD, last=10), OURS, listener)
+    collect(measurement(LOAD, last=10), ChainReading(OURS), listener)
     blocks = [(0.25, "block 7"), (0.5, "block 8"), (0.75, "block 9"), (1.0, "block 10")]
     assert listener.told == ["reading the chain", *blocks, "decoding the scrapes"]
 
@@ -394,11 +395,11 @@ def test_without_the_chain_nothing_is_claimed_of_blocks() -> None:
     """All nodes died: what they had committed cannot be known, and is not lost for that."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], MEMPOOL_FULL), (MINE[2], TIMEOUT)])
     taken = measurement(load, reader=None)
-    books = balance(collect(taken, OURS, Silent()), taken, 3)
+    books = balance(collect(taken, ChainReading(OURS), Silent()), taken, 3)
     assert books.counts["transactions"] == {"offered": 3, "unsent": 0, "rejected": 2, "accepted": 1}
     assert "chain" not in books.counts
     assert (books.problems, books.lost) == ([], None)
-    assert balance(collect(taken, OURS, Silent()), taken, 4).problems == ["offered 3 ≠ the schedule 4"]
+    assert balance(collect(taken, ChainReading(OURS), Silent()), taken, 4).problems == ["offered 3 ≠ the schedule 4"]
 
 
 def test_a_refused_transaction_in_a_block_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:

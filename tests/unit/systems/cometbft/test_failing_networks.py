@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.systems.cometbft import workload
+from chainmark.systems.cometbft.current import heights
 from chainmark.systems.cometbft.external import application_of
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.workload import Stall
@@ -36,9 +37,19 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def _looks(clock: Clock, looks: list[tuple[float, dict[str, bytes]]], *, meant: bool = False) -> list[str]:
+def _height_of(pages: Mapping[str, bytes]) -> int:
+    return max(heights(pages).values(), default=-1)
+
+
+def _looks(
+    clock: Clock,
+    looks: list[tuple[float, dict[str, bytes]]],
+    *,
+    meant: bool = False,
+    height_of: Callable[[Mapping[str, bytes]], int] = _height_of,
+) -> list[str]:
     clock.now_s = 0.0
-    stall = Stall(30.0)
+    stall = Stall(30.0, height_of)
     told = []
     for now_s, pages in looks:
         clock.now_s = now_s
@@ -68,16 +79,15 @@ def test_a_halt_that_is_meant_is_none(clock: Clock) -> None:
     assert _looks(clock, halted, meant=False)[1] == "no block for 30 s at height 9"
 
 
-def test_pages_are_read_no_more_often_than_they_come(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_read_no_more_often_than_they_come(clock: Clock) -> None:
     """Each is tens of kilobytes of text, and the processors are measured."""
     read: list[Mapping[str, bytes]] = []
 
-    def heights(pages: Mapping[str, bytes]) -> dict[str, int]:
+    def height_of(pages: Mapping[str, bytes]) -> int:
         read.append(pages)
-        return {}
+        return -1
 
-    monkeypatch.setattr(workload, "heights", heights)
-    _looks(clock, [(number / 10, {}) for number in range(41)])
+    _looks(clock, [(number / 10, {}) for number in range(41)], height_of=height_of)
     assert len(read) == 4
 
 

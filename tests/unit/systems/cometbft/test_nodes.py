@@ -32,6 +32,16 @@ def test_an_unknown_version_is_the_users_slip(output: str, monkeypatch: pytest.M
     assert nodes._build_error("v1.0.2", output).hint == "did you mean `v1.0.1`?"
 
 
+def test_a_name_that_nothing_is_called_by_says_what_a_version_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes the name of a branch wants its checkout."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="`main` is not a version of CometBFT") as caught:
+        nodes.install("main")
+    assert "`git:PATH@REF`" in (caught.value.hint or "")
+
+
 def test_a_broken_network_is_not_the_users_slip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "_known_versions", list)
     output = PACKAGE.replace("v9.9.9", "v1.0.1") + "dial tcp 127.0.0.1:1: connect: connection refused"

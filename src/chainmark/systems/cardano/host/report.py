@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.host.beside import set_beside
@@ -46,6 +47,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         blocks=blocks,
         slowest=sorted(blocks, key=lambda one: (-one.adopted_s, one.sample.block_number))[:_SLOWEST],
         beside=beside,
+        caveats=caveats_of([run.manifest]),
     )
 
 

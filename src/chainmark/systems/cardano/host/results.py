@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.caveats import Caveats, caveats_of
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
 from chainmark.systems.cardano.host.sample_files import BlockSample
@@ -117,8 +117,4 @@ class HostReport(BaseModel):
     blocks: Sequence[SeenBlock] = Field(exclude=True)
     slowest: list[SeenBlock]
     beside: Beside | None = None
-
-    @property
-    def caveats(self) -> Caveats:
-        """What its manifest says against taking it at its word."""
-        return caveats_of([self.manifest])
+    caveats: CaveatsField = Caveats()

@@ -13,6 +13,7 @@ from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostF
 from chainmark.core.metric import Kind, Metric
 from chainmark.core.progress import Progress
 from chainmark.core.times import NS, nanoseconds_of_time
+from chainmark.core.wording import some_of
 from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.stats.rounding import METHOD, rounding_error
 from chainmark.store.files import hash_file
@@ -20,10 +21,13 @@ from chainmark.systems.cardano.analyse import catalogue_for
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
 from chainmark.systems.cardano.printed.analysed import analysed_column, summary_at
 from chainmark.systems.cardano.printed.columns import REVISION, Column, columns_of, report_files
+from chainmark.systems.cardano.published.files import SUFFIXES
 from chainmark.systems.cardano.rules import Rules
+from chainmark.systems.cardano.unread import LOG_LIKE, readable_name
 
 NOT_STATED = "not stated"
 PROFILE = "cardano/published"
+_NAMED_MOST = 3
 # What the reports call a workload, and what their runs' descriptions do.
 _WORKLOADS = {
     "value-only": "value-only",
@@ -68,6 +72,29 @@ def _columns(source: Path, catalogue: Catalogue) -> list[Column]:
     if summary is not None:
         return [analysed_column(summary, catalogue)]
     return columns_of(report_files(source, catalogue), catalogue)
+
+
+def left_beside_reports(order: ImportOrder, catalogue: Catalogue) -> str:
+    """Which files of a folder were not read because it holds published reports, in a sentence; "" where there are none.
+
+    Logs beside reports would otherwise be taken for imported.
+    """
+    if not isinstance(order.source, Path) or not order.source.is_dir() or summary_at(order.source) is not None:
+        return ""
+    reports = set(report_files(order.source, catalogue))
+    if not reports:
+        return ""
+    left = [
+        readable_name(path.relative_to(order.source))
+        for path in sorted(order.source.rglob("*"))
+        if path.is_file() and path not in reports and (path.suffix.lower() in SUFFIXES or LOG_LIKE.fullmatch(path.name))
+    ]
+    if not left:
+        return ""
+    return (
+        f"not read, because `{order.source}` holds published reports and these are none: {some_of(left, _NAMED_MOST)}; "
+        "import a folder of logs by itself"
+    )
 
 
 def _check_options(order: ImportOrder) -> None:

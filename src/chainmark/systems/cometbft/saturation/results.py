@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core import units
 from chainmark.core.attachment import Attachment, Finding
+from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.comparison import Judgement
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.metric import Metric
@@ -355,6 +356,7 @@ class SaturationReport(Attachment):
     metrics: list[Metric] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     interrupted: bool = False
+    caveats: CaveatsField = Caveats()
 
     @property
     def measured(self) -> list[SaturationVersion]:

@@ -1,0 +1,75 @@
+//! Which messages that tell no slot and no block were told before, to the time and the word.
+
+use rustc_hash::FxHashSet;
+
+use crate::event::{Event, Fact};
+
+/// Messages of a generation; two generations are remembered.
+const REMEMBERED: usize = 1 << 15;
+/// Times that are multiples of this may be rounded: several messages have the same one.
+const ROUNDED_NS: i64 = 1_000_000;
+
+/// The last messages of a host. What comes in order is not looked up.
+#[derive(Debug, Default)]
+pub struct Recent {
+    newer: FxHashSet<(i64, u64)>,
+    older: FxHashSet<(i64, u64)>,
+    latest_ns: Option<i64>,
+}
+
+impl Recent {
+    /// Whether this very message was told before; it is remembered.
+    pub fn is_repeated(&mut self, event: &Event<'_>) -> bool {
+        let at_ns = event.at_ns;
+        let Some(said) = said(&event.fact).filter(|_| at_ns % ROUNDED_NS != 0) else { return false };
+        let message = (at_ns, said);
+        let may_be_old = self.latest_ns.is_some_and(|latest_ns| at_ns <= latest_ns);
+        if may_be_old && (self.newer.contains(&message) || self.older.contains(&message)) {
+            return true;
+        }
+        if self.newer.len() == REMEMBERED {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.insert(message);
+        self.latest_ns = self.latest_ns.max(Some(at_ns));
+        false
+    }
+}
+
+/// What a message says, as a number; none if it tells of a slot's round or of a block.
+fn said(fact: &Fact<'_>) -> Option<u64> {
+    let (kind, count) = match *fact {
+        Fact::TransactionsCollected { count } => (1, count),
+        Fact::TransactionsProcessed { accepted, rejected } => (2, accepted.rotate_left(24) ^ rejected as u64),
+        Fact::TransactionRejected => (3, 0),
+        Fact::LedgerSnapshot { renamed } => (4, u64::from(renamed)),
+        Fact::MempoolSize { transactions } => (5, transactions),
+        Fact::LedgerMetrics { slot, .. } => (6, slot),
+        _ => return None,
+    };
+    Some(kind << 56 ^ count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeated(messages: &[(i64, u64)]) -> Vec<bool> {
+        let mut recent = Recent::default();
+        let event = |&(at_ns, count)| Event { at_ns, fact: Fact::TransactionsCollected { count } };
+        messages.iter().map(|message| recent.is_repeated(&event(message))).collect()
+    }
+
+    #[test]
+    fn the_same_message_of_the_same_time_is_a_repetition_however_late_it_comes() {
+        assert_eq!(repeated(&[(1, 7), (1, 7), (2, 7), (1, 7), (1, 8)]), [false, true, false, true, false]);
+        let mut many: Vec<(i64, u64)> = (0..REMEMBERED as i64).map(|at| (2 * at + 1, 1)).collect();
+        many.push((1, 1));
+        assert_eq!(repeated(&many).pop(), Some(true));
+    }
+
+    #[test]
+    fn a_rounded_time_makes_no_repetition() {
+        assert_eq!(repeated(&[(10_000_000, 1), (10_000_000, 1)]), [false, false]);
+    }
+}

@@ -1,0 +1,320 @@
+"""What chainmark must know of an application to run and load its nodes: a TOML file, checked, or one that ships."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Scalar
+
+_SECTION = ConfigDict(extra="forbid", frozen=True)
+EXTENDS = "extends"
+# So long after its last transaction an account may send again without having to wait for its turn in a block.
+REUSE_S = 10.0
+Words = list[str]
+
+
+class ProgramOf(BaseModel):
+    """Which program a binary must be."""
+
+    model_config = _SECTION
+
+    # Of the file.
+    name: Annotated[str, Field(min_length=1)]
+    # Whose releases are versions, and the command's package below it: built from the module proxy. "": none.
+    module: str = ""
+    package: str = ""
+    # Makes it print its version; where it prints nothing, its module's version is taken.
+    version: Annotated[Words, Field(min_length=1)] = ["version"]
+
+
+class Chain(BaseModel):
+    """What the chain calls things."""
+
+    model_config = _SECTION
+
+    id: str = "chainmark-1"
+    prefix: str = ""
+    denom: str = ""
+
+
+class Home(BaseModel):
+    """How a node's home is made."""
+
+    model_config = _SECTION
+
+    # Writes config/config.toml, config/genesis.json and the node's keys below {home}.
+    init: Annotated[Words, Field(min_length=1)]
+
+
+class Validator(BaseModel):
+    """How a validator comes into the genesis. Each command is run on the home of each validator."""
+
+    model_config = _SECTION
+
+    # The word before the others that newer versions need; left out where the program does not know it.
+    group: str = ""
+    # Makes the operator's key; prints its address, which is {operator} from then on.
+    key: Words = []
+    address: Words = []
+    # Gives the operator an account with {balance}; also run on the first home, for every operator.
+    fund: Words = []
+    # Writes the transaction that makes it a validator with {stake} into the folder `joined` of its home.
+    join: Words = []
+    joined: str = "config/gentx"
+    # Once, on the first home, when the transactions of all lie in its folder.
+    collect: Words = []
+    # Of the chain's denomination, for each unit of voting power.
+    stake: Annotated[int, Field(ge=1)] = 1_000_000
+
+
+class Start(BaseModel):
+    """How a node is started."""
+
+    model_config = _SECTION
+
+    command: Annotated[Words, Field(min_length=1)]
+    environment: dict[str, str] = {}
+    # Ports besides CometBFT's that must be free at each node's address.
+    ports: list[Annotated[int, Field(ge=1, le=65_535)]] = []
+    # The height at which a node counts as started.
+    height: Annotated[int, Field(ge=1)] = 2
+
+
+class Accounts(BaseModel):
+    """The accounts that the transactions are sent from, and how the genesis holds them."""
+
+    model_config = _SECTION
+
+    genesis: Literal["none", "cosmos-sdk"] = "none"
+    balance: Annotated[int, Field(ge=1, le=2**62)] = 1_000_000_000_000
+    # 0: so many that none sends twice within 10 s.
+    per_connection: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+class Transaction(BaseModel):
+    """How a transaction is made."""
+
+    model_config = _SECTION
+
+    # "payload": the load tool's text of a key and a value. "python": by the function `make`.
+    kind: Literal["payload", "bank-send", "python"] = "payload"
+    # In the chain's denomination, of each transaction.
+    fee: Annotated[int, Field(ge=0, le=2**62)] = 0
+    gas: Annotated[int, Field(ge=0, le=2**62)] = 200_000
+    # "FILE.py:FUNCTION" or "MODULE:FUNCTION"; a file is looked for beside the adapter.
+    make: str = ""
+
+
+class Adapter(BaseModel):
+    """All that is particular to an application.
+
+    In commands and values stand for: ``{node}`` a node's name, ``{home}`` its folder, ``{address}`` its IP address,
+    ``{chain_id}``, ``{denom}``, ``{group}``, ``{operator}``, ``{balance}`` and ``{stake}`` with denomination. A word
+    that is empty once they are filled in is left out.
+    """
+
+    model_config = _SECTION
+
+    name: Annotated[str, Field(min_length=1)]
+    # None: CometBFT's own node, with the profile's `node.app` or `application.command`.
+    program: ProgramOf | None = None
+    chain: Chain = Chain()
+    home: Home | None = None
+    validator: Validator = Validator()
+    start: Start | None = None
+    # By path below a node's home, values of TOML files by section and key.
+    files: dict[str, dict[str, Scalar]] = {}
+    accounts: Accounts = Accounts()
+    transaction: Transaction = Transaction()
+
+    @model_validator(mode="after")
+    def _a_program_can_be_started(self) -> Adapter:
+        if self.program is not None and (self.home is None or self.start is None):
+            missing = "home" if self.home is None else "start"
+            raise ValueError(f"`program` names a program, but there is no section `{missing}` that says how it is used")
+        return self
+
+    @model_validator(mode="after")
+    def _transactions_can_be_made(self) -> Adapter:
+        if self.transaction.kind == "bank-send":
+            if not (self.chain.prefix and self.chain.denom):
+                raise ValueError('`transaction.kind = "bank-send"` needs `chain.prefix` and `chain.denom`')
+            if self.accounts.genesis == "none":
+                raise ValueError('`transaction.kind = "bank-send"` needs `accounts.genesis = "cosmos-sdk"`')
+        if (self.transaction.kind == "python") != (":" in self.transaction.make):
+            raise ValueError(
+                '`transaction.kind = "python"` and `transaction.make = "FILE.py:FUNCTION"` need each other'
+            )
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+    def accounts_per_connection(self, rate: int, duration_s: float) -> int:
+        """How many accounts each connection has.
+
+        Args:
+            rate: transactions per second and connection.
+            duration_s: of the whole load, s.
+        """
+        return self.accounts.per_connection or max(1, int(rate * min(REUSE_S, duration_s)))
+
+    def workload(self) -> dict[str, Scalar | list[Scalar]]:
+        """What two runs must share."""
+        told = {"application": self.name, **self._parts("accounts"), **self._parts("transaction")}
+        return {key: value for key, value in told.items() if key != "transaction.make"}
+
+    def _parts(self, section: str) -> dict[str, Scalar]:
+        return {f"{section}.{key}": value for key, value in getattr(self, section).model_dump().items()}
+
+
+def shipped_adapters() -> list[str]:
+    """The names of the adapters that come with chainmark."""
+    folder = files("chainmark.systems.cometbft") / "applications"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def adapter_of(given: object) -> Adapter:
+    """An adapter by its name or its file's path, or a table with its content.
+
+    Raises:
+        UsageError: there is none, or something in it is wrong: with its line where it stands in a file.
+    """
+    if isinstance(given, Adapter):
+        return given
+    if isinstance(given, str):
+        return _checked(_read(given), *_text_of(given))
+    if isinstance(given, Mapping):
+        base = given.get(EXTENDS)
+        own = {key: value for key, value in given.items() if key != EXTENDS}
+        merged = _merged(_read(_name(base, "application.adapter")), own) if base else own
+        # Where nothing but a file's content is given, the file's lines can be told.
+        place, text = _text_of(base) if isinstance(base, str) and not own else ("", "")
+        return _checked(merged, place, text)
+    raise UsageError(f"`application.adapter` is {given!r}, and no application", _hint())
+
+
+def _name(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"`{EXTENDS}` in {place} is {value!r}, and no adapter's name or file", _hint())
+    return value
+
+
+def _text_of(reference: str) -> tuple[str, str]:
+    """What a file is called in messages, and its content."""
+    if reference in shipped_adapters():
+        source = files("chainmark.systems.cometbft") / "applications" / f"{reference}.toml"
+        return f"the adapter `{reference}`", source.read_text(encoding="utf-8")
+    path = Path(reference).expanduser()
+    try:
+        return str(path), path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"there is no application `{reference}`", _hint(reference)) from error
+
+
+def _hint(reference: str = "") -> str:
+    shipped = shipped_adapters()
+    if close := difflib.get_close_matches(reference, shipped, n=1):
+        return f"did you mean `{close[0]}`?"
+    return f"name one that ships ({', '.join(shipped)}) or the path of an adapter's file"
+
+
+def _read(reference: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A file's content on top of what it extends."""
+    place, text = _text_of(reference)
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{place} is not valid TOML: {error}") from error
+    base = content.pop(EXTENDS, None)
+    folder = Path(reference).expanduser().parent
+    _make_absolute(content, folder)
+    if base is None:
+        return content
+    base = _name(base, place)
+    if base.endswith(".toml") and not Path(base).expanduser().is_absolute():
+        base = str(folder / base)
+    if base in seen:
+        raise UsageError(f"{place} extends itself", "let one of the adapters stand alone")
+    return _merged(_read(base, (*seen, reference, base)), content)
+
+
+def _make_absolute(content: Mapping[str, Any], folder: Path) -> None:
+    """Find the file of a function beside the adapter, wherever chainmark is started."""
+    section = content.get("transaction")
+    make = section.get("make") if isinstance(section, dict) else None
+    if isinstance(section, dict) and isinstance(make, str) and ".py:" in make:
+        section["make"] = str((folder / make).absolute())
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables key by key, everything else as the adapter itself says."""
+    merged = dict(base)
+    for key, value in own.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _checked(content: Mapping[str, Any], place: str, text: str) -> Adapter:
+    try:
+        return Adapter.model_validate(content)
+    except ValidationError as error:
+        raise _error(error, place, text) from error
+
+
+def _error(error: ValidationError, place: str, text: str) -> UsageError:
+    """The first thing that is wrong: file, line and key, where they are known."""
+    first = error.errors()[0]
+    location = tuple(str(part) for part in first["loc"])
+    line = line_of(text, location)
+    where = f"{place}, line {line}: " if line else f"{place}: " if place else "`application.adapter`: "
+    key = ".".join(location)
+    if first["type"] == "extra_forbidden":
+        known = _known_keys(location[:-1])
+        close = difflib.get_close_matches(location[-1], known, n=1, cutoff=0.5)
+        hint = f"did you mean `{close[0]}`?" if close else f"known keys here: {', '.join(known)}"
+        return UsageError(f"{where}`{key}` is not a key of an application adapter", hint)
+    if first["type"] == "missing":
+        return UsageError(f"{where}`{key}` is missing", "an adapter that differs little from another one `extends` it")
+    if first["type"] == "value_error":
+        return UsageError(f"{where}{first['ctx']['error']}")
+    said = first["msg"].removeprefix("Input should be ")
+    return UsageError(f"{where}`{key}` is {first['input']!r}, but must be {said}")
+
+
+def _known_keys(section: tuple[str, ...]) -> list[str]:
+    model: type[BaseModel] = Adapter
+    for name in section:
+        field = model.model_fields[name]
+        kinds = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+    return [*model.model_fields, *([EXTENDS] if model is Adapter else [])]
+
+
+def line_of(text: str, location: tuple[str, ...]) -> int | None:
+    """The line on which a TOML file sets a key, or begins its section; None where it does neither."""
+    section: tuple[str, ...] = ()
+    begins: int | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[([^\[\]]+)\]", line):
+            section = _parts_of(header[1])
+            begins = number if section == location or (section and section == location[:-1]) else begins
+        elif key := re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""", line):
+            whole = (*section, *_parts_of(key[1]))
+            if location[: len(whole)] == whole:
+                return number
+    return begins
+
+
+def _parts_of(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", dotted))

@@ -1,0 +1,169 @@
+"""The transactions of an application, made by the load generator or by a function of the user's."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chainmark._native import BankSends
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.systems.cometbft.applications.adapter import Adapter
+
+if TYPE_CHECKING:
+    from chainmark.systems.cometbft.profile import Load
+
+# What all transactions that a function makes may take in memory together, bytes.
+GIVEN_BYTES_MAX = 2 << 30
+
+
+@dataclass(frozen=True)
+class TransactionOrder:
+    """What a function is asked for: for each connection so many transactions, in the order in which they are sent.
+
+    Attributes:
+        connections: how many lists.
+        per_connection: how many transactions in each; those that are missing are not sent, and counted as that.
+        size_bytes: of each, as the profile has it.
+        seed: of everything drawn at random: equal seeds must give equal transactions.
+        chain_id: of the genesis.
+    """
+
+    connections: int
+    per_connection: int
+    size_bytes: int
+    seed: int
+    chain_id: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Transactions for the load generator: one of the two, or neither, which is the load tool's own."""
+
+    bank_sends: BankSends | None = None
+    given: list[list[bytes]] | None = None
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of the accounts that the genesis must hold."""
+        return [] if self.bank_sends is None else self.bank_sends.addresses()
+
+
+def prepared(adapter: Adapter, load: Load, seed: int, first_account_number: int = 0) -> Prepared | None:
+    """The transactions of a load; None for the load tool's own.
+
+    Args:
+        first_account_number: of the first account, as the chain will count it.
+
+    Raises:
+        UsageError: they cannot be made.
+    """
+    if adapter.transaction.kind == "bank-send":
+        return Prepared(bank_sends=_bank_sends(adapter, load, seed, first_account_number))
+    if adapter.transaction.kind == "python":
+        return Prepared(given=_given(adapter, load, seed))
+    return None
+
+
+def check_transactions(adapter: Adapter, load: Load) -> None:
+    """Refuse what cannot be made, before anything is started.
+
+    Raises:
+        UsageError: the size is too small, the prefix impossible, or the function is not there.
+    """
+    if adapter.transaction.kind == "bank-send":
+        one = adapter.model_copy(update={"accounts": adapter.accounts.model_copy(update={"per_connection": 1})})
+        _bank_sends(one, load, 0, 0)
+    elif adapter.transaction.kind == "python":
+        _function(adapter.transaction.make)
+
+
+def _bank_sends(adapter: Adapter, load: Load, seed: int, first_account_number: int) -> BankSends:
+    duration_s = load.warm_up_s + load.duration_s
+    try:
+        return BankSends(
+            chain_id=adapter.chain.id,
+            prefix=adapter.chain.prefix,
+            denom=adapter.chain.denom,
+            fee=adapter.transaction.fee,
+            gas=adapter.transaction.gas,
+            size_bytes=load.size_bytes,
+            connections=load.total_connections,
+            accounts_per_connection=adapter.accounts_per_connection(load.rate, duration_s),
+            first_account_number=first_account_number,
+            seed=seed,
+        )
+    except ValueError as error:
+        raise UsageError.from_native(error) from error
+
+
+def _given(adapter: Adapter, load: Load, seed: int) -> list[list[bytes]]:
+    make = adapter.transaction.make
+    order = TransactionOrder(
+        connections=load.total_connections,
+        per_connection=int(load.rate * (load.warm_up_s + load.duration_s) + 1e-9),
+        size_bytes=load.size_bytes,
+        seed=seed,
+        chain_id=adapter.chain.id,
+    )
+    try:
+        made = _function(make)(order)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"`{make}` failed: {type(error).__name__}: {error}", "try it by itself, as the guide shows"
+        ) from error
+    return _checked(made, make, order)
+
+
+def _checked(made: Any, make: str, order: TransactionOrder) -> list[list[bytes]]:
+    """What a function gave, if it is transactions."""
+    wanted = f"it must return {units.plural(order.connections, 'list')} of bytes, one for each connection"
+    if not isinstance(made, Sequence) or len(made) != order.connections:
+        raise UsageError(f"`{make}` returned {type(made).__name__}, and no transactions", wanted)
+    lists = [list(one) for one in made]
+    if stranger := next((one for part in lists for one in part if not isinstance(one, bytes) or not one), None):
+        raise UsageError(f"`{make}` returned {stranger!r} as a transaction", wanted)
+    total = sum(len(one) for part in lists for one in part)
+    if total > GIVEN_BYTES_MAX:
+        raise UsageError(
+            f"`{make}` made {units.byte_size(total)} of transactions, and at most {units.byte_size(GIVEN_BYTES_MAX)} "
+            "are kept in memory",
+            "lower `load.rate`, `load.duration_s` or the transactions' size",
+        )
+    return lists
+
+
+def _function(make: str) -> Callable[[TransactionOrder], Any]:
+    """The function that a name stands for.
+
+    Raises:
+        UsageError: there is none.
+    """
+    place, _, name = make.rpartition(":")
+    try:
+        module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except Exception as error:
+        raise UsageError(
+            f"`transaction.make` names `{place}`, which cannot be imported: {error}",
+            "name a file beside the adapter, as in `transactions.py:make`, or an installed module",
+        ) from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise UsageError(f"`transaction.make` names `{name}`, but {place} has no such function")
+    function: Callable[[TransactionOrder], Any] = found
+    return function
+
+
+def _from_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,278 @@
+"""A network that somebody else started, from outside: who its nodes are, and what can be seen of them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import polars as pl
+from prometheus_client.parser import text_string_to_metric_families
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Configuration
+from chainmark.network.processes import ProcessGroup
+from chainmark.network.sampling import PROCESS_SCHEMA, read_pages
+from chainmark.systems.cometbft.launch import CometNetwork, CometNode
+from chainmark.systems.cometbft.profile import Application, Network, Node, Profile, Rotating
+from chainmark.systems.cometbft.rpc import RPC_PORT, RpcClient, RpcError
+from chainmark.systems.cometbft.shape import Role
+
+PROBE_TIMEOUT_S = 5.0
+# Every metrics page of a node has it.
+_OWN_FAMILY = "cometbft_consensus_height"
+# What the Go runtime tells of the node's process on the same page, by the sampler's columns.
+_PROCESS_FAMILIES = {
+    "process_cpu_seconds_total": "cpu_s",
+    "process_resident_memory_bytes": "rss_bytes",
+    "process_open_fds": "open_files",
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a node says of itself."""
+
+    place: str  # host and port
+    node_id: str
+    network: str
+    version: str
+    moniker: str
+    catching_up: bool
+
+
+@dataclass
+class AttachedNode(CometNode):
+    """A node of somebody else; its address has a port, and there is no process of ours."""
+
+    page: str = ""
+
+    @property
+    def websocket_url(self) -> str:
+        """Where transactions and subscriptions go."""
+        return f"ws://{self.address}/websocket"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where the node's metrics page is; "" where that is not known."""
+        return self.page
+
+
+@dataclass
+class AttachedNetwork(CometNetwork):
+    """A network of somebody else: all its nodes are taken to run, and those that do not answer are found by asking."""
+
+    silent_at_end: list[str] = field(default_factory=list)
+
+    @property
+    def started(self) -> list[CometNode]:
+        """All of them."""
+        return self.members
+
+    @property
+    def nodes(self) -> list[CometNode]:
+        """All of them."""
+        return self.members
+
+    def alive(self) -> list[CometNode]:
+        """All of them: whoever asks finds out who answers."""
+        return self.members
+
+    def pids(self) -> dict[str, int]:
+        """None is ours."""
+        return {}
+
+    def pages(self) -> dict[str, str]:
+        """The metrics pages that are known."""
+        return {node.name: node.metrics_url for node in self.members if node.metrics_url}
+
+    def logs(self) -> dict[str, Path]:
+        """None is ours."""
+        return {}
+
+    def height_of(self, pages: Mapping[str, bytes]) -> int:
+        """As the pages tell; without them the nodes are asked."""
+        return super().height_of(pages) if pages else max(self._heights(), default=-1)
+
+    def _heights(self) -> list[int]:
+        return [height for node in self.members if (height := height_at(node.address)) is not None]
+
+    def silent(self) -> list[str]:
+        """The nodes that do not answer now."""
+        return [node.name for node in self.members if height_at(node.address) is None]
+
+
+def height_at(place: str) -> int | None:
+    """The height of the node there; None where it does not answer."""
+    try:
+        with RpcClient(place, timeout_s=2.0) as client:
+            return client.height()
+    except RpcError:
+        return None
+
+
+def require_observable(profile: Profile, nodes: int) -> None:
+    """Refuse a profile that asks for what cannot be done to a network of somebody else.
+
+    Raises:
+        UsageError: it changes the nodes or their links, or names targets that are not there.
+    """
+    asked = {
+        "perturbation": bool(profile.perturbation),
+        "rotating": profile.rotating != Rotating(),
+        "application": profile.application != Application(),
+        "node.config": profile.node.config != Node().config,
+        "node.genesis": bool(profile.node.genesis),
+        "network.links": profile.network.in_namespaces,
+        "network.other_version": profile.network.other_version != Network().other_version,
+    }
+    wrong = next((name for name, is_asked in asked.items() if is_asked), None)
+    if wrong:
+        raise UsageError(
+            f"the profile `{profile.name}` has `{wrong}`, which cannot be done to a network that is attached to",
+            "attach with a profile that loads only, for example `cometbft/demo`",
+        )
+    beyond = [target for target in profile.load.targets if target >= nodes]
+    if beyond:
+        raise UsageError(
+            f"`load.targets` names node {beyond[0]}, but {nodes} are attached to", "they are counted from 0"
+        )
+
+
+def reach(addresses: Sequence[str]) -> list[Seen]:
+    """Ask the nodes who they are.
+
+    Raises:
+        UsageError: an address is no node's, a node is named twice, or they are of several networks.
+        EnvironmentFailure: one does not answer.
+    """
+    if not addresses:
+        raise UsageError("there is no node to attach to", "name their RPC addresses: `--attach host:26657,…`")
+    found = [_seen(address) for address in addresses]
+    networks = {one.network: one.place for one in found}
+    if len(networks) > 1:
+        (first, at), (second, other) = list(networks.items())[:2]
+        raise UsageError(
+            f"the nodes are of different networks: {at} of `{first}`, {other} of `{second}`",
+            "attach to the nodes of one network",
+        )
+    twice, count = Counter(one.node_id for one in found).most_common(1)[0]
+    if count > 1:
+        places = " and ".join(one.place for one in found if one.node_id == twice)
+        raise UsageError(f"{places} are the same node", "name each node once")
+    return found
+
+
+def _seen(address: str) -> Seen:
+    place = read_place(address)
+    try:
+        with RpcClient(place, timeout_s=PROBE_TIMEOUT_S) as client:
+            status = client.call("status")
+        info = status["node_info"]
+        return Seen(
+            place=place,
+            node_id=str(info["id"]),
+            network=str(info["network"]),
+            version=str(info["version"]),
+            moniker=str(info["moniker"]),
+            catching_up=bool(status["sync_info"]["catching_up"]),
+        )
+    except RpcError as error:
+        if isinstance(error.__cause__, httpx.TransportError):
+            raise EnvironmentFailure(
+                f"nothing answers at {place} ({error.__cause__})", "is the node running, and is this its RPC address?"
+            ) from error
+        raise _no_node(place) from error
+    except (KeyError, TypeError) as error:
+        raise _no_node(place) from error
+
+
+def _no_node(place: str) -> UsageError:
+    return UsageError(
+        f"{place} answers, but not as the RPC of a CometBFT node does",
+        f"name RPC addresses, whose port is mostly {RPC_PORT}",
+    )
+
+
+def read_place(address: str) -> str:
+    """An address as host and port: "tcp://10.0.0.1:26657" is "10.0.0.1:26657".
+
+    Raises:
+        UsageError: it is none, or needs what the load generator does not speak.
+    """
+    parts = urlsplit(address if "://" in address else f"http://{address}")
+    try:
+        host, port = parts.hostname, parts.port or RPC_PORT
+    except ValueError:
+        host, port = None, 0
+    if parts.scheme not in {"http", "tcp", "ws"} or host is None or parts.path.strip("/"):
+        raise UsageError(
+            f"`{address}` is no RPC address",
+            "write `HOST:PORT` or `http://HOST:PORT`; TLS is not supported",
+        )
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
+    """The metrics pages' whole addresses.
+
+    Raises:
+        UsageError: there is not one for each node, or one is no page of a node.
+        EnvironmentFailure: one does not answer.
+    """
+    if pages and len(pages) != nodes:
+        raise UsageError(
+            f"{nodes} nodes are attached to, and {len(pages)} metrics pages are named",
+            "name one for each, in order",
+        )
+    whole = [page if "://" in page else f"http://{page}/metrics" for page in pages]
+    for page in whole:
+        try:
+            response = httpx.get(page, timeout=PROBE_TIMEOUT_S)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise EnvironmentFailure(
+                f"nothing answers at {page} ({error})", "is `instrumentation.prometheus` on, and is this its address?"
+            ) from error
+        if response.is_error or _OWN_FAMILY not in response.text:
+            raise UsageError(f"{page} is no metrics page of a CometBFT node", "name it as `http://HOST:26660/metrics`")
+    return whole
+
+
+def network_of(seen: Sequence[Seen], pages: Sequence[str], folder: Path) -> AttachedNetwork:
+    """The nodes as a network to be measured."""
+    whole = list(pages) or [""] * len(seen)
+    members: list[CometNode] = [
+        AttachedNode(f"node{index}", Role.FULL, one.place, folder, folder, page=page)
+        for index, (one, page) in enumerate(zip(seen, whole, strict=True))
+    ]
+    return AttachedNetwork(
+        members=members,
+        processes=ProcessGroup(),
+        configuration=Configuration(),
+        environment=dict(os.environ),
+        binaries={},
+    )
+
+
+def process_frame(files: Mapping[str, Path]) -> pl.DataFrame:
+    """What the nodes' pages tell of their processes, as the sampler of our own would."""
+    rows = [
+        {"time_ns": time_ns, "host": host, **_process_values(page)}
+        for host, path in files.items()
+        for time_ns, page in read_pages(path)
+    ]
+    return pl.DataFrame(rows, schema=PROCESS_SCHEMA).sort("time_ns", "host")
+
+
+def _process_values(page: str) -> dict[str, float | int]:
+    lines = [line for line in page.splitlines() if line.startswith("process_")]
+    values: dict[str, float | int] = {}
+    for family in text_string_to_metric_families("\n".join(lines) + "\n"):
+        for sample in family.samples:
+            if column := _PROCESS_FAMILIES.get(sample.name):
+                values[column] = sample.value if column == "cpu_s" else round(sample.value)
+    return values

@@ -1,0 +1,248 @@
+"""CometBFT on a network that somebody else started: loaded and observed; what cannot be known is said to be unknown."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import polars as pl
+from pydantic import BaseModel
+
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Configuration, Fact, Gate, GateKind, GateStatus, Scalar, Subject
+from chainmark.core.progress import Progress
+from chainmark.lab.protocols import Attachment, Execution, Order
+from chainmark.store.runs import UnfinishedRun
+from chainmark.systems.cometbft.analyse import Sampled, samples
+from chainmark.systems.cometbft.attach import (
+    AttachedNetwork,
+    Seen,
+    check_pages,
+    network_of,
+    process_frame,
+    reach,
+    require_observable,
+)
+from chainmark.systems.cometbft.gates import run_gates
+from chainmark.systems.cometbft.ingest import (
+    BLOCK_SCHEMA,
+    SCRAPE_SCHEMA,
+    TRANSACTION_SCHEMA,
+    Books,
+    ChainReading,
+    balance,
+    collect,
+)
+from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.rpc import RpcClient
+from chainmark.systems.cometbft.system import CometBft, analysis_window, offered_transactions
+from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
+
+NOT_KNOWN = "not known from outside"
+# Of this machine's own samples those that say something of the measurement; the others would be taken for the nodes'.
+_OF_THIS_MACHINE = ("machine_", "nodes_", "harness_")
+_KEPT_OF_THIS_MACHINE = "machine_steal_share"
+_MEMPOOLS = ("mempool_mean_transactions", "mempool_max_transactions")
+# What no metrics page tells of a process.
+_NOT_ON_PAGES = (
+    "start_up_s",
+    "node_run_queue_share",
+    "node_threads",
+    "node_disk_read_bytes_per_s",
+    "node_disk_written_bytes_per_s",
+)
+
+
+class AttachedCometBft(CometBft):
+    """One network of somebody else.
+
+    Raises:
+        UsageError: an address is no node's, the nodes are of several networks, or the profile asks for too much.
+        EnvironmentFailure: a node does not answer.
+    """
+
+    def __init__(self, profile: Profile, attachment: Attachment) -> None:
+        require_observable(profile, len(attachment.nodes))
+        self._seen = reach(attachment.nodes)
+        self._pages = check_pages(attachment.metrics, len(self._seen))
+        self._validators = _validators(self._seen[0].place)
+        # Nodes that were built of one release with whatever patch all say the release's version.
+        version = attachment.label or self._seen[profile.load.targets[0]].version
+        self._subject = Subject(system=self.name, name=self.title, version=version, is_untold=True)
+
+    def install(self, version: str) -> Subject:
+        """What runs there; there is no other."""
+        if version not in {"", self._subject.version}:
+            raise UsageError(f"the network runs {self._subject.version}, and not `{version}`")
+        return self._subject
+
+    def pinned(self, profile: BaseModel) -> Profile:
+        """There are no other versions to install."""
+        return cast(Profile, profile)
+
+    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
+        """The load, and of the network what it says itself: it is not the profile's."""
+        flat = super().workload(profile)
+        load = {key: value for key, value in flat.items() if key.startswith("load.")}
+        return {**load, "network.attached": True, "network.validators": self._validators}
+
+    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+        """Load the network, observe it, and turn what was collected into samples."""
+        comet = cast(Profile, profile)
+        network = network_of(self._seen, self._pages, run.path)
+        experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
+        measurement = measure(network, LoadOrder(comet, order.seed, experiment_id), run.raw, progress)
+        network.silent_at_end = network.silent()
+        events = collect(measurement, ChainReading(experiment_id), progress)
+        progress.stage("analysing")
+        run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
+        run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
+        run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
+        sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.sampler.pressure())
+        window = analysis_window(measurement.start_ns, comet.load)
+        found = samples(events, sampled, window, {})
+        offered = None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
+        books = balance(events, measurement, offered)
+        return Execution(
+            subject=self._subject,
+            samples=_known(found, has_pages=bool(self._pages)),
+            configuration=Configuration(),
+            conditions=_conditions(self._seen),
+            counts=books.counts,
+            gates=[
+                *_told(
+                    run_gates(comet, measurement, events, books, found),
+                    network,
+                    books,
+                    measurement,
+                    _own_pressure(found["second"], comet.gates.waited_share_max),
+                ),
+                *_unknown_gates(),
+            ],
+            facts=_facts(self._seen),
+            incidents=measurement.incidents,
+            warnings=_warnings(self._seen, books, measurement),
+        )
+
+
+def _validators(place: str) -> int:
+    with RpcClient(place) as client:
+        return int(client.call("validators", per_page=1)["total"])
+
+
+def _known(found: Mapping[str, pl.DataFrame], *, has_pages: bool) -> dict[str, pl.DataFrame]:
+    """The samples of what can be seen from outside: what cannot has no column, rather than an empty one."""
+    kept = dict(found)
+    if not has_pages:
+        del kept["host_second"], kept["host"]
+        kept["second"] = kept["second"].drop(_MEMPOOLS)
+    foreign = [
+        name for name in kept["second"].columns if name.startswith(_OF_THIS_MACHINE) and name != _KEPT_OF_THIS_MACHINE
+    ]
+    kept["second"] = kept["second"].drop(foreign)
+    return {
+        population: frame.drop([name for name in _NOT_ON_PAGES if name in frame.columns])
+        for population, frame in kept.items()
+    }
+
+
+def _told(
+    gates: Sequence[Gate],
+    network: AttachedNetwork,
+    books: Books,
+    measurement: Measurement,
+    pressure: Gate,
+) -> list[Gate]:
+    """The gates of a run, with those that are asked otherwise from outside."""
+    ours_left = books.counts["transactions"].get("pending", 0) + books.unsure
+    asked = {
+        "nodes_alive": _alive(network.silent_at_end),
+        "nodes_steady": None if network.pages() else _unknown("nodes_steady", "no node started anew", _RESTARTS),
+        "drained": None if measurement.drained or ours_left else _drained(measurement),
+        "pressure": pressure,
+    }
+    return [asked.get(gate.id) or gate for gate in gates]
+
+
+_RESTARTS = "a node's metrics page tells when it started: name the pages with `--metrics`"
+
+
+def _alive(silent: Sequence[str]) -> Gate:
+    return Gate(
+        id="nodes_alive",
+        label="every node answered to the end",
+        status=GateStatus.FAIL if silent else GateStatus.PASS,
+        measured=f"{', '.join(silent)} did not answer" if silent else "all answered",
+        limit="all answer",
+        kind=GateKind.SUBJECT,
+        conclusive=bool(silent),
+    )
+
+
+def _drained(measurement: Measurement) -> Gate:
+    return Gate(
+        id="drained",
+        label="the mempools hold none of our transactions",
+        status=GateStatus.PASS,
+        measured=f"{units.count(measurement.waiting.fullest)} left, none of them ours",
+        limit="0 of ours left",
+    )
+
+
+def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
+    """As far as it concerns the processes that are ours."""
+    columns = {"generator and observer": "generator_run_queue_share", "stolen": _KEPT_OF_THIS_MACHINE}
+    shares = {whose: value for whose, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)}
+    told = ", ".join(f"{whose} {units.plain_percent(float(share), decimals=1)}" for whose, share in shares.items())
+    worst = max(shares.values(), default=None)
+    status = GateStatus.UNKNOWN if worst is None else GateStatus.PASS if worst <= limit else GateStatus.FAIL
+    return Gate(
+        id="pressure",
+        label="the generator and the observer did not wait for a processor",
+        status=status,
+        measured=f"{told} of the time" if shares else "this kernel does not tell",
+        limit=f"≤ {units.plain_percent(limit, decimals=1)}",
+    )
+
+
+def _unknown_gates() -> list[Gate]:
+    return [
+        _unknown("nodes_pressure", "the nodes did not wait for a processor", "their processes are not ours to look at"),
+        _unknown("clocks", "the nodes' clocks agree", "headers have their times, which cannot be held against ours"),
+        _unknown("links", "the links are what they should be", "packets between the nodes are not seen"),
+        _unknown("configuration", "the configuration is known", "files of the nodes are not ours to read"),
+    ]
+
+
+def _unknown(gate_id: str, label: str, why: str) -> Gate:
+    return Gate(id=gate_id, label=label, status=GateStatus.UNKNOWN, measured=NOT_KNOWN, limit="to be known", detail=why)
+
+
+def _conditions(seen: Sequence[Seen]) -> dict[str, str]:
+    """Which versions the nodes run, where it is not one."""
+    versions = Counter(one.version for one in seen)
+    return {"versions": ", ".join(f"{count} × {name}" for name, count in versions.items())} if len(versions) > 1 else {}
+
+
+def _facts(seen: Sequence[Seen]) -> list[Fact]:
+    nodes = [
+        Fact(label=f"node{index}", value=f"{one.place}, {one.moniker}, {one.version}") for index, one in enumerate(seen)
+    ]
+    return [Fact(label="network", value=f"{seen[0].network}, attached to"), *nodes]
+
+
+def _warnings(seen: Sequence[Seen], books: Books, measurement: Measurement) -> list[str]:
+    found = []
+    behind = [one.place for one in seen if one.catching_up]
+    if behind:
+        found.append(f"{' and '.join(behind)} had not caught up with the network when the load began")
+    chain = books.counts.get("chain", {})
+    others = chain.get("of other experiments", 0) + chain.get("not a payload", 0)
+    if others:
+        found.append(f"others loaded the network, too: {units.count(others)} transactions in its blocks are not ours")
+    if measurement.scrapes_missed:
+        found.append(f"{units.count(measurement.scrapes_missed)} metrics pages did not come in time")
+    return found

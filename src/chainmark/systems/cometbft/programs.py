@@ -1,0 +1,92 @@
+"""The nodes' program: CometBFT's own, or that of an application's adapter, found or built and cached by its version."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from chainmark.core.build import Build
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Subject
+from chainmark.lab.versions import FORMS, ModuleVersion, Named, Release, Target, parse_version
+from chainmark.store.paths import cache_directory
+from chainmark.systems.builds.cache import Cache, Record
+from chainmark.systems.builds.program import Program
+from chainmark.systems.cometbft import nodes
+from chainmark.systems.cometbft.applications.adapter import Adapter, ProgramOf
+
+
+def install(version: str, adapter: Adapter | None) -> Subject:
+    """Make sure that a version's program is cached, and is the adapter's where there is one.
+
+    Raises:
+        UsageError: there is no such thing, it does not build, or it is another program.
+        EnvironmentFailure: the build failed, or the cached binary was changed.
+    """
+    if adapter is None or adapter.program is None:
+        return nodes.install(version)
+    cache, target = _cache(adapter, adapter.program), _target(version, adapter, adapter.program)
+    if isinstance(target, Named):
+        return _named(cache, version, adapter).subject
+    if isinstance(target, Release):
+        raise UsageError(
+            f"`{version}` is a release, and the application `{adapter.name}` does not say of which module",
+            "name a binary, or set `program.module` and `program.package` of the adapter",
+        )
+    return cache.make(target, version).subject
+
+
+def binary_path(version: str, adapter: Adapter | None) -> Path:
+    """The program of an installed version, by the name under which it was installed."""
+    if adapter is None or adapter.program is None:
+        return nodes.binary_path(version)
+    cache = _cache(adapter, adapter.program)
+    return cache.binary(_named(cache, version, adapter))
+
+
+def build_of(version: str, adapter: Adapter | None) -> Build:
+    """How an installed version's program came to be."""
+    if adapter is None or adapter.program is None:
+        return nodes.build_of(version)
+    return _named(_cache(adapter, adapter.program), version, adapter).build
+
+
+def changes_of(version: str, adapter: Adapter | None) -> Path | None:
+    """What was not committed of an installed version's sources."""
+    if adapter is None or adapter.program is None:
+        return nodes.changes_of(version)
+    cache = _cache(adapter, adapter.program)
+    return cache.changes(_named(cache, version, adapter))
+
+
+def _target(version: str, adapter: Adapter, program: ProgramOf) -> Target:
+    """What a version names; a release is one of the program's module, once it is not the name of a build."""
+    target = parse_version(version)
+    if isinstance(target, Release) and program.module and _cache(adapter, program).find(version) is None:
+        return ModuleVersion(program.module, version)
+    return Named(version) if isinstance(target, Release) and not program.module else target
+
+
+def _cache(adapter: Adapter, program: ProgramOf) -> Cache:
+    title = f"{adapter.name}'s {program.name}"
+    kept = Program(
+        name=program.name,
+        title=title,
+        module=program.module,
+        package=program.package,
+        version_arguments=tuple(program.version),
+        of_a_chain=True,
+    )
+    return Cache(
+        cache_directory() / "nodes" / f"cometbft-{re.sub(r'[^A-Za-z0-9._-]+', '-', program.name)}", "cometbft", kept
+    )
+
+
+def _named(cache: Cache, version: str, adapter: Adapter) -> Record:
+    record = cache.find(version)
+    if record is None:
+        raise UsageError(
+            f"`{version}` is not a version of {cache.program.title}",
+            f"a version is {FORMS}, or a name seen in a report",
+        )
+    return record

@@ -1,0 +1,127 @@
+"""A network that chainmark did not start: its nodes are processes of the test, run by CometBFT's own commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.manifest import GateStatus, Status
+from chainmark.network.addresses import loopback_addresses
+from chainmark.systems.cometbft import nodes
+from chainmark.systems.cometbft.attach import height_at
+
+from tests.machine import first_address
+from tests.support import Lab, wait_until
+
+SMALL = (
+    "--set", "gates.waited_share_max=1", "--set", "gates.schedule_lag_p99_max_s=5", "--set", "gates.blocks_min=1",
+    "--set", "load.warm_up_s=1", "--set", "load.duration_s=6", "--set", "load.rate=50",
+)  # fmt: skip
+
+
+@dataclass
+class Devnet:
+    """A network of somebody else.
+
+    Attributes:
+        places: RPC addresses.
+        processes: its nodes.
+    """
+
+    places: list[str]
+    processes: list[subprocess.Popen[bytes]]
+
+    @property
+    def pages(self) -> list[str]:
+        """The metrics pages, as short as they may be written."""
+        return [place.replace(":26657", ":26660") for place in self.places]
+
+
+@contextmanager
+def devnet(folder: Path, addresses: list[str]) -> Iterator[Devnet]:
+    """Validators at these addresses, made by `cometbft testnet` and started by hand."""
+    nodes.install("v1.0.1")
+    binary = str(nodes.binary_path("v1.0.1"))
+    made = ["testnet", "--v", str(len(addresses)), "--o", str(folder), "--starting-ip-address", addresses[0]]
+    subprocess.run([binary, *made, "--home", str(folder / "tool")], check=True, capture_output=True)
+    with ExitStack() as stack:
+        found = Devnet([f"{address}:26657" for address in addresses], [])
+        for index, address in enumerate(addresses):
+            command = [
+                binary, "start", "--home", str(folder / f"node{index}"), "--proxy_app", "kvstore",
+                "--rpc.laddr", f"tcp://{address}:26657", "--p2p.laddr", f"tcp://{address}:26656",
+            ]  # fmt: skip
+            metrics = {
+                "CMT_INSTRUMENTATION_PROMETHEUS": "true",
+                "CMT_INSTRUMENTATION_PROMETHEUS_LISTEN_ADDR": f"{address}:26660",
+                "CMT_P2P_ADDR_BOOK_STRICT": "false",
+            }
+            log = stack.enter_context((folder / f"node{index}.log").open("wb"))
+            process = subprocess.Popen(command, env={**os.environ, **metrics}, stdout=log, stderr=log)
+            found.processes.append(process)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        wait_until(lambda: all((height_at(place) or 0) >= 2 for place in found.places), "the network")
+        yield found
+
+
+def test_a_network_is_loaded_and_observed_as_it_is(lab: Lab, tmp_path: Path) -> None:
+    """Figures as of a network of ours, no word of what cannot be seen, and the network goes on afterwards."""
+    addresses = loopback_addresses(first_address(), 2)
+    with devnet(tmp_path / "net", addresses) as network:
+        places, pages = ",".join(network.places), ",".join(network.pages)
+        run = lab.runs("cometbft/demo", "--attach", places, "--metrics", pages, *SMALL)[0]
+        blind = lab.runs("cometbft/demo", "--attach", network.places[1], "--version", "mine", *SMALL)[0]
+        again = lab.run("run", "cometbft/demo", "--attach", f"{places},http://{network.places[0]}", *SMALL, code=2)
+        assert "are the same node" in again.stderr
+        wrong = lab.run("run", "cometbft/demo", "--attach", network.pages[0], *SMALL, code=2)
+        assert "not as the RPC of a CometBFT node does" in wrong.stderr
+        wrong = lab.run("run", "cometbft/demo", "--attach", places, "--metrics", places, *SMALL, code=2)
+        assert "is no metrics page of a CometBFT node" in wrong.stderr
+        assert all(process.poll() is None for process in network.processes)
+    manifest = run.manifest
+    assert manifest.status is Status.VALID
+    assert manifest.subject.version == "1.0.1"
+    assert manifest.workload["network.validators"] == 2
+    account = manifest.counts["transactions"]
+    assert account["committed"] == account["offered"] == 350
+    assert run.samples("transaction")["tx_latency_s"].null_count() == 0
+    assert run.samples("host_second")["node_rss_bytes"].drop_nulls().to_numpy().min() > 10e6
+    assert run.samples("host")["node_cpu_per_transaction_s"].null_count() == 0
+    gates = {gate.id: gate.status for gate in manifest.gates}
+    unknown = {name for name, status in gates.items() if status is GateStatus.UNKNOWN}
+    assert unknown == {"nodes_pressure", "clocks", "links", "configuration"}
+    assert gates["nodes_steady"] is GateStatus.PASS
+    assert run.verify() == []
+    # Nothing is said of nodes whose pages are not known, and it is another subject by its name alone.
+    assert blind.manifest.subject.version == "mine"
+    assert blind.manifest.facts[1].value.endswith("1.0.1")
+    assert {"host", "host_second"}.isdisjoint(population.id for population in blind.catalogue.populations)
+    assert {gate.id: gate.status for gate in blind.manifest.gates}["nodes_steady"] is GateStatus.UNKNOWN
+    assert not any(name.startswith(("machine_cpu", "nodes_", "mempool")) for name in blind.samples("second").columns)
+
+
+def test_nodes_of_two_networks_are_not_taken_for_one(lab: Lab, tmp_path: Path) -> None:
+    one, other = loopback_addresses(first_address(), 2)
+    with devnet(tmp_path / "one", [one]) as first, devnet(tmp_path / "other", [other]) as second:
+        places = f"{first.places[0]},{second.places[0]}"
+        told = lab.run("run", "cometbft/demo", "--attach", places, *SMALL, code=2).stderr
+        assert "the nodes are of different networks" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--attach", "127.0.0.1:1"), "nothing answers at 127.0.0.1:1"),
+    ],
+)
+def test_what_is_not_there_is_the_environments_failure(lab: Lab, arguments: tuple[str, ...], message: str) -> None:
+    told = lab.run("run", "cometbft/demo", *arguments, code=5).stderr
+    assert message in told
+    assert lab.store.sealed() == []

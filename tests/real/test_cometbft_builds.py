@@ -1,0 +1,61 @@
+"""A developer's checkout on a real network: the release's own sources with a change that is not committed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import Lab
+
+ANYHOW = (
+    "--set", "gates.waited_share_max=1", "--set", "gates.schedule_lag_p99_max_s=5", "--set", "gates.blocks_min=1",
+    "--set", "load.warm_up_s=1", "--set", "load.duration_s=5",
+)  # fmt: skip
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """Run git there; what it says."""
+    command = ["git", "-C", str(repository), "-c", "user.name=T", "-c", "user.email=t@example.com", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The sources of v1.0.1 as a repository with a commit of its own."""
+    command = ["go", "mod", "download", "-json", "github.com/cometbft/cometbft@v1.0.1"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+    folder = tmp_path / "cometbft"
+    shutil.copytree(json.loads(told)["Dir"], folder, copy_function=shutil.copyfile)
+    for place in (folder, *folder.rglob("*")):
+        place.chmod(0o755 if place.is_dir() else 0o644)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "-m", "The release")
+    return folder
+
+
+def test_a_working_tree_runs_beside_the_binary_that_was_built_of_it(lab: Lab, checkout: Path, tmp_path: Path) -> None:
+    """The change is in the node that ran, the run keeps it, and the same binary by its path is an A/A."""
+    version = checkout / "version" / "version.go"
+    version.write_text(version.read_text(encoding="utf-8").replace('"1.0.1"', '"1.0.2-mine"'), encoding="utf-8")
+    run = lab.runs("cometbft/demo", "--version", f"git:{checkout}", *ANYHOW)[0]
+    subject, build = run.manifest.subject, run.document("build")
+    assert build is not None
+    assert (
+        subject.version == f"main@{git(checkout, 'rev-parse', '--short=7', 'HEAD')}+dirty-{build['changes_sha256'][:7]}"
+    )
+    assert subject.release == "1.0.2-mine"
+    assert b'+\tCMTSemVer = "1.0.2-mine"' in (run.path / "raw" / "build" / "changes.diff").read_bytes()
+    assert run.manifest.configuration.effective["config.toml"]["version"] == "1.0.2-mine"
+    assert run.verify() == []
+    listed = json.loads(lab.run("nodes", "list", "--json").stdout)
+    mine = tmp_path / "mine"
+    shutil.copy(next(one["path"] for one in listed if one["version"] == subject.version), mine)
+    other = lab.runs("cometbft/demo", "--version", str(mine), *ANYHOW)[0]
+    assert other.manifest.subject.version.startswith("1.0.2-mine@sha-")
+    told = lab.run("compare", f"version:{subject.version}", other.manifest.subject.version, code=None).stdout
+    assert "both sides are the same build" in told

@@ -1,0 +1,91 @@
+"""Profiles of real nodes: taken, kept as Go's own tool opens them, and read into the functions of the report."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import chainmark as cm
+from chainmark.core.comparison import Comparison
+from chainmark.core.manifest import GateStatus
+from chainmark.store.runs import SealedRun
+
+from tests.support import Lab
+
+# What is measured does not matter here, so neither does a busy machine.
+ANYHOW = (
+    "network.validators=2", "load.warm_up_s=1", "load.duration_s=4", "load.rate=50", "gates.waited_share_max=1",
+    "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64", "gates.achieved_rate_min=0.01",
+    "gates.committed_share_min=0", "gates.blocks_min=1", "node.config.consensus.timeout_commit=200ms",
+)  # fmt: skip
+RUN = ("cometbft/demo", *(f"--set={setting}" for setting in ANYHOW))
+KINDS = "cpu,heap,goroutine,mutex"
+
+
+@pytest.fixture(scope="module")
+def profiled(shared_lab: Lab) -> list[SealedRun]:
+    """A run of each version, with profiles."""
+    return [
+        run
+        for version in ("v0.38.17", "v1.0.1")
+        for run in shared_lab.runs(*RUN, "--version", version, "--profile", KINDS)
+    ]
+
+
+def test_go_opens_what_was_kept(profiled: list[SealedRun]) -> None:
+    for run in profiled:
+        folder = run.path / "raw" / "profiles"
+        names = {path.name for path in folder.iterdir()}
+        assert {f"node{node}.{kind}.pb.gz" for node in (0, 1) for kind in KINDS.split(",")} <= names
+        for kind, word in (("cpu", "Type: cpu"), ("heap", "Type: inuse_space"), ("goroutine", "Type: goroutine")):
+            shown = _top(folder / f"node0.{kind}.pb.gz")
+            assert word in shown
+        assert run.verify() == []
+        assert run.manifest.profiles == KINDS.split(",")
+        assert not [warning for warning in run.manifest.warnings if "profiles" in warning]
+
+
+def _top(path: Path) -> str:
+    command = ["go", "tool", "pprof", "-top", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+def test_the_table_says_what_go_says(profiled: list[SealedRun]) -> None:
+    """All of the processor's time, in seconds, and where it was: below the node's own consensus."""
+    run = profiled[1]
+    table = run.events("profiles").filter(kind="cpu", host="node0")
+    total = next(
+        line for line in _top(run.path / "raw/profiles/node0.cpu.pb.gz").splitlines() if "Total samples" in line
+    )
+    told = total.partition("Total samples = ")[2].split()[0]
+    seconds = float(told.removesuffix("ms")) / 1e3 if told.endswith("ms") else float(told.removesuffix("s"))
+    assert table["value"].sum() == pytest.approx(seconds, abs=0.006)
+    goroutines = run.events("profiles").filter(kind="goroutine", moment="end")
+    assert any("consensus.(*State).receiveRoutine" in name for name in goroutines["owner"].to_list())
+
+
+def test_the_two_are_compared_without_being_judged(shared_lab: Lab, profiled: list[SealedRun]) -> None:
+    baseline, candidate = ([run.run_id] for run in profiled)
+    document = cm.compare(baseline, candidate, why=True, store=shared_lab.store_path)
+    result = document.result
+    assert isinstance(result, Comparison)
+    assert result.profiled is not None
+    assert [change.kind for change in result.profiled.changes] == ["cpu", "heap", "goroutine"]
+    assert all(change.functions and change.frames for change in result.profiled.changes)
+    assert result.candidate.runs[0].excluded_because == (
+        "profiles were taken of its nodes (cpu, heap, goroutine, mutex), which costs time"
+    )
+    assert any(gate.status is GateStatus.FAIL for gate in result.gates)
+    steps = [one for one in result.judgements if one.metric_id == "step_propose_s"]
+    assert steps[0].baseline.value is not None
+
+
+@pytest.mark.parametrize("kinds", ["cpu,perf", "processor", ""])
+def test_a_kind_that_is_not_known_makes_no_run(lab: Lab, kinds: str) -> None:
+    ended = lab.run("run", "cometbft/demo", "--version", "v1.0.1", "--profile", kinds, code=2)
+    assert "is no kind of profile" in ended.stderr
+    assert "`cpu`, `heap`, `goroutine`, `mutex` and `block`" in ended.stderr
+    assert lab.store.sealed() == []
+    assert lab.store.unfinished() == []

@@ -1,0 +1,91 @@
+"""What differs between two builds is told from what the runs keep, and what is not known is not made up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from chainmark.compare.build_differences import COMMITS_SHOWN, build_differences
+from chainmark.core.build import Build, BuildDifferences, Commit
+
+from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+
+
+@dataclass
+class Kept(SyntheticRun):
+    """A run that keeps how its subject was built."""
+
+    build: Build | None = None
+
+    def document(self, name: str) -> dict[str, Any] | None:
+        """The build."""
+        return self.build.model_dump(mode="json") if self.build is not None and name == "build" else None
+
+
+def differences(left: Build, right: Build) -> BuildDifferences:
+    runs = [side[0] for side in sides(repetitions=1)]
+    kept = [Kept(**vars(run), build=build) for run, build in zip(runs, (left, right), strict=True)]
+    found = build_differences(*kept)
+    assert found is not None
+    return found
+
+
+def line(length: int, name: str = "c", *, since: tuple[Commit, ...] = (), most: int = 300) -> Build:
+    """A build of a line of commits: c1, c2, … after those that are there already."""
+    commits = list(reversed(since))
+    for number in range(1, length + 1):
+        parents = [commits[-1].id] if commits else []
+        commits.append(Commit(id=f"{name}{number}", parents=parents, subject=f"Change {name}{number}"))
+    kept = tuple(reversed(commits))
+    return Build(ordered=name, commit=kept[0].id, commits=list(kept[:most]), ancestry=len(kept))
+
+
+def test_runs_that_keep_nothing_of_their_builds_say_nothing() -> None:
+    left, right = sides(repetitions=1)
+    assert build_differences(left[0], right[0]) is None
+
+
+def test_the_commits_after_the_baselines_are_the_candidates() -> None:
+    found = differences(line(3), line(5))
+    assert [commit.id for commit in found.added] == ["c5", "c4"]
+    assert (found.removed, found.untold) == ([], "")
+    back = differences(line(5), line(3))
+    assert [commit.id for commit in back.removed] == ["c5", "c4"]
+    assert back.added == []
+
+
+def test_two_branches_have_commits_of_their_own() -> None:
+    base = tuple(line(4).commits)
+    found = differences(line(1, "left", since=base), line(2, "right", since=base))
+    assert [commit.id for commit in found.added] == ["right2", "right1"]
+    assert [commit.id for commit in found.removed] == ["left1"]
+    assert found.untold == ""
+
+
+def test_a_long_log_is_cut_and_the_rest_counted() -> None:
+    found = differences(line(1), line(101))
+    assert len(found.added) == COMMITS_SHOWN
+    assert found.added_in_all == 100
+
+
+def test_a_history_that_is_kept_too_short_is_told() -> None:
+    """Half a log that looks whole would acquit the commit that is missing."""
+    apart = differences(line(500, most=20), line(600, most=20))
+    assert apart.added == []
+    assert "none of the last 20 of each is common" in apart.untold
+    base = Commit(id="base")
+    merged = Commit(id="left", parents=["base", "side5"])  # of five commits, which is more than the run keeps
+    left = Build(ordered="left", commit="left", commits=[merged, base], ancestry=7)
+    branched = [Commit(id="right", parents=["base", "side3"]), base, Commit(id="side3", parents=["side2"])]
+    cut = differences(left, Build(ordered="right", commit="right", commits=branched, ancestry=5))
+    assert "do not reach far enough" in cut.untold
+
+
+def test_modules_settings_and_compiler_are_beside_each_other() -> None:
+    left = Build(ordered="v1", toolchain="go1.25", modules={"a": "v1", "b": "v1"}, settings={"CGO_ENABLED": "1"})
+    right = Build(ordered="v2", toolchain="go1.26", modules={"a": "v1", "b": "v2", "c": "v1"})
+    found = differences(left, right)
+    assert found.modules == [("b", "v1", "v2"), ("c", "", "v1")]
+    assert found.shared_modules == 1
+    assert ("compiler", "go1.25", "go1.26") in found.facts
+    assert ("CGO_ENABLED", "1", "—") in found.facts

@@ -1,0 +1,98 @@
+"""Halves of single runs, judged by the error within the run: as many differ as are promised, and none unnoticed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from chainmark.compare.decide import Past
+from chainmark.compare.false_alarms import MOST_SPLITS, history_check, split_alarms
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.metric import Population, Table
+from chainmark.core.verdict import Verdict
+from chainmark.report.layouts import document_of
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.summarise import summarise
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+METRICS = [metric(id=f"m{number}_s", population="second", gating=number == 0) for number in range(10)]
+CATALOGUE = Catalogue(
+    system="cometbft",
+    title="CometBFT",
+    populations=[Population(id="second", label="seconds", keys=["time_s"], time_key="time_s")],
+    tables=[Table(id="all", title="All")],
+    metrics=METRICS,
+)
+SECONDS = 2000
+BLOCK = SECONDS // 20
+
+
+def drawn(seed: int, memory: float, seconds: int = SECONDS) -> dict[str, FloatArray]:
+    """Independent metrics, each a series in which a second remembers the one before."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for one in METRICS:
+        steps = rng.normal(0.0, 1.0, seconds)
+        values = np.empty(seconds)
+        values[0] = steps[0]
+        for place in range(1, seconds):
+            values[place] = memory * values[place - 1] + steps[place]
+        found[one.id] = 100.0 + values
+    return found
+
+
+def run(number: int, columns: dict[str, FloatArray], *, printed: bool = False) -> SyntheticRun:
+    described = manifest("v1", 1, seed=number, run_id=f"run-{number}", experiment=None)
+    described.printed = printed
+    described.gates.clear()
+    frames = {"second": pl.DataFrame({"time_s": np.arange(len(columns["m0_s"]), dtype=float), **columns})}
+    summaries = {one.metric_id: one for one in summarise(CATALOGUE, frames, number)}
+    return SyntheticRun(described, CATALOGUE, frames, summaries)
+
+
+def runs(seeds: Sequence[int], memory: float) -> list[SyntheticRun]:
+    return [run(seed, drawn(seed, memory)) for seed in seeds]
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.7])
+def test_about_one_figure_in_twenty_lies_beyond_its_error(memory: float) -> None:
+    """160 independent figures: were the error within a run too small, far more halves would differ."""
+    found = [split_alarms(runs(range(first, first + 4), memory)) for first in (0, 4, 8, 12)]
+    assert sum(one.figures for one in found) == 160
+    assert 1 <= sum(one.moved for one in found) <= 16
+
+
+def test_halves_that_differ_are_seen() -> None:
+    """A check that cannot fail shows nothing: every other stretch of time is 1 % higher."""
+    columns = drawn(1, 0.0)
+    shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}
+    found = split_alarms([run(1, shifted)])
+    assert (found.figures, found.moved) == (10, 10)
+
+
+def test_a_drift_within_the_run_is_in_both_halves() -> None:
+    columns = {name: values + np.linspace(0.0, 2.0, SECONDS) for name, values in drawn(2, 0.0).items()}
+    assert split_alarms([run(2, columns)]).moved <= 2
+
+
+def test_the_newest_runs_that_have_samples_are_split() -> None:
+    """What is printed has none, and halves of few samples show nothing."""
+    made = runs(range(6), 0.0)
+    made += [run(6, drawn(6, 0.0), printed=True), run(7, drawn(7, 0.0, 150))]
+    assert split_alarms(made).runs == ["run-5", "run-4", "run-3", "run-2"]
+    assert len(split_alarms(made).runs) == MOST_SPLITS
+
+
+def test_a_history_without_re_runs_is_checked_by_its_halves() -> None:
+    made = runs([1, 2], 0.0)
+    check = history_check(made[0], made, Past(), "test")
+    assert check.verdict is Verdict.PASS
+    assert check.splits.figures == 20
+    told = document_of(check).text(140)
+    assert "figures of halves of a run, beyond 95 % of their error" in told
+    assert "run-2" in told

@@ -1,0 +1,86 @@
+"""What a version names: a release, a binary, a checkout, a module, or the name of a build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.lab.versions import (
+    BinaryFile,
+    Checkout,
+    ModuleVersion,
+    Named,
+    Release,
+    Target,
+    parse_version,
+    plain_name,
+)
+
+DB = "github.com/cometbft/cometbft-db"
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("v1.0.1", Release("v1.0.1")),
+        ("1.0.1", Release("1.0.1")),
+        ("v0.38.0-rc.1", Release("v0.38.0-rc.1")),
+        ("./build/cometbft", BinaryFile(Path("build/cometbft"))),
+        ("/opt/simd", BinaryFile(Path("/opt/simd"))),
+        ("github.com/somebody/cometbft@v1.2.3", ModuleVersion("github.com/somebody/cometbft", "v1.2.3")),
+        ("git:/nowhere", Checkout(Path("/nowhere"))),
+        ("git:/nowhere@feature/x", Checkout(Path("/nowhere"), "feature/x")),
+        ("git:../repo@HEAD~3", Checkout(Path("../repo"), "HEAD~3")),
+        ("git:/nowhere@HEAD@{1}", Checkout(Path("/nowhere"), "HEAD@{1}")),
+        (f"git:/a@v1?replace={DB}=../db", Checkout(Path("/a"), "v1", ((DB, "../db"),))),
+        (
+            f"git:/a?replace={DB}={DB}@v1.0.0&replace=x.org/y=/y",
+            Checkout(Path("/a"), None, ((DB, f"{DB}@v1.0.0"), ("x.org/y", "/y"))),
+        ),
+        ("main@4f2cb01+dirty-1a2b3c4", Named("main@4f2cb01+dirty-1a2b3c4")),
+        ("1.0.1@sha-1a2b3c4", Named("1.0.1@sha-1a2b3c4")),
+        ("main", Named("main")),
+    ],
+)
+def test_a_version_is_what_its_form_says(text: str, target: Target) -> None:
+    assert parse_version(text) == target
+
+
+def test_a_folder_with_the_mark_in_its_name_is_a_folder(tmp_path: Path) -> None:
+    """Go's own module cache has an ``@`` in every path."""
+    folder = tmp_path / "cometbft@v1.0.1"
+    folder.mkdir()
+    assert parse_version(f"git:{folder}") == Checkout(folder)
+    assert parse_version(f"git:{folder}@main") == Checkout(folder, "main")
+
+
+def test_a_file_below_the_working_directory_needs_no_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "node").touch()
+    monkeypatch.chdir(tmp_path)
+    assert parse_version("build/node") == BinaryFile(Path("build/node"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a version is empty"),
+        ("git:", "names no checkout"),
+        ("git:/nowhere@", "names no commit"),
+        ("git:/nowhere?replace=x", "replaces nothing"),
+        ("git:/nowhere?with=x=y", "replaces nothing"),
+    ],
+)
+def test_a_version_that_lacks_a_part_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_version(text)
+    assert caught.value.hint
+
+
+def test_a_branch_is_one_word_in_a_name() -> None:
+    """A name is a folder, a part of a run's id and an argument in a shell."""
+    assert plain_name("feature/x y@{1}") == "feature-x-y-1"
+    assert plain_name("é") == "unnamed"
+    assert len(plain_name("x" * 300)) == 64

@@ -1,0 +1,167 @@
+"""Profiles: what is read of real ones, and what is told where a node does not give one.
+
+The files in `profiled` were made by the program beside them, whose source says what it does; the figures are those
+that `go tool pprof -top` prints of them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from chainmark._native import read_pprof
+from chainmark.core.errors import UsageError
+from chainmark.core.profiles import KINDS, profile_kinds
+from chainmark.network.pprof import PROFILE_SCHEMA, ProfileTaker, go_name, read_profiles, record_of
+
+FILES = Path(__file__).with_name("profiled")
+ALL = tuple(KINDS)
+
+
+def _owners(frame: pl.DataFrame, kind: str, moment: str = "end") -> dict[str, float]:
+    found = frame.filter(kind=kind, moment=moment).group_by("owner").agg(pl.col("value").sum())
+    return dict(found.iter_rows())
+
+
+def test_a_function_has_the_time_that_the_library_works_for_it() -> None:
+    frame = read_profiles(FILES, ALL)
+    assert dict(frame.schema) == dict(PROFILE_SCHEMA)
+    cpu = _owners(frame, "cpu")
+    assert cpu == {"main.spins": pytest.approx(0.09), "main.hashes": pytest.approx(0.02)}
+    inside = frame.filter(kind="cpu", owner="main.hashes")["stack"].to_list()
+    assert all(stack[:3] == ["runtime.main", "main.main", "main.hashes"] for stack in inside)
+    assert any("sha256" in stack[-1] for stack in inside)
+
+
+def test_memory_and_goroutines_are_there_as_the_program_made_them() -> None:
+    frame = read_profiles(FILES, ALL)
+    assert _owners(frame, "heap")["main.keeps"] == 8 << 20
+    assert "main.keeps" not in _owners(frame, "heap", "begin")
+    assert _owners(frame, "goroutine")["main.waits"] == 3.0
+
+
+def test_a_kind_of_which_a_program_records_nothing_is_told() -> None:
+    """Mutexes are only looked at by programs that ask for it: an empty table must not read as "no waiting"."""
+    frame = read_profiles(FILES, ["cpu", "mutex"])
+    assert record_of(["cpu", "mutex"], frame, []).empty == ["mutex"]
+
+
+def test_what_is_counted_since_the_start_is_what_was_added(tmp_path: Path) -> None:
+    """The goroutines stand in for a mutex' waits: equal profiles at both ends are nothing that happened between."""
+    for name in ("node0.mutex.pb.gz", "node0.mutex.begin.pb.gz"):
+        shutil.copyfile(FILES / "node0.mutex.pb.gz", tmp_path / name)
+    assert read_profiles(tmp_path, ["mutex"]).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("github.com/a/b/internal/consensus.(*State).run", "github.com/a/b/consensus.(*State).run"),
+        ("github.com/a/b/v2/libs/consensus.(*State).run.func1.2", "github.com/a/b/consensus.(*State).run"),
+        ("github.com/a/b/api/types/v1.(*Part).Unmarshal", "github.com/a/b/types.(*Part).Unmarshal"),
+        ("github.com/a/b.(*DB).Set-fm", "github.com/a/b.(*DB).Set"),
+        ("sync.(*Map[go.shape.string,go.shape.[]int]).Load", "sync.(*Map).Load"),
+        ("net/http.HandlerFunc.ServeHTTP", "net/http.HandlerFunc.ServeHTTP"),
+        ("runtime.mcall", "runtime.mcall"),
+        ("main.main.func2.1", "main.main"),
+        ("0x2a", "0x2a"),
+    ],
+)
+def test_a_function_is_the_same_one_in_every_version_of_its_module(function: str, name: str) -> None:
+    """Else everything that moved to another package would be new on one side and gone on the other."""
+    assert go_name(function) == name
+
+
+@contextmanager
+def _pages(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
+    """A server that gives these answers by the last part of the path; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            code, content = answers.get(self.path.partition("?")[0].rpartition("/")[2], (404, b"404 page not found\n"))
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is called above
+            """Not told."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _taken(places: dict[str, str], folder: Path, kinds: tuple[str, ...]) -> list[str]:
+    now_ns = time.time_ns()
+    taker = ProfileTaker(places, kinds, folder, now_ns, now_ns)
+    taker.start()
+    return taker.finish()
+
+
+def test_profiles_are_kept_as_they_came(tmp_path: Path) -> None:
+    answers = {page: (200, (FILES / f"node0.{kind}.pb.gz").read_bytes()) for page, kind in
+               {"profile": "cpu", "heap": "heap", "goroutine": "goroutine"}.items()}  # fmt: skip
+    with _pages(answers) as place:
+        assert _taken({"node1": place}, tmp_path, ("heap", "cpu", "goroutine")) == []
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        "node1.cpu.pb.gz",
+        *(f"node1.{kind}{moment}.pb.gz" for kind in ("heap", "goroutine") for moment in ("", ".begin")),
+    }
+    assert (tmp_path / "node1.cpu.pb.gz").read_bytes() == (FILES / "node0.cpu.pb.gz").read_bytes()
+
+
+def test_a_node_that_gives_no_profile_is_told_and_the_others_are_kept(tmp_path: Path) -> None:
+    """A refused port, a page that is not there and an answer that is no profile are warnings, and no failed run."""
+    good = {"profile": (200, (FILES / "node0.cpu.pb.gz").read_bytes()), "heap": (200, b"\x1f\x8bnothing")}
+    with _pages(good) as place, _pages({}) as other:
+        places = {"node0": place, "node1": other, "node2": "127.0.0.1:1"}
+        told = _taken(places, tmp_path, ("cpu", "heap"))
+    assert [path.name for path in tmp_path.iterdir()] == ["node0.cpu.pb.gz"]
+    assert told[0].startswith("profiles of node0 are missing (heap): what came is not a profile: it is no profile in")
+    assert told[1:] == [
+        "profiles of node1 are missing (heap, cpu): its pprof page answers 404",
+        "profiles of node2 are missing (heap, cpu): its pprof port refuses connections",
+    ]
+
+
+def test_what_is_stopped_takes_nothing_more(tmp_path: Path) -> None:
+    later_ns = time.time_ns() + 3600 * 10**9
+    with _pages({}) as place:
+        taker = ProfileTaker({"node0": place}, ("heap",), tmp_path, later_ns, later_ns)
+        taker.start()
+        taker.stop()
+        for thread in taker._threads:
+            thread.join(timeout=60)
+            assert not thread.is_alive()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"404 page not found\n", b"\x1f\x8b\x08", b"\x00" * 64])
+def test_what_is_no_profile_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match="it is no profile in the pprof format"):
+        read_pprof(content)
+
+
+def test_kinds_are_named_and_those_that_are_not_known_are_refused_with_the_list() -> None:
+    assert profile_kinds("cpu, heap,cpu") == ("cpu", "heap")
+    assert profile_kinds("none") == ()
+    for text in ("cpus", "", "cpu,none"):
+        with pytest.raises(UsageError) as refused:
+            profile_kinds(text)
+        assert "`cpu`, `heap`, `goroutine`, `mutex` and `block`" in str(refused.value.hint)

@@ -1,0 +1,120 @@
+"""Networks of somebody else: what is no node, or cannot be done to one, is refused before anything is offered."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.systems.cometbft.attach import check_pages, reach, read_place, require_observable
+from chainmark.systems.cometbft.profile import Profile
+
+
+@contextmanager
+def answering(content: str) -> Iterator[str]:
+    """A server that answers everything with the same; its place."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(content.encode())
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def status(node_id: str = "a", network: str = "chain") -> str:
+    """What a node answers to `status`, as far as it is read."""
+    info = {"id": node_id, "network": network, "version": "1.0.1", "moniker": "m"}
+    return json.dumps({"result": {"node_info": info, "sync_info": {"catching_up": False}}})
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("10.0.0.1", "10.0.0.1:26657"),
+        ("node0:36657", "node0:36657"),
+        ("tcp://10.0.0.1:26657", "10.0.0.1:26657"),
+        ("http://node0.example/", "node0.example:26657"),
+        ("[::1]:26657", "[::1]:26657"),
+    ],
+)
+def test_an_address_is_taken_as_people_write_it(address: str, place: str) -> None:
+    assert read_place(address) == place
+
+
+@pytest.mark.parametrize("address", ["https://node0", "node0:port", "http://node0/rpc", "", "ftp://x"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="is no RPC address"):
+        read_place(address)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["<html>", "[]", "3", '{"result": {}}', '{"result": 7}', '{"error": "no such method"}', '{"result": null}'],
+)
+def test_a_server_that_is_no_node_is_refused(content: str) -> None:
+    with answering(content) as place, pytest.raises(UsageError, match="not as the RPC of a CometBFT node does"):
+        reach([place])
+
+
+def test_the_nodes_must_be_of_one_network_and_each_named_once() -> None:
+    with answering(status("a")) as one, answering(status("b", "other")) as other, answering(status("a")) as again:
+        assert reach([one])[0].version == "1.0.1"
+        with pytest.raises(UsageError, match=r"different networks: .* of `chain`, .* of `other`"):
+            reach([one, other])
+        with pytest.raises(UsageError, match="are the same node"):
+            reach([one, again])
+    with pytest.raises(EnvironmentFailure, match="nothing answers at"):
+        reach([one])
+    with pytest.raises(UsageError, match="there is no node"):
+        reach([])
+
+
+def test_every_node_has_a_metrics_page_or_none_has() -> None:
+    with answering("cometbft_consensus_height 7") as page, answering("up 1") as other:
+        assert check_pages([page], 1) == [f"http://{page}/metrics"]
+        with pytest.raises(UsageError, match="is no metrics page"):
+            check_pages([page, f"http://{other}/metrics"], 2)
+        with pytest.raises(UsageError, match="2 nodes are attached to, and 1 metrics pages are named"):
+            check_pages([page], 2)
+    assert check_pages([], 3) == []
+    with pytest.raises(EnvironmentFailure, match="nothing answers at"):
+        check_pages([page], 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"perturbation": [{"kind": "kill", "nodes": [1], "at_s": 1}]}, "perturbation"),
+        ({"rotating": {"joiners": 1}}, "rotating"),
+        ({"application": {"vote_extension_size_bytes": 0}}, "application"),
+        ({"node": {"config": {"consensus": {"timeout_commit": "1s"}}}}, "node.config"),
+        ({"node": {"genesis": {"a": "1"}}}, "node.genesis"),
+        ({"network": {"links": "namespaces"}}, "network.links"),
+        ({"load": {"targets": [2]}}, "load.targets"),
+    ],
+)
+def test_a_profile_that_changes_the_network_is_refused(changes: Mapping[str, Any], named: str) -> None:
+    """Otherwise a report would name a disturbance that nobody made."""
+    plain = Profile.model_validate({"system": "cometbft", "name": "p"})
+    require_observable(plain, 1)
+    with pytest.raises(UsageError, match=f"`{named}`"):
+        require_observable(Profile.model_validate({"system": "cometbft", "name": "p", **changes}), 2)

@@ -1,0 +1,64 @@
+"""The steps of consensus, from the totals of the nodes' own histograms."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from chainmark.systems.cometbft.analyse import NS, STEPS, Window, step_samples
+from chainmark.systems.cometbft.ingest import SCRAPE_SCHEMA, STEP_COUNT, STEP_SUM, read_page
+from chainmark.systems.cometbft.system import CometBft
+
+PAGE = """\
+# TYPE cometbft_consensus_step_duration_seconds histogram
+cometbft_consensus_step_duration_seconds_bucket{chain_id="c",step="Propose",le="0.1"} 3
+cometbft_consensus_step_duration_seconds_sum{chain_id="c",step="Propose"} 1.5
+cometbft_consensus_step_duration_seconds_count{chain_id="c",step="Propose"} 4
+cometbft_consensus_step_duration_seconds_sum{chain_id="c",step="Commit"} 0.2
+cometbft_consensus_step_duration_seconds_count{chain_id="c",step="Commit"} 5
+"""
+
+
+def test_a_page_tells_each_step_apart_and_leaves_the_buckets_alone() -> None:
+    values, lines, kept = read_page(PAGE)
+    assert values == {
+        f"{STEP_SUM}:Propose": 1.5,
+        f"{STEP_COUNT}:Propose": 4.0,
+        f"{STEP_SUM}:Commit": 0.2,
+        f"{STEP_COUNT}:Commit": 5.0,
+    }
+    assert (lines, kept) == (5, 4)
+
+
+def _scrapes(*totals: tuple[float, float, float], host: str = "node0", step: str = "Propose") -> pl.DataFrame:
+    """Times in s, with sum and count."""
+    rows = [
+        (round(time_s * NS), host, f"{name}:{step}", value)
+        for time_s, total, count in totals
+        for name, value in ((STEP_SUM, total), (STEP_COUNT, count))
+    ]
+    return pl.DataFrame(rows, schema=SCRAPE_SCHEMA, orient="row")
+
+
+WINDOW = Window(10 * NS, 20 * NS)
+
+
+def test_the_mean_is_of_the_steps_that_ended_in_the_window() -> None:
+    """Four in the window took 0.8 s in all; what was before the window and after it does not count."""
+    found = step_samples(
+        _scrapes((5, 9.0, 9), (10, 10.0, 10), (15, 10.3, 12), (19.9, 10.8, 14), (21, 99.0, 15)), WINDOW
+    )
+    assert found["step_propose_s"].to_list() == [pytest.approx(0.2)]
+    assert found["step_commit_s"].to_list() == [None]
+
+
+def test_a_node_that_was_started_anew_or_made_no_step_has_no_mean() -> None:
+    anew = _scrapes((10, 10.0, 10), (15, 0.1, 1), (19, 20.0, 30))
+    idle = _scrapes((10, 10.0, 10), (19, 10.0, 10), host="node1")
+    assert step_samples(pl.concat([anew, idle]), WINDOW).sort("host")["step_propose_s"].to_list() == [None, None]
+    assert step_samples(anew.clear(), WINDOW).is_empty()
+
+
+def test_every_step_is_a_metric_that_explains_others() -> None:
+    told = {metric.id for metric in CometBft().catalogue().metrics if metric.explains}
+    assert told == set(STEPS.values())
