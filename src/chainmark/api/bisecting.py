@@ -140,7 +140,7 @@ def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
 def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> Line:
     if repo is not None:
         return commits_between(repo, good, bad)
-    return versions_between(system.title, versioned(system).published_versions(), good, bad)
+    return versions_between(system.title, versioned(system).published_versions((good, bad)), good, bad)
 
 
 def _check_metrics(system: LaunchableSystem, order: BisectOrder) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,7 +81,7 @@ class LineSystem:
         """One rate for all."""
         return {"load.rate": 1}
 
-    def published_versions(self) -> list[str]:
+    def published_versions(self, also: Sequence[str] = ()) -> list[str]:
         """All of them."""
         return [f"v{number}" for number in range(self.last + 1)]
 
