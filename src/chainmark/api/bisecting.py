@@ -34,7 +34,7 @@ from chainmark.core import units
 from chainmark.core.bisect_report import BisectReport, Way
 from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Comparison
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, Status, failed_gates
 from chainmark.core.progress import Progress
 from chainmark.core.tool import tool_version
@@ -140,7 +140,7 @@ def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
 def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> Line:
     if repo is not None:
         return commits_between(repo, good, bad)
-    return versions_between(system.title, versioned(system).published_versions(), good, bad)
+    return versions_between(system.title, versioned(system).published_versions((good, bad)), good, bad)
 
 
 def _check_metrics(system: LaunchableSystem, order: BisectOrder) -> None:
@@ -176,9 +176,9 @@ class _Search:
             made.visit(made.last)
             try:
                 return self._searched()
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, EnvironmentFailure):
                 if made.runs:
-                    self.listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
+                    self.listener.tell(f"broken off: the finished runs are kept; go on with `--resume {made.id}`")
                 raise
 
     def _check_ends(self) -> None:

@@ -159,7 +159,7 @@ class Bisection:
         except UsageError as error:
             if place in (GOOD, self.last):
                 raise
-            self.skip(place, error.message)
+            self.skip(place, _whole(error))
             return False
         self.record.builds[place] = Built(version=subject.version, sha256=subject.binary_sha256)
         return True
@@ -204,6 +204,12 @@ class Bisection:
 
     def _next_position(self) -> int:
         return max(self.runs, default=-1) + 1
+
+
+def _whole(error: UsageError) -> str:
+    """The sentence, with the last of several lines that the hint quotes: what the compiler ended with."""
+    _, *quoted = [line.strip() for line in (error.hint or "").splitlines() if line.strip()] or [""]
+    return f"{error.message}: {quoted[-1]}" if quoted else error.message
 
 
 def is_evidence(manifest: Manifest) -> bool:

@@ -266,8 +266,11 @@ class SplittingSystem(System, Protocol):
 class VersionedSystem(LaunchableSystem, Protocol):
     """A launchable system whose published versions can be listed, so that a search can go over them."""
 
-    def published_versions(self) -> list[str]:
+    def published_versions(self, also: Sequence[str] = ()) -> list[str]:
         """All of them, in the order of their numbers.
+
+        Args:
+            also: versions that are among them even if nothing lists them; what cannot be a version is left out.
 
         Raises:
             EnvironmentFailure: they cannot be listed now.

@@ -92,7 +92,10 @@ def test_versions_that_do_not_build_make_the_answer_a_range(profile: Path, monke
     found = _result(document)
     assert (found.way, found.first, found.last) == (Way.RANGE, 22, 24)
     assert document.verdict.exit_code == 0
-    assert found.skipped == {22: "v22 does not build: undefined: halt", 23: "v23 does not build: undefined: halt"}
+    assert found.skipped == {
+        22: "v22 does not build: main.go:9: undefined: halt",
+        23: "v23 does not build: main.go:9: undefined: halt",
+    }
     assert "one of 3 revisions, v22 to v24" in document.sentence
     assert "undefined: halt" in document.markdown()
 
@@ -187,7 +190,7 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
         lab.search(progress=told)
     (folder,) = (lab.store / "experiments").iterdir()
     if stopped_at > 1:
-        assert told.lines[-1] == f"interrupted: the finished runs are kept; go on with `--resume {folder.name}`"
+        assert told.lines[-1] == f"broken off: the finished runs are kept; go on with `--resume {folder.name}`"
     lab.system.on_run = lambda _: None
     found = _result(cm.bisect(resume=folder.name, store=lab.store))
     whole = _Lab(LineSystem(change=23), profile, monkeypatch)

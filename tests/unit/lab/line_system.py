@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,7 +81,7 @@ class LineSystem:
         """One rate for all."""
         return {"load.rate": 1}
 
-    def published_versions(self) -> list[str]:
+    def published_versions(self, also: Sequence[str] = ()) -> list[str]:
         """All of them."""
         return [f"v{number}" for number in range(self.last + 1)]
 
@@ -90,7 +90,9 @@ class LineSystem:
         number = number_of(version)
         self.asked.append(number)
         if number in self.unbuildable:
-            raise UsageError(f"{version} does not build: undefined: halt")
+            raise UsageError(
+                f"{version} does not build", "the compiler's last lines:\n# line\nmain.go:9: undefined: halt\n"
+            )
         built = number - 1 if number in self.same else number
         digest = hashlib.sha256(str(built).encode()).hexdigest()
         return Subject(system=self.name, name=self.title, version=version, binary_sha256=digest)

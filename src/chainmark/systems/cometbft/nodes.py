@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -177,8 +178,11 @@ def _build_error(version: str, output: str, package: str = "cmd/cometbft") -> Us
     )
 
 
-def published() -> list[str]:
+def published(also: Sequence[str] = ()) -> list[str]:
     """All published versions, in the order of their numbers.
+
+    Args:
+        also: releases that are among them whether the module proxy lists them or not: a mirror lists only some.
 
     Raises:
         EnvironmentFailure: Go is missing, or the module proxy does not answer.
@@ -189,7 +193,16 @@ def published() -> list[str]:
             "the versions of CometBFT cannot be listed: the module proxy does not answer",
             f"`go list -m -versions {MODULE}` shows more",
         )
-    return known
+    return sorted({*known, *filter(VERSION_PATTERN.match, also)}, key=_order)
+
+
+def _order(version: str) -> tuple[list[int], bool, list[tuple[bool, int, str]]]:
+    """By its numbers; those before a release come before it: v1.0.0-rc2, v1.0.0-rc10, v1.0.0."""
+    numbers, _, before = version.removeprefix("v").partition("+")[0].partition("-")
+    parts = [
+        (not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.findall(r"\d+|[^\d.]+", before)
+    ]
+    return [int(number) for number in numbers.split(".")], not before, parts
 
 
 def _known_versions() -> list[str]:

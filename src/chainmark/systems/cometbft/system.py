@@ -151,9 +151,9 @@ class CometBft:
         """The cached binaries."""
         return programs.installed()
 
-    def published_versions(self) -> list[str]:
-        """As the module proxy lists them."""
-        return nodes.published()
+    def published_versions(self, also: Sequence[str] = ()) -> list[str]:
+        """As the module proxy lists them, with those named."""
+        return nodes.published(also)
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Start a network, load it, drain it, stop it, and turn what was collected into samples.
