@@ -257,7 +257,7 @@ def test_an_application_that_keeps_memory_for_every_transaction_is_worse_by_that
     growing = [made("-grow", "500000", code=0, number=number) for number in range(3)]
     document = _compared(shared_lab, _sound(made, 0, 3), growing)
     judged = cast(Comparison, document.result).judgements
-    memory = next(one for one in judged if one.metric == "node_rss_bytes")
+    memory = next(one for one in judged if one.metric_id == "node_rss_bytes")
     assert memory.outcome.value == "worse", _told(document)
 
 
