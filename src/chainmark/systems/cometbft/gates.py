@@ -22,8 +22,6 @@ from chainmark.systems.cometbft.workload import Measurement
 # node answers within a millisecond, one that is held up takes seconds.
 LATE_NS, HELD_UP_NS = 500_000_000, 100_000_000
 START_PRESSURE_MAX = 0.8
-# A node that is slow is a few blocks behind the others; one that does not go on is soon this many.
-BEHIND_BLOCKS = 10
 
 
 def run_gates(
@@ -100,11 +98,9 @@ def _node_gates(profile: Profile, measurement: Measurement, events: Events) -> l
 
 def _following_gate(measurement: Measurement) -> Gate:
     """Whether every living node had the chain in the end: one that stopped leaves the others' figures sound."""
-    last = max(measurement.heights.values(), default=0)
-    behind = {name: height for name, height in measurement.heights.items() if last - height >= BEHIND_BLOCKS}
-    told = "; ".join(f"{name} is at height {height} of {last}" for name, height in sorted(behind.items()))
-    label, limit = "every node followed the chain", f"less than {BEHIND_BLOCKS} blocks behind"
-    return _subjects("following", label, not behind, told or "all", limit)
+    stopped = measurement.stopped
+    told = "; ".join(f"{name} stopped: {why}" for name, why in sorted(stopped.items()))
+    return _conclusive("following", "every node followed the chain", not stopped, told or "all", "all")
 
 
 def _anew(restarts: Sequence[str]) -> str:
