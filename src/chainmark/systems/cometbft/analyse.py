@@ -86,10 +86,10 @@ def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[s
         "block": block_samples(events.blocks, window),
         "second": second_samples(events, sampled.pressure, window),
         "host_second": host_second_samples(events.scrapes, steady, window),
-        "host": host_samples(start_up_s, steady, committed_until(events.blocks), window).join(
-            step_samples(events.scrapes, window), on="host", how="left", maintain_order="left"
-        ),
+        "host": host_samples(start_up_s, steady, committed_until(events.blocks), window),
     }
+    if not (steps := step_samples(events.scrapes, window)).is_empty():
+        found["host"] = found["host"].join(steps, on="host", how="left", maintain_order="left")
     if events.blocks.is_empty():
         del found["block"]
         for population, about_blocks in _ABOUT_BLOCKS.items():
