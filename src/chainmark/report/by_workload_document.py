@@ -11,11 +11,11 @@ from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.verdict import Verdict
 from chainmark.report import validity
-from chainmark.report.blocks import ON_PAGES, Block, Column, Remarks, Section, Table, TableCell, row_of, words
+from chainmark.report.blocks import IN_FULL, ON_PAGES, Block, Column, Remarks, Section, Table, TableCell, row_of, words
 from chainmark.report.comparison_document import beside_anchor
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import Row, RowMaker, moved_text
+from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, Row, RowMaker, moved_text
 from chainmark.report.metric_tables import gating_table, metric_tables
 from chainmark.report.phrases import Emphasis
 from chainmark.report.split_parts import split_blocks
@@ -82,6 +82,8 @@ def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = 
     deciding = {judgement.metric_id for judgement in one.judgements if judgement.gating}
     split = split_blocks(one.splits, one.catalogue, deciding, label)
     blocks: list[Block] = [gating, *beside_anchor(one), *split, Remarks("why", f"{label}: why", reasons, abreast=True)]
+    if any(row.gating and row.margin.endswith(INSIDE_NOISE) for row in rows):
+        blocks.insert(1, Remarks("gating-legend", "", [INSIDE_NOISE_MEANS], media=IN_FULL))
     if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
     if concerns := validity.concerns(one, warnings=True):

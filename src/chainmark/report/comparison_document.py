@@ -33,7 +33,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.charts import comparison_charts
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import INSIDE_NOISE, Row, RowMaker, moved_text
+from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, Row, RowMaker, moved_text
 from chainmark.report.metric_tables import (
     dictionary,
     distributions,
@@ -111,7 +111,7 @@ def _verdict(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
             "the margin within which a change does not matter; the axis spans twice the margin."
         )
         if any(row.gating and row.margin.endswith(INSIDE_NOISE) for row in rows):
-            legend += " *: inside noise, so that these runs could not even call an equal release equal."
+            legend += f" {INSIDE_NOISE_MEANS}"
         blocks = [gating, Remarks("gating-legend", "", [legend], media=IN_FULL)]
     if comparison.reasons:
         # On a terminal the reasons of a pass are the table itself.

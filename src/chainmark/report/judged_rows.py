@@ -198,7 +198,8 @@ def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
     return ChangeText(word, "", "", "")
 
 
-INSIDE_NOISE = " *"  # behind a margin; the legend says what it means
+INSIDE_NOISE = " *"  # behind a margin
+INSIDE_NOISE_MEANS = "*: inside noise, so that these runs could not even call an equal release equal."
 WIDENED = " †"  # behind a margin and its metric; the table's note says what it means
 
 
