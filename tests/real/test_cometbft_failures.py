@@ -231,6 +231,36 @@ def test_where_both_fail_nobody_passes(made: Maker, shared_lab: Lab) -> None:
     assert "is not shown to fail more often than v1.0.1 (baseline) (Fisher's exact test" in told
 
 
+def test_a_node_that_computes_another_state_is_named_though_the_others_go_on(made: Maker) -> None:
+    """Its consensus stops, while its process lives and answers."""
+    run = made("-only", "node3", "-lie-at", "1", changes=(PATIENCE,))
+    assert run.manifest.status is Status.FAILED
+    gate = _gate(run, "following")
+    assert gate.status is GateStatus.FAIL
+    assert re.search(r"^node3 stopped: .*wrong Block\.Header\.AppHash$", gate.measured), gate.measured
+    assert _gate(run, "nodes_alive").status is GateStatus.PASS
+    assert run.manifest.counts["transactions"]["committed"] == OFFERED
+
+
+def test_transactions_that_an_application_fails_in_a_block_are_not_committed(made: Maker) -> None:
+    run = made("-fail", "10")
+    account = run.manifest.counts["transactions"]
+    assert account["failed"] > 0
+    assert account["accepted"] == account["committed"] + account["failed"] == OFFERED
+    assert f"{account['failed']} × failed in a block with code 5 of test: no funds" in run.manifest.warnings
+    assert "committed" in _failed(run)
+    assert (_gate(run, "books").status, _gate(run, "lost").status) == (GateStatus.PASS, GateStatus.PASS)
+
+
+def test_an_application_that_keeps_memory_for_every_transaction_is_worse_by_that(made: Maker, shared_lab: Lab) -> None:
+    """The nodes' own processes are as small as ever; 300 transactions leave 150 MB in each application."""
+    growing = [made("-grow", "500000", code=0, number=number) for number in range(3)]
+    document = _compared(shared_lab, _sound(made, 0, 3), growing)
+    judged = cast(Comparison, document.result).judgements
+    memory = next(one for one in judged if one.metric_id == "node_rss_bytes")
+    assert memory.outcome.value == "worse", _told(document)
+
+
 @pytest.mark.quiet  # it is about speed
 def test_commits_that_take_four_times_as_long_fail_by_their_interval(made: Maker, shared_lab: Lab) -> None:
     """Such a network made too few blocks for a gate once, and was invalid."""

@@ -69,8 +69,8 @@ impl Accumulators {
         self.current
     }
 
-    /// Whether a sample was taken before the last one that was told: its gauges count, and the one after it told what its
-    /// counters had come to.
+    /// Whether a sample was taken before the last one that was told: its gauges count, and the one after it told what
+    /// its counters had come to.
     fn is_late(&self, at_ns: i64) -> bool {
         let behind_ns = self.last.map_or(0, |(last_ns, _)| last_ns.saturating_sub(at_ns));
         !self.published && (1..LATE_NS).contains(&behind_ns)

@@ -17,7 +17,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.profiles import NO_PROFILES, profile_kinds
 from chainmark.core.progress import LiveListener, LiveSource, Progress
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import AdaptableSystem, LaunchableSystem, ProfiledSystem, System, pinned
+from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, installed_for, pinned
 from chainmark.lab.schedules import Step, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
@@ -253,8 +253,6 @@ def installed(
     names = {}
     for version in dict.fromkeys(versions):
         listener.stage(f"installing {system.title} {version}")
-        if profile is not None and isinstance(system, AdaptableSystem):
-            names[version] = system.install_for(version, profile).version
-        else:
-            names[version] = system.install(version).version
+        subject = system.install(version) if profile is None else installed_for(system, version, profile)
+        names[version] = subject.version
     return names

@@ -122,6 +122,7 @@ def experiment(
         }
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
+        _tell_of_one_build(system, arms, listener)
         _tell_of_one_run_a_side(system, arms[0], length, kept, listener)
         accepted = _accepted(margins, system, arms[0], kept, listener)
         made = Experimenter(kept, system).begin(
@@ -349,6 +350,16 @@ def _tell_of_one_run_a_side(
             "between runs is not known, and assumed to exceed their margins (measure it by `chainmark aa`, or drop "
             "`--repeat 1`)"
         )
+
+
+def _tell_of_one_build(system: LaunchableSystem, arms: Sequence[Arm], listener: Relay) -> None:
+    """Say before the runs that two names are of one build: whoever forgot to commit or to build wants to know now."""
+    binaries = {subject.version: subject.binary_sha256 for subject, _ in system.installed()}
+    left, right = (binaries.get(arm.version) for arm in arms)
+    is_meant = arms[0].version == arms[1].version or arms[0].profile != arms[1].profile
+    if left is not None and left == right and not is_meant:
+        names = enumerated([arm.version for arm in arms])
+        listener.say(f"warning: {names} are the same build: the comparison will be an A/A")
 
 
 def _tell_of_different_workloads(

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Seed, Settings, shows_result
+from chainmark.cli.common import (
+    Application,
+    Expose,
+    KeepHomes,
+    NoWait,
+    Output,
+    Seed,
+    Settings,
+    shows_result,
+    with_application,
+)
 from chainmark.cli.following import progress
 from chainmark.core.errors import UsageError
 
@@ -21,6 +31,7 @@ def aa(
         typer.Option(metavar="RUN", help="Run nothing: judge re-runs in the store, made as this run or version was."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=4, max=100, help="How many runs.")] = 8,
+    application: Application = None,
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
@@ -51,7 +62,7 @@ def aa(
             profile,
             version,
             repeat=repeat,
-            settings=settings,
+            settings=with_application(application, settings),
             seed=seed,
             keep_homes=keep_homes,
             progress=listener,

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, Margins, NoWait, Output, Seed, Settings, shows_result
+from chainmark.cli.common import (
+    Application,
+    Expose,
+    KeepHomes,
+    Margins,
+    NoWait,
+    Output,
+    Seed,
+    Settings,
+    shows_result,
+    with_application,
+)
 from chainmark.cli.following import progress
 
 
@@ -37,6 +48,7 @@ def bisect(
         int | None, typer.Option(min=4, help="Runs after which it ends in any case.", show_default="120")
     ] = None,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a search.")] = None,
+    application: Application = None,
     settings: Settings = None,
     margin: Margins = None,
     seed: Seed = 1,
@@ -63,7 +75,7 @@ def bisect(
             metric=metric,
             most_runs=most_runs,
             resume=resume,
-            settings=settings,
+            settings=with_application(application, settings),
             margins=margin,
             seed=seed,
             keep_homes=keep_homes,

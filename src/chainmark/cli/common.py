@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,14 @@ JsonFile = Annotated[Path | None, typer.Option("--json-file", help="Write the JS
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines on stdout.")]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, e.g. `--set load.rate=400`.")
+]
+Application = Annotated[
+    str | None,
+    typer.Option(
+        "--application",
+        metavar="NAME|FILE",
+        help="What the nodes run: an adapter that ships, e.g. `cosmos-sdk`, or a file; versions are its program's.",
+    ),
 ]
 Margins = Annotated[
     list[str] | None,
@@ -156,6 +165,12 @@ class Output:
 def numbered(path: Path, number: int) -> Path:
     """The path of one of several results: `load.html`, `load-2.html` and so on."""
     return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+def with_application(application: str | None, settings: Sequence[str] | None) -> list[str] | None:
+    """The settings of a profile, with the application that its nodes run before them."""
+    own = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
+    return [*own, *(settings or [])] or None
 
 
 def _output(

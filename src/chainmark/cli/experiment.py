@@ -8,6 +8,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import (
+    Application,
     Expose,
     KeepHomes,
     LearntMargins,
@@ -18,6 +19,7 @@ from chainmark.cli.common import (
     SideSettings,
     Why,
     shows_result,
+    with_application,
 )
 from chainmark.cli.following import progress
 
@@ -37,6 +39,7 @@ def experiment(
     most_runs: Annotated[int, typer.Option(min=2, max=100, help="Runs a side at most, if not decided before.")] = 8,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with an experiment.")] = None,
     more: Annotated[int, typer.Option(min=0, help="With `--resume`: runs a side to add to those planned.")] = 0,
+    application: Application = None,
     settings: Settings = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
@@ -75,7 +78,7 @@ def experiment(
             most_runs=most_runs,
             resume=resume,
             more=more,
-            settings=settings,
+            settings=with_application(application, settings),
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,

@@ -8,6 +8,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import (
+    Application,
     AsJson,
     Expose,
     KeepHomes,
@@ -17,6 +18,7 @@ from chainmark.cli.common import (
     Seed,
     Settings,
     exit_if_not_valid,
+    with_application,
 )
 from chainmark.cli.console import out, print_json
 from chainmark.cli.following import progress
@@ -39,6 +41,7 @@ def run(
         str | None, typer.Option(metavar="URL,URL,…", help="With `--attach`: the nodes' metrics pages, in their order.")
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many runs.")] = 1,
+    application: Application = None,
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
@@ -52,7 +55,12 @@ def run(
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
     """
     with progress(expose, no_wait=no_wait) as listener:
-        common: dict[str, Any] = {"repeat": repeat, "settings": settings, "seed": seed, "progress": listener}
+        common: dict[str, Any] = {
+            "repeat": repeat,
+            "settings": with_application(application, settings),
+            "seed": seed,
+            "progress": listener,
+        }
         if attach is not None:
             _refuse_what_is_not_ours(keep_homes=keep_homes, profiles=profiles)
             pages = _listed(metrics or "")

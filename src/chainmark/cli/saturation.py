@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, NoWait, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.common import (
+    Application,
+    Expose,
+    KeepHomes,
+    NoWait,
+    Output,
+    Profile,
+    Seed,
+    Settings,
+    shows_result,
+    with_application,
+)
 from chainmark.cli.following import progress
 
 
@@ -35,6 +46,7 @@ def saturation(
         str | None,
         typer.Option(metavar="EXPERIMENT", help="Go on with a test that was interrupted, or show it again."),
     ] = None,
+    application: Application = None,
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
@@ -57,7 +69,7 @@ def saturation(
             adaptive=adaptive,
             published=published or [],
             resume=resume,
-            settings=settings,
+            settings=with_application(application, settings),
             seed=seed,
             keep_homes=keep_homes,
             progress=listener,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.result import JudgedResult
 from chainmark.core.verdict import Verdict
 
 
@@ -30,7 +31,7 @@ class NoiseRow(BaseModel):
     margin: float
 
 
-class AAReport(BaseModel):
+class AAReport(JudgedResult):
     """``aa.json``.
 
     Attributes:
@@ -39,15 +40,6 @@ class AAReport(BaseModel):
         left_out: per run that is not counted, why.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    schema_version: int = 1
-    tool_version: str
-    title: str
-    subtitle: str
-    date: str
-    verdict: Verdict
-    sentence: str
     runs: list[str]
     left_out: dict[str, str]
     noise: list[NoiseRow]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.comparison import Comparison
-from chainmark.core.verdict import Verdict
+from chainmark.core.result import JudgedResult
 
 BY_WORKLOAD_SCHEMA = 1
 
 
-class ByWorkload(BaseModel):
+class ByWorkload(JudgedResult):
     """``by-workload.json``.
 
     Attributes:
@@ -20,15 +18,7 @@ class ByWorkload(BaseModel):
         unmatched: what only one of the versions was run under, a sentence each.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     schema_version: int = BY_WORKLOAD_SCHEMA
-    tool_version: str
-    title: str
-    subtitle: str
-    date: str
-    verdict: Verdict
-    sentence: str
     labels: list[str]
     comparisons: list[Comparison]
     unmatched: list[str]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from operator import not_
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic import BaseModel, Field, SerializeAsAny, model_validator
 
 from chainmark.core.asked import Question
 from chainmark.core.attachment import Attachment
@@ -20,6 +20,7 @@ from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.profiled import Profiled
+from chainmark.core.result import JudgedResult
 from chainmark.core.verdict import Verdict
 
 SCHEMA_VERSION = 2
@@ -383,7 +384,7 @@ class AnchorView(BaseModel):
     judgements: list[Judgement]
 
 
-class Comparison(BaseModel):
+class Comparison(JudgedResult):
     """``comparison.json``.
 
     Attributes:
@@ -391,15 +392,7 @@ class Comparison(BaseModel):
             failed one, or the metrics alone decide.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     schema_version: int = SCHEMA_VERSION
-    tool_version: str
-    title: str  # "CometBFT v1.0.1 against v0.38.17"
-    subtitle: str  # "profile cometbft/demo · 3 + 3 runs, interleaved · 2026-11-20"
-    date: str  # of the newest run, ISO date: never the clock
-    verdict: Verdict
-    sentence: str  # the verdict as one sentence
     reasons: list[str]  # what made it so, most important first
     advice: list[str]  # what to do next
     failed_runs_verdict: Verdict | None = None
@@ -413,14 +406,15 @@ class Comparison(BaseModel):
     condition_differences: list[ConditionDifference]
     configuration_differences: list[ConfigurationDifference]
     changed_from_default: dict[str, dict[str, dict[str, Change]]]  # side → file → key → change
-    changed_per_node: dict[str, dict[str, dict[str, dict[str, Change]]]] = {}  # side → node → file → key → change
-    facts: list[tuple[str, str, str]] = []  # of the sides' first runs: label, baseline, candidate
+    # side → node → file → key → change
+    changed_per_node: dict[str, dict[str, dict[str, dict[str, Change]]]] = Field(default={})
+    facts: list[tuple[str, str, str]] = Field(default=[])  # of the sides' first runs: label, baseline, candidate
     judgements: list[Judgement]  # in the report's order
     distributions: list[DistributionRow]
     effect_sizes: list[EffectSize]
     charts: list[ChartData]
     followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
-    breakdowns: list[Breakdown] = []
+    breakdowns: list[Breakdown] = Field(default=[])
     false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history that was used
     builds: Annotated[BuildDifferences | None, Field(exclude_if=not_)] = None  # of the sides' first runs
     question: Annotated[Question, Field(exclude_if=lambda one: one is Question.WORSE)] = Question.WORSE

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core import units
 from chainmark.core.caveats import Caveats, CaveatsField
-from chainmark.core.verdict import Verdict
+from chainmark.core.result import JudgedResult
 
 PROMISED = 0.05
 
@@ -63,18 +63,9 @@ class SplitAlarms(BaseModel):
     moved: int = 0
 
 
-class HistoryCheck(BaseModel):
+class HistoryCheck(JudgedResult):
     """``aa.json`` of a history."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    schema_version: int = 1
-    tool_version: str
-    title: str
-    subtitle: str
-    date: str
-    verdict: Verdict
-    sentence: str
     re_runs: FalseAlarms
     splits: SplitAlarms
     caveats: CaveatsField = Caveats()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.metric import Better
+from chainmark.core.result import Result
 
 LEAST_CHANGE = 0.001  # relative: what is smaller, nobody would look at, however surely it changed
 
@@ -70,20 +71,13 @@ class HistorySeries(BaseModel):
     changes: list[LevelChange] = []
 
 
-class HistoryReport(BaseModel):
+class HistoryReport(Result):
     """``history.json``.
 
     Attributes:
         false_discoveries: the share of the listed changes that may be none.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    schema_version: int = 1
-    tool_version: str
-    title: str
-    subtitle: str
-    date: str
     sentence: str
     releases: list[Release]
     series: list[HistorySeries]

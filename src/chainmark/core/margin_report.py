@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.result import Result
 
 
 class MarginRow(BaseModel):
@@ -37,7 +38,7 @@ class MarginRow(BaseModel):
     learnt_chances: dict[int, float]
 
 
-class MarginReport(BaseModel):
+class MarginReport(Result):
     """``margins.json``.
 
     Attributes:
@@ -46,13 +47,6 @@ class MarginReport(BaseModel):
         low, high: the bounds of what is learnt.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    schema_version: int = 1
-    tool_version: str
-    title: str
-    subtitle: str
-    date: str
     sentence: str
     rows: list[MarginRow]
     unknown: list[str]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.comparison import ChartData, Comparison
-from chainmark.core.verdict import Verdict
+from chainmark.core.result import JudgedResult
 
 SIDE_BY_SIDE_SCHEMA = 1
 
@@ -18,7 +18,7 @@ class FactRow(BaseModel):
     values: list[str]
 
 
-class SideBySide(BaseModel):
+class SideBySide(JudgedResult):
     """``side-by-side.json``.
 
     Attributes:
@@ -29,15 +29,7 @@ class SideBySide(BaseModel):
         charts: all versions in one plot; ``line.side`` is the version's label.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     schema_version: int = SIDE_BY_SIDE_SCHEMA
-    tool_version: str
-    title: str
-    subtitle: str
-    date: str
-    verdict: Verdict
-    sentence: str
     labels: list[str]
     comparisons: list[Comparison]
     facts: list[FactRow]

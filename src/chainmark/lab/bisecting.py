@@ -12,7 +12,7 @@ from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
 from chainmark.core.wording import enumerated
-from chainmark.lab.protocols import LaunchableSystem
+from chainmark.lab.protocols import LaunchableSystem, installed_for
 from chainmark.lab.revisions import Line
 from chainmark.lab.running import Lab, Listener, Series
 from chainmark.lab.schedules import Step, Total
@@ -155,7 +155,7 @@ class Bisection:
         revision = self.record.revisions[place]
         self.listener.stage(f"installing {self.lab.system.title} {revision.label}")
         try:
-            subject = self.lab.system.install(revision.version)
+            subject = installed_for(self.lab.system, revision.version, self.profile)
         except UsageError as error:
             if place in (GOOD, self.last):
                 raise

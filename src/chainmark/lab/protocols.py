@@ -255,6 +255,16 @@ class AdaptableSystem(LaunchableSystem, Protocol):
         """
 
 
+def installed_for(system: LaunchableSystem, version: str, profile: BaseModel) -> Subject:
+    """Make sure that a version of what a profile runs can be run.
+
+    Raises:
+        UsageError: there is no such version, or it does not build.
+        EnvironmentFailure: it could not be built.
+    """
+    return system.install_for(version, profile) if isinstance(system, AdaptableSystem) else system.install(version)
+
+
 @runtime_checkable
 class PinningSystem(LaunchableSystem, Protocol):
     """A system whose profiles may name versions, beside the one that is tested."""

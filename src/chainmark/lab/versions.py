@@ -14,7 +14,7 @@ What a system makes of it is the system's: it may know none of these but release
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chainmark.core.errors import UsageError
@@ -60,6 +60,11 @@ class Checkout:
     ref: str | None = None
     replacements: tuple[tuple[str, str], ...] = ()
 
+    def absolute(self) -> Checkout:
+        """The same, wherever it is asked for from."""
+        replacements = tuple((module, absolute_target(target)) for module, target in self.replacements)
+        return replace(self, path=self.path.absolute(), replacements=replacements)
+
 
 @dataclass(frozen=True)
 class ModuleVersion:
@@ -96,6 +101,16 @@ def parse_version(text: str) -> Target:
     if match := _MODULE.match(text):
         return ModuleVersion(match["path"], match["version"])
     return Release(text) if _RELEASE.match(text) and "@" not in text else Named(text)
+
+
+def is_folder(target: str) -> bool:
+    """Whether what shall stand for a module is a folder, and no other module."""
+    return target.startswith((".", "/", "~")) or "@" not in target
+
+
+def absolute_target(target: str) -> str:
+    """What shall stand for a module, wherever it is asked for from."""
+    return str(Path(target).expanduser().absolute()) if is_folder(target) else target
 
 
 def plain_name(text: str) -> str:

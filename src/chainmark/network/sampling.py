@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,32 +100,36 @@ class Ticker:
 
 @dataclass
 class ResourceSampler:
-    """Samples the processes' and the host's use of the machine."""
+    """Samples the nodes' and the host's use of the machine.
 
-    pids: Mapping[str, int]
+    Attributes:
+        pids: of a node's processes by its name, the node's own first; what they use is added up.
+    """
+
+    pids: Mapping[str, Sequence[int]]
     _process_rows: list[tuple[object, ...]] = field(default_factory=list)
     _pressure_rows: list[tuple[object, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._processes = {name: psutil.Process(pid) for name, pid in self.pids.items()}
+        self._processes = {name: _processes(pids) for name, pids in self.pids.items()}
         self._harness = psutil.Process()
         self._queues = {name: RunQueue() for name in self.pids}
         self._generator = RunQueue(MEASURING_THREADS)
         self._contention = Contention()
 
-    def follow(self, name: str, pid: int) -> None:
-        """Sample that process from now on, in place of an earlier one of that name."""
-        self._processes[name] = psutil.Process(pid)
+    def follow(self, name: str, pids: Sequence[int]) -> None:
+        """Sample these processes from now on, in place of earlier ones of that name."""
+        self._processes[name] = _processes(pids)
         self._queues.setdefault(name, RunQueue())
 
     def sample(self) -> None:
         """Take one sample of everything, each with its own time: reading fifty processes takes a tenth of a second."""
         processes = dict(self._processes)
-        self._contention.read({process.pid for process in processes.values()} | {self._harness.pid})
-        for name, process in processes.items():
+        self._contention.read({one.pid for its in processes.values() for one in its} | {self._harness.pid})
+        for name, its in processes.items():
             now_ns = time.time_ns()
-            row = _process_row(process)
-            self._queues[name].read([process.pid])
+            row = _row(its)
+            self._queues[name].read([process.pid for process in its])
             if row is not None:
                 times_s = _ran_and_waited(self._queues[name])
                 self._process_rows.append((now_ns, name, *row, *times_s, self._contention.seconds))
@@ -167,7 +171,19 @@ def _ran_and_waited(*queues: RunQueue) -> tuple[float | None, float | None]:
     return sum(queue.ran_s for queue in queues), sum(queue.waited_s for queue in queues)
 
 
-def _process_row(process: psutil.Process) -> tuple[object, ...] | None:
+def _processes(pids: Sequence[int]) -> list[psutil.Process]:
+    return [psutil.Process(pid) for pid in pids]
+
+
+def _row(processes: Sequence[psutil.Process]) -> tuple[float, ...] | None:
+    """What a node's processes use together; None when its own is gone."""
+    rows = [_process_row(process) for process in processes]
+    if rows[0] is None:
+        return None
+    return tuple(sum(values) for values in zip(*(row for row in rows if row is not None), strict=True))
+
+
+def _process_row(process: psutil.Process) -> tuple[float, ...] | None:
     """CPU seconds, RSS, open files, threads, bytes read and written; None when the process is gone."""
     try:
         with process.oneshot():

@@ -18,7 +18,7 @@ from chainmark.api.experimenting import HOPELESS, LEAST_BEFORE_GIVING_UP, is_ove
 from chainmark.compare.decide import decide
 from chainmark.compare.sides import SelectedRuns
 from chainmark.core.errors import InvalidRunError
-from chainmark.core.manifest import ExperimentLength
+from chainmark.core.manifest import ExperimentLength, Subject
 from chainmark.core.verdict import Verdict
 from chainmark.store.runs import Store
 
@@ -64,6 +64,30 @@ def test_a_machine_that_never_has_time_is_said_to_be_the_reason(
         cm.experiment("p", baseline="v1", candidate="v2", store=tmp_path)
     assert len(Store(tmp_path).sealed()) == 3
     assert re.search("--resume [^`]+-p-", str(failure.value.hint))
+
+
+class _Named(StandIn):
+    """A system whose builds are called otherwise than they were ordered, and are all the same binary."""
+
+    def install(self, version: str) -> Subject:
+        """Called by its name from then on."""
+        name = version if "@" in version else f"{version.removeprefix('git:.')}@4f2cb01"
+        return Subject(system=self.name, name=self.title, version=name, binary_sha256="f00")
+
+    def installed(self) -> list[tuple[Subject, Path]]:
+        """Both."""
+        return [(self.install(name), Path()) for name in ("main", "feature")]
+
+
+def test_a_branch_is_called_by_its_build_and_one_that_changes_nothing_is_told_before_it_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later runs must not be of what the branch has become; and who forgot to commit would wait for an A/A."""
+    system, told = _Named(), Told()
+    monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, Profile(system="cometbft", name="p")))
+    cm.experiment("p", baseline="git:.main", candidate="git:.feature", repeat=1, store=tmp_path, progress=told)
+    assert {run.manifest.subject.version for run in Store(tmp_path).sealed()} == {"main@4f2cb01", "feature@4f2cb01"}
+    assert "warning: main@4f2cb01 and feature@4f2cb01 are the same build: the comparison will be an A/A" in told.lines
 
 
 MARGINS = {"tx_latency_s": 0.2}

@@ -162,10 +162,11 @@ mod tests {
             Answer::Matched { class: Class::CheckFailed, check_code: 13, message, .. } => message,
             other => panic!("{other:?}"),
         };
-        let v0_38 = r#"{"jsonrpc":"2.0","id":7,"result":{"code":13,"log":"insufficient fees; got: 1stake: insufficient fee",
-                       "codespace":"sdk"}}"#;
+        let v0_38 = r#"{"jsonrpc":"2.0","id":7,"result":{"code":13,"codespace":"sdk",
+                       "log":"insufficient fees; got: 1stake: insufficient fee"}}"#;
         assert_eq!(kept(parse(v0_38.as_bytes())).as_deref(), Some(reason));
-        let v1 = "tx BA78 is invalid: code=13, data=, log='insufficient fees; got: 1stake: insufficient fee', codespace='sdk'";
+        let v1 = "tx BA78 is invalid: code=13, data=, log='insufficient fees; got: 1stake: insufficient fee', \
+                  codespace='sdk'";
         assert_eq!(kept(error_answer(v1)).as_deref(), Some(reason));
     }
 

@@ -48,13 +48,18 @@ _CHANGES = "changes.diff"
 
 
 class Record(BaseModel):
-    """What is called by a name: a program and what is known of it."""
+    """What is called by a name: a program and what is known of it.
+
+    Attributes:
+        checkout: that it was built of, by its absolute path.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     key: str
     subject: Subject
     build: Build
+    checkout: Checkout | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class Cache:
         path = self._builds / record.key / name
         if path.is_file():
             return path
-        target = parse_version(record.build.ordered)
+        target = record.checkout or parse_version(record.build.ordered)
         if not isinstance(target, Checkout | ModuleVersion):
             raise UsageError(
                 f"`{name}` cannot be built for {record.subject.version}: only its binary is known",
@@ -122,7 +127,8 @@ class Cache:
     def _sources_again(self, target: Checkout | ModuleVersion, record: Record, scratch: Path) -> Sources:
         """The sources as they were built, though the branch or the worktree may have moved on."""
         if isinstance(target, ModuleVersion):
-            return from_module(target, record.build.ordered, scratch, self.program)
+            then_version = record.subject.version.rpartition("@")[2]  # it may have been ordered as "latest"
+            return from_module(replace(target, version=then_version), record.build.ordered, scratch, self.program)
         then = replace(target, ref=record.build.commit)
         changes = self.changes(record)
         return from_checkout(then, record.build.ordered, scratch, b"" if changes is None else changes.read_bytes())
@@ -159,7 +165,8 @@ class Cache:
     def all(self) -> list[Record]:
         """All that have a name, by name."""
         paths = sorted(self._names.glob(f"*/{_RECORD}"))
-        return [Record.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        found = [Record.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        return [record for record in found if self.binary(record).is_file()]
 
     @property
     def _builds(self) -> Path:
@@ -200,7 +207,15 @@ class Cache:
             found = inspect(program, self.program)
             said = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
             build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), found)
-            return self._name(sources.name, key, found, build, revision=sources.revision, changes=sources.changes)
+            return self._name(
+                sources.name,
+                key,
+                found,
+                build,
+                revision=sources.revision,
+                changes=sources.changes,
+                checkout=sources.checkout,
+            )
 
     def _compile(self, sources: Sources, flags: list[str], target: Path, package: str) -> None:
         if not (sources.folder / package).is_dir():
@@ -232,6 +247,7 @@ class Cache:
         *,
         revision: str | None,
         changes: bytes = b"",
+        checkout: Checkout | None = None,
     ) -> Record:
         subject = Subject(
             system=self.system,
@@ -242,7 +258,7 @@ class Cache:
             binary_sha256=_sha256(self._builds / key / self.program.name),
             release=found.reported,
         )
-        record = Record(key=key, subject=subject, build=build)
+        record = Record(key=key, subject=subject, build=build, checkout=checkout)
         folder = self._names / name
         if changes:
             write_bytes(folder / _CHANGES, changes)

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from chainmark.core.build import Build
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.lab.versions import Checkout, DoesNotBuild, ModuleVersion, plain_name
+from chainmark.lab.versions import Checkout, DoesNotBuild, ModuleVersion, is_folder, plain_name
 from chainmark.systems.builds.checkout import Tree, repository_of, sha256, tree_at, working_tree
 from chainmark.systems.builds.golang import go, is_network_failure, last_lines
 from chainmark.systems.builds.program import Program
 
 SHORT = 7
-_PATH_STARTS = (".", "/", "~")
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class Sources:
         revision: the commit, or the module's sum.
         build: what is known before it is built.
         changes: what was not committed.
+        checkout: that they are of, by its absolute path.
         workspace: the ``go.work`` under which they are built, as whoever has the checkout builds them.
         flags: of the command, beside those of every build.
     """
@@ -42,6 +42,7 @@ class Sources:
     revision: str | None
     build: Build
     changes: bytes = b""
+    checkout: Checkout | None = None
     workspace: Path | None = None
     flags: tuple[str, ...] = ()
 
@@ -86,6 +87,7 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path, changes: bytes 
             ancestry=tree.ancestry(),
         ),
         changes=tree.changes,
+        checkout=target.absolute(),
         workspace=workspace,
         # Sums of what stands for a module may not be in `go.sum`; a workspace has a file of its own for them.
         flags=("-mod=mod",) if replaced and workspace is None else (),
@@ -175,7 +177,7 @@ def _replace(
             close = difflib.get_close_matches(module, known, n=1)
             hint = f"did you mean `{close[0]}`?" if close else "`go list -m all` shows what can be replaced"
             raise UsageError(f"`{module}` is no module that these sources need, so it cannot be replaced", hint)
-        if text.startswith(_PATH_STARTS) or "@" not in text:
+        if is_folder(text):
             content = _copied(module, Path(text).expanduser(), scratch / "replaced" / str(number))
             _edit(place, kind, f"-replace={module}={_up_to(scratch, place)}replaced/{number}")
         else:

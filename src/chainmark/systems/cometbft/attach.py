@@ -17,8 +17,9 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Configuration
 from chainmark.network.processes import ProcessGroup
 from chainmark.network.sampling import PROCESS_SCHEMA, read_pages
+from chainmark.systems.cometbft.applications.loading import prepared
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode
-from chainmark.systems.cometbft.profile import Application, Network, Node, Profile, Rotating
+from chainmark.systems.cometbft.profile import Network, Node, Profile, Rotating
 from chainmark.systems.cometbft.rpc import RPC_PORT, RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Role
 
@@ -82,7 +83,7 @@ class AttachedNetwork(CometNetwork):
         """All of them: whoever asks finds out who answers."""
         return self.members
 
-    def pids(self) -> dict[str, int]:
+    def pids(self) -> dict[str, list[int]]:
         """None is ours."""
         return {}
 
@@ -124,7 +125,7 @@ def require_observable(profile: Profile, nodes: int) -> None:
     asked = {
         "perturbation": bool(profile.perturbation),
         "rotating": profile.rotating != Rotating(),
-        "application": profile.application != Application(),
+        "application": bool(profile.application.command) or profile.application.vote_extension_size_bytes is not None,
         "node.config": profile.node.config != Node().config,
         "node.genesis": bool(profile.node.genesis),
         "network.links": profile.network.in_namespaces,
@@ -135,6 +136,12 @@ def require_observable(profile: Profile, nodes: int) -> None:
         raise UsageError(
             f"the profile `{profile.name}` has `{wrong}`, which cannot be done to a network that is attached to",
             "attach with a profile that loads only, for example `cometbft/demo`",
+        )
+    adapter = profile.application.adapter
+    if adapter is not None and adapter.accounts.genesis != "none":
+        raise UsageError(
+            f"the application `{adapter.name}` wants accounts in the genesis, and a running network has its genesis",
+            'make transactions of accounts that have funds there: an adapter with `transaction.kind = "python"`',
         )
     beyond = [target for target in profile.load.targets if target >= nodes]
     if beyond:
@@ -242,8 +249,24 @@ def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
     return whole
 
 
-def network_of(seen: Sequence[Seen], pages: Sequence[str], folder: Path) -> AttachedNetwork:
-    """The nodes as a network to be measured."""
+def network_of(
+    seen: Sequence[Seen], pages: Sequence[str], profile: Profile, seed: int, folder: Path
+) -> AttachedNetwork:
+    """The nodes as a network to be measured, with the transactions of its application.
+
+    Args:
+        seen: who they are.
+        pages: their metrics pages, or none.
+        profile: what they are loaded with.
+        seed: of the transactions.
+        folder: of the run.
+
+    Raises:
+        UsageError: the transactions cannot be made.
+    """
+    adapter = profile.application.adapter
+    if adapter is not None:
+        adapter = adapter.model_copy(update={"chain": adapter.chain.model_copy(update={"id": seen[0].network})})
     whole = list(pages) or [""] * len(seen)
     members: list[CometNode] = [
         AttachedNode(f"node{index}", Role.FULL, one.place, folder, folder, page=page)
@@ -255,6 +278,8 @@ def network_of(seen: Sequence[Seen], pages: Sequence[str], folder: Path) -> Atta
         configuration=Configuration(),
         environment=dict(os.environ),
         binaries={},
+        adapter=adapter,
+        prepared=None if adapter is None else prepared(adapter, profile.load, seed),
     )
 
 

@@ -29,12 +29,14 @@ from chainmark.systems.cometbft.attach import (
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.ingest import (
     BLOCK_SCHEMA,
+    FAILED_SCHEMA,
     SCRAPE_SCHEMA,
     TRANSACTION_SCHEMA,
     Books,
     ChainReading,
     balance,
     collect,
+    failures_told,
 )
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient
@@ -86,20 +88,24 @@ class AttachedCometBft(CometBft):
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """The load, and of the network what it says itself: it is not the profile's."""
         flat = super().workload(profile)
-        load = {key: value for key, value in flat.items() if key.startswith("load.")}
+        load = {key: value for key, value in flat.items() if key.startswith(("load.", "application."))}
         return {**load, "network.attached": True, "network.validators": self._validators}
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Load the network, observe it, and turn what was collected into samples."""
         comet = cast(Profile, profile)
-        network = network_of(self._seen, self._pages, run.path)
+        network = network_of(self._seen, self._pages, comet, order.seed, run.path)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         measurement = measure(network, LoadOrder(comet, order.seed, experiment_id), run.raw, progress)
         network.silent_at_end = network.silent()
-        events = collect(measurement, ChainReading(experiment_id), progress)
+        # Which application it is cannot be seen, nor whether it may fail what it took.
+        reading = ChainReading(experiment_id, has_results=True, by_hash=network.prepared is not None)
+        events = collect(measurement, reading, progress)
         progress.stage("analysing")
         run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
         run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
+        if events.failed is not None:
+            run.write_events("failed", events.failed, FAILED_SCHEMA)
         run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
         sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.sampler.pressure())
         window = analysis_window(measurement.start_ns, comet.load)
@@ -124,7 +130,7 @@ class AttachedCometBft(CometBft):
             ],
             facts=_facts(self._seen),
             incidents=measurement.incidents,
-            warnings=_warnings(self._seen, books, measurement),
+            warnings=[*_warnings(self._seen, books, measurement), *failures_told(events)],
         )
 
 

@@ -1,4 +1,4 @@
-"""Connections between nodes that broke: told by the nodes' logs, and by nothing else.
+"""Connections between nodes that broke, and consensus that ended: told by the nodes' logs, and by nothing else.
 
 A node that drops a peer dials it again at once, so that the number of peers looks right every second while votes and
 transactions are lost between: two versions that do not understand each other do this for ever.
@@ -15,6 +15,9 @@ from chainmark.core import units
 from chainmark.core.storage import storage_errors
 
 _BROKEN = re.compile(r'Stopping peer for error .*\berr=(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
+# What a node writes once before its consensus ends; a console's colours may stand around the key.
+_FAILURE = re.compile(r'CONSENSUS FAILURE!!!.*?\berr=(?:\x1b\[\d+m)*(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
+REASON_CHARACTERS = 200
 _ADDRESSES = re.compile(r"\b(\d+\.){3}\d+:\d+(->)?")
 REASONS_SHOWN = 3
 # How the other end says goodbye: to a connection too many, or because it is a seed that has told what it knows. Whoever
@@ -33,6 +36,21 @@ def broken_connections(logs: Mapping[str, Path]) -> dict[str, Counter[str]]:
         with storage_errors(path), path.open(encoding="utf-8", errors="replace") as file:
             reasons = (match["quoted"] or match["plain"] for line in file if (match := _BROKEN.search(line)))
             found[name] = Counter(" ".join(_ADDRESSES.sub("", reason).split()) for reason in reasons)
+    return found
+
+
+def consensus_failures(logs: Mapping[str, Path]) -> dict[str, str]:
+    """By node, why its consensus stopped for ever although its process goes on; none where it did not.
+
+    Args:
+        logs: of the nodes, by name.
+    """
+    found: dict[str, str] = {}
+    for name, path in logs.items():
+        with storage_errors(path), path.open(encoding="utf-8", errors="replace") as file:
+            reasons = (match["quoted"] or match["plain"] for line in file if (match := _FAILURE.search(line)))
+            if (reason := next(reasons, None)) is not None:
+                found[name] = reason.partition(". ")[0][:REASON_CHARACTERS]
     return found
 
 

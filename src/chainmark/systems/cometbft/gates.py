@@ -91,8 +91,16 @@ def _node_gates(profile: Profile, measurement: Measurement, events: Events) -> l
     return [
         _conclusive("nodes_alive", "no node was lost", not deaths, "; ".join(deaths) or "all alive", "all alive"),
         _conclusive("nodes_steady", "no node started anew", not restarts, _anew(restarts), "none"),
+        _following_gate(measurement),
         _subjects("going_on", "the network went on making blocks", not halt, halt or "to the end", limit),
     ]
+
+
+def _following_gate(measurement: Measurement) -> Gate:
+    """Whether every living node had the chain in the end: one that stopped leaves the others' figures sound."""
+    stopped = measurement.stopped
+    told = "; ".join(f"{name} stopped: {why}" for name, why in sorted(stopped.items()))
+    return _conclusive("following", "every node followed the chain", not stopped, told or "all", "all")
 
 
 def _anew(restarts: Sequence[str]) -> str:

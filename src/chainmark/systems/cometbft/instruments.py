@@ -53,8 +53,8 @@ class Instruments:
 
     def start(self, node: CometNode) -> None:
         """Start a node (anew) and sample its process."""
-        process = self.network.start(node)
-        self.sampler.follow(node.name, process.pid)
+        self.network.start(node)
+        self.sampler.follow(node.name, node.pids)
 
     def state(self, node: CometNode) -> SyncState | None:
         """How far a node is, or None where it does not answer at once."""

@@ -126,6 +126,11 @@ class CometNode:
         return self.current
 
     @property
+    def pids(self) -> list[int]:
+        """Of its process, and of its application's where that is one of its own."""
+        return [self.process.pid, *([] if self.beside is None else [self.beside.pid])]
+
+    @property
     def websocket_url(self) -> str:
         """Where transactions and subscriptions go."""
         return f"ws://{self.address}:{RPC_PORT}/websocket"
@@ -178,9 +183,9 @@ class CometNetwork:
         """The validators and full nodes whose process runs."""
         return [node for node in self.nodes if node.process.popen.poll() is None]
 
-    def pids(self) -> dict[str, int]:
+    def pids(self) -> dict[str, list[int]]:
         """The nodes' processes by name, as far as they are ours."""
-        return {node.name: node.process.pid for node in self.started}
+        return {node.name: node.pids for node in self.started}
 
     def pages(self) -> dict[str, str]:
         """Where the nodes' metrics pages are, by name."""

@@ -8,12 +8,15 @@ from pathlib import Path
 from chainmark.core.build import Build
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
-from chainmark.lab.versions import FORMS, ModuleVersion, Named, Release, Target, parse_version
+from chainmark.lab.versions import FORMS, ModuleVersion, Named, Release, parse_version
 from chainmark.store.paths import cache_directory
 from chainmark.systems.builds.cache import Cache, Record
 from chainmark.systems.builds.program import Program
 from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.applications.adapter import Adapter, ProgramOf
+
+# Where the cache keeps applications' programs, by their names.
+_OF_APPLICATIONS = "cometbft-"
 
 
 def install(version: str, adapter: Adapter | None) -> Subject:
@@ -25,15 +28,27 @@ def install(version: str, adapter: Adapter | None) -> Subject:
     """
     if adapter is None or adapter.program is None:
         return nodes.install(version)
-    cache, target = _cache(adapter, adapter.program), _target(version, adapter, adapter.program)
+    cache, target = _cache(adapter, adapter.program), parse_version(version)
     if isinstance(target, Named):
         return _named(cache, version, adapter).subject
+    if isinstance(target, Release) and adapter.program.module:
+        target = ModuleVersion(adapter.program.module, version)
     if isinstance(target, Release):
         raise UsageError(
             f"`{version}` is a release, and the application `{adapter.name}` does not say of which module",
             "name a binary, or set `program.module` and `program.package` of the adapter",
         )
     return cache.make(target, version).subject
+
+
+def installed() -> list[tuple[Subject, Path]]:
+    """What is cached of CometBFT's own program, then of applications' programs, each by name."""
+    found = nodes.installed()
+    for root in sorted((cache_directory() / "nodes").glob(f"{_OF_APPLICATIONS}*")):
+        name = root.name.removeprefix(_OF_APPLICATIONS)
+        cache = Cache(root, "cometbft", Program(name=name, title=name, module="", package=""))
+        found += [(record.subject, cache.binary(record)) for record in cache.all()]
+    return found
 
 
 def binary_path(version: str, adapter: Adapter | None) -> Path:
@@ -59,14 +74,6 @@ def changes_of(version: str, adapter: Adapter | None) -> Path | None:
     return cache.changes(_named(cache, version, adapter))
 
 
-def _target(version: str, adapter: Adapter, program: ProgramOf) -> Target:
-    """What a version names; a release is one of the program's module, once it is not the name of a build."""
-    target = parse_version(version)
-    if isinstance(target, Release) and program.module and _cache(adapter, program).find(version) is None:
-        return ModuleVersion(program.module, version)
-    return Named(version) if isinstance(target, Release) and not program.module else target
-
-
 def _cache(adapter: Adapter, program: ProgramOf) -> Cache:
     title = f"{adapter.name}'s {program.name}"
     kept = Program(
@@ -77,9 +84,8 @@ def _cache(adapter: Adapter, program: ProgramOf) -> Cache:
         version_arguments=tuple(program.version),
         of_a_chain=True,
     )
-    return Cache(
-        cache_directory() / "nodes" / f"cometbft-{re.sub(r'[^A-Za-z0-9._-]+', '-', program.name)}", "cometbft", kept
-    )
+    folder = f"{_OF_APPLICATIONS}{re.sub(r'[^A-Za-z0-9._-]+', '-', program.name)}"
+    return Cache(cache_directory() / "nodes" / folder, "cometbft", kept)
 
 
 def _named(cache: Cache, version: str, adapter: Adapter) -> Record:

@@ -149,7 +149,7 @@ class CometBft:
 
     def installed(self) -> list[tuple[Subject, Path]]:
         """The cached binaries."""
-        return nodes.installed()
+        return programs.installed()
 
     def published_versions(self, also: Sequence[str] = ()) -> list[str]:
         """As the module proxy lists them, with those named."""

@@ -23,7 +23,7 @@ from chainmark.network.pprof import ProfileTaker
 from chainmark.network.processes import preferred_threads
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.applications.loading import Prepared
-from chainmark.systems.cometbft.connections import broken_connections
+from chainmark.systems.cometbft.connections import broken_connections, consensus_failures
 from chainmark.systems.cometbft.current import current_figures
 from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
 from chainmark.systems.cometbft.instruments import Companion, Instruments
@@ -41,6 +41,8 @@ COMMIT_QUERY = "tm.event='NewBlockHeader'"
 POLL_S = 0.2
 STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
+# A node may be a block behind when it is asked.
+STOPPED_BLOCKS = 3
 # Below this a node's next block may not fit, and what was measured so far could not be kept.
 FREE_BYTES_MIN = 64 << 20
 
@@ -66,6 +68,7 @@ class Measurement:
 
     Attributes:
         broken_off: why nothing more was waited for: the network had stopped. "" where it ran to its end.
+        stopped: living nodes that did not follow the chain any more in the end, by name, and how that is known.
         reader: the living node that is furthest; None where no node answered any more, and the chain is not known.
     """
 
@@ -82,6 +85,7 @@ class Measurement:
     reader: CometNode | None
     observer_reconnects: int
     broken_off: str = ""
+    stopped: Mapping[str, str] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
     deaths: list[str] = field(default_factory=list)
     links: LinkStats | None = None
@@ -139,12 +143,15 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         ):
             progress.stage(f"offering {order.load.total_rate_per_s} tx/s")
             records = _run_load(load, watch, progress)
+            before = heights_of(network)
             progress.stage("draining the mempools")
             drained = _drain(watch, order.load.drain_timeout_s, progress)
         # In this order: what leaves a mempool in the meantime stands in a block that is read.
         waiting = _waiting(network)
-        last_height, reader = furthest(network)
-        broken = broken_connections(network.logs())
+        reached = heights_of(network)
+        last_height, reader = _furthest(network, reached)
+        logs = network.logs()
+        broken, stopped = broken_connections(logs), _stopped(before, reached) | consensus_failures(logs)
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
         start_ns=start_ns,
@@ -157,6 +164,7 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
         last_height=last_height,
         drained=drained,
         waiting=waiting,
+        stopped=stopped,
         reader=reader,
         observer_reconnects=observer.reconnects(),
         broken_off=watch.broken_off,
@@ -370,17 +378,34 @@ def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadR
     return records
 
 
+def _stopped(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, str]:
+    """The nodes that made no block while the mempools were drained and others made some."""
+    last = max(after.values(), default=0)
+    if last - max(before.values(), default=0) < STOPPED_BLOCKS:
+        return {}
+    stuck = {name: height for name, height in after.items() if before.get(name) == height}
+    return {name: f"it stayed at height {height} of {last}" for name, height in stuck.items()}
+
+
 def furthest(network: CometNetwork) -> tuple[int, CometNode | None]:
     """The greatest height that a living node has, and which node that is; 0 and None where none answers."""
-    found: tuple[int, CometNode | None] = (0, None)
+    return _furthest(network, heights_of(network))
+
+
+def _furthest(network: CometNetwork, reached: Mapping[str, int]) -> tuple[int, CometNode | None]:
+    name = max(reached, key=lambda one: reached[one], default=None)
+    return (0, None) if name is None else (reached[name], network.node(name))
+
+
+def heights_of(network: CometNetwork) -> dict[str, int]:
+    """The heights of the living nodes, as far as they answer."""
+    found = {}
     for node in network.alive():
         try:
             with RpcClient(node.address, timeout_s=2.0) as client:
-                height = client.height()
+                found[node.name] = client.height()
         except RpcError:
             continue  # it died between two looks, which the watch notes, or hangs
-        if found[1] is None or height > found[0]:
-            found = (height, node)
     return found
 
 

@@ -37,6 +37,9 @@ var (
 	lose          = flag.Int("lose", 0, "of so many accepted transactions, drop one from the mempool without a block")
 	commitRefused = flag.Int("commit-refused", 0, "of so many transactions, refuse one and propose it all the same")
 	sleep         = flag.Duration("sleep", 0, "how long to take for every block")
+	grow          = flag.Int("grow", 0, "keep so many bytes of memory for every transaction of a block, for ever")
+	lieAt         = flag.Int("lie-at", 0, "give another state's hash from the so manieth block with transactions on")
+	failOneOf     = flag.Int("fail", 0, "of so many transactions, accept one and fail it in its block")
 )
 
 type application struct {
@@ -45,6 +48,7 @@ type application struct {
 	checked int // transactions that came, each once
 	loaded  int // blocks that carried some
 	refused [][]byte
+	grown   [][]byte
 }
 
 // chosen says whether a transaction is the one of so many: on every node the same.
@@ -93,7 +97,31 @@ func (app *application) FinalizeBlock(
 		app.failOn(request.Height)
 	}
 	time.Sleep(*sleep)
-	return app.Application.FinalizeBlock(ctx, request)
+	response, err := app.Application.FinalizeBlock(ctx, request)
+	if err == nil {
+		app.distort(request, response)
+	}
+	return response, err
+}
+
+// distort grows by what a block brings, fails some of it, and lies about the state.
+func (app *application) distort(request *types.FinalizeBlockRequest, response *types.FinalizeBlockResponse) {
+	for index, transaction := range request.Txs {
+		kept := make([]byte, *grow)
+		for place := range kept {
+			kept[place] = 1 // or the kernel would give no memory
+		}
+		app.grown = append(app.grown, kept)
+		if chosen(transaction, *failOneOf) {
+			response.TxResults[index] = &types.ExecTxResult{Code: 5, Codespace: "test", Log: "no funds"}
+		}
+	}
+	app.mutex.Lock()
+	defer app.mutex.Unlock()
+	if *lieAt > 0 && app.loaded >= *lieAt {
+		digest := sha256.Sum256(response.AppHash)
+		response.AppHash = digest[:]
+	}
 }
 
 // failOn does what is due on a block that carries transactions: nothing, or what nobody returns from.
@@ -131,6 +159,7 @@ func main() {
 	if *only != "" && !slices.Contains(strings.Split(*only, ","), *node) {
 		*failStarts, *hold, *lose, *commitRefused, *sleep = 0, 0, 0, 0, 0
 		*panicAt, *hangAt, *killAt, *refuseAfter = 0, 0, 0, 0
+		*grow, *lieAt, *failOneOf = 0, 0, 0
 	}
 	refuseToStart()
 	service, err := server.NewServer(*address, "socket", &application{Application: kvstore.NewInMemoryApplication()})

@@ -159,10 +159,14 @@ def test_a_name_stays_the_build_that_it_was(cache: Cache, repository: Path) -> N
         cache.find(name)
 
 
-def test_another_program_of_the_same_sources_is_built_as_they_were(cache: Cache, repository: Path) -> None:
+def test_another_program_of_the_same_sources_is_built_as_they_were(
+    cache: Cache, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the worktree has moved on, its uncommitted changes are in the kept diff alone."""
     write(repository, tools__other__main_dot_go=MAIN.replace("VERSION", "a tool"))
-    record = made(cache, f"git:{repository}")
+    with monkeypatch.context() as inside:
+        inside.chdir(repository)
+        record = made(cache, "git:.")
     shutil.rmtree(repository / "tools")
     tool = cache.tool(record, "tools/other", "other")
     assert subprocess.run([tool], check=True, capture_output=True, text=True).stdout == "a tool\n"

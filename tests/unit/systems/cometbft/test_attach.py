@@ -104,6 +104,7 @@ def test_every_node_has_a_metrics_page_or_none_has() -> None:
     ("changes", "named"),
     [
         ({"perturbation": [{"kind": "kill", "nodes": [1], "at_s": 1}]}, "perturbation"),
+        ({"application": "cosmos-sdk"}, "Cosmos SDK"),
         ({"rotating": {"joiners": 1}}, "rotating"),
         ({"application": {"vote_extension_size_bytes": 0}}, "application"),
         ({"node": {"config": {"consensus": {"timeout_commit": "1s"}}}}, "node.config"),

@@ -1,0 +1,124 @@
+"""Chains that are not CometBFT's example: the SDK's own program under bank sends, and transactions of a function.
+
+The machine may be busy: nothing here is about figures.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.store.runs import SealedRun
+
+from tests.real.mesh_servers import SIMD_PACKAGE, build
+from tests.support import Lab, changed
+
+SHORT = changed(
+    "load.warm_up_s=1",
+    "load.duration_s=6",
+    "node.config.consensus.timeout_commit=500ms",
+    "gates.waited_share_max=1",
+    "gates.generator_cpu_max_cores=100",
+    "gates.schedule_lag_p99_max_s=600",
+    "gates.blocks_min=1",
+    "load.send_grace_s=60",
+    "load.answer_timeout_s=60",
+    "network.start_timeout_s=120",
+)
+OFFERED = 7 * 50
+
+
+@pytest.fixture(scope="module")
+def simd() -> str:
+    """The path of the SDK's program."""
+    return str(build("simd", SIMD_PACKAGE))
+
+
+def sdk_run(lab: Lab, simd: str, *settings: str, code: int = 0) -> SealedRun:
+    (run,) = lab.runs("cometbft/cosmos-sdk", "--version", simd, *SHORT, *changed(*settings), code=code)
+    return run
+
+
+def gate_of(run: SealedRun, gate_id: str) -> Gate:
+    return next(gate for gate in run.manifest.gates if gate.id == gate_id)
+
+
+def account(run: SealedRun) -> dict[str, int]:
+    found = run.manifest.counts["transactions"]
+    assert found["offered"] == found["unsent"] + found["rejected"] + found["accepted"]
+    assert found["accepted"] == found["committed"] + found["failed"] + found["pending"] + found["lost"]
+    return found
+
+
+def test_bank_sends_of_many_accounts_are_committed_to_the_last(shared_lab: Lab, simd: str) -> None:
+    """Two connections: each account's transactions keep their order, or the chain would refuse them."""
+    run = sdk_run(
+        shared_lab, simd, "load.connections=2", "load.rate=25", "application.adapter.accounts.per_connection=20"
+    )
+    assert run.manifest.status is Status.VALID
+    found = account(run)
+    assert (found["offered"], found["committed"], found["failed"]) == (OFFERED, OFFERED, 0)
+    assert run.manifest.subject.name == "Cosmos SDK's simd"
+    assert run.manifest.conditions["application"] == "Cosmos SDK"
+    sizes = run.events("transactions")["size_bytes"]
+    assert set(sizes) <= {510, 511, 512}
+    assert (run.path / "raw" / "configuration" / "genesis.json.zst").is_file()
+
+
+def test_a_fee_that_is_too_small_is_rejected_with_the_chains_reason(shared_lab: Lab, simd: str) -> None:
+    run = sdk_run(shared_lab, simd, "application.adapter.transaction.fee=1", code=1)
+    found = account(run)
+    assert (found["rejected"], found["accepted"]) == (OFFERED, 0)
+    told = [one for one in run.manifest.warnings if "refused with code 13 of sdk: insufficient fees" in one]
+    assert len(told) == 1, run.manifest.warnings
+    assert told[0].startswith(f"{OFFERED} × ")
+
+
+def test_what_a_block_has_and_was_not_executed_is_failed(shared_lab: Lab, simd: str) -> None:
+    """The accounts hold the fee, which is looked at first, and nothing that they could send."""
+    run = sdk_run(shared_lab, simd, "application.adapter.accounts.balance=20", code=1)
+    found = account(run)
+    assert (found["failed"], found["committed"], found["rejected"]) == (OFFERED, 0, 0)
+    assert gate_of(run, "books").status is GateStatus.PASS
+    assert [
+        one
+        for one in run.manifest.warnings
+        if one.startswith(f"{found['failed']} × failed in a block with code 5 of sdk")
+    ]
+    assert run.events("failed").height == found["failed"]
+
+
+def test_transactions_of_a_function_go_to_cometbfts_own_application(shared_lab: Lab, tmp_path: Path) -> None:
+    """It makes fewer than are due: those are unsent, and told."""
+    (tmp_path / "mine.py").write_text(
+        "def make(order):\n    return [[b'k%d=v' % n for n in range(100)]]\n", encoding="utf-8"
+    )
+    adapter = tmp_path / "mine.toml"
+    adapter.write_text('name = "mine"\n[transaction]\nkind = "python"\nmake = "mine.py:make"\n', encoding="utf-8")
+    options = ["cometbft/demo", "--version", "v1.0.1", "--application", str(adapter), "--set", "load.rate=50"]
+    (run,) = shared_lab.runs(*options, *SHORT, code=None)
+    found = account(run)
+    assert (found["unsent"], found["committed"]) == (OFFERED - 100, 100)
+    assert run.manifest.status is not Status.VALID
+
+
+def test_a_binary_of_another_program_is_refused(lab: Lab, simd: str) -> None:
+    ended = lab.run("run", "cometbft/demo", "--version", simd, code=2)
+    assert "simapp/simd`, and not CometBFT" in ended.stderr
+    other = str(build("rosetta-example"))
+    ended = lab.run("run", "cometbft/cosmos-sdk", "--version", other, code=2)
+    assert "and not Cosmos SDK's simd" in ended.stderr
+    assert not list(lab.store_path.glob("runs/*"))
+
+
+def test_a_genesis_command_that_fails_is_told_and_leaves_nothing(lab: Lab, simd: str) -> None:
+    wrong = json.dumps(["{group}", "gentx", "nobody", "{stake}", "--home", "{home}", "--keyring-backend", "test"])
+    ended = lab.run(
+        "run", "cometbft/cosmos-sdk", "--version", simd, *changed(f"application.adapter.validator.join={wrong}"), code=5
+    )
+    assert "`simd gentx nobody" in ended.stderr
+    assert "failed for node0: " in ended.stderr
+    assert "its last lines:" in ended.stderr
