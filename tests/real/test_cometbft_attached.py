@@ -17,12 +17,9 @@ from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.attach import height_at
 
 from tests.machine import first_address
-from tests.support import Lab, wait_until
+from tests.support import ANYHOW, Lab, changed, wait_until
 
-SMALL = (
-    "--set", "gates.waited_share_max=1", "--set", "gates.schedule_lag_p99_max_s=5", "--set", "gates.blocks_min=1",
-    "--set", "load.warm_up_s=1", "--set", "load.duration_s=6", "--set", "load.rate=50",
-)  # fmt: skip
+SMALL = changed(*ANYHOW, "load.warm_up_s=1", "load.duration_s=6", "load.rate=50")
 
 
 @dataclass

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Lab
+from tests.support import ANYHOW, QUICK, Lab, changed
 
-ANYHOW = (
-    "--set", "gates.waited_share_max=1", "--set", "gates.schedule_lag_p99_max_s=5", "--set", "gates.blocks_min=1",
-    "--set", "load.warm_up_s=1", "--set", "load.duration_s=5",
-)  # fmt: skip
+SMALL = changed(*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=3")
 
 
 def git(repository: Path, *arguments: str) -> str:
@@ -42,7 +39,7 @@ def test_a_working_tree_runs_beside_the_binary_that_was_built_of_it(lab: Lab, ch
     """The change is in the node that ran, the run keeps it, and the same binary by its path is an A/A."""
     version = checkout / "version" / "version.go"
     version.write_text(version.read_text(encoding="utf-8").replace('"1.0.1"', '"1.0.2-mine"'), encoding="utf-8")
-    run = lab.runs("cometbft/demo", "--version", f"git:{checkout}", *ANYHOW)[0]
+    run = lab.runs("cometbft/demo", "--version", f"git:{checkout}", *SMALL)[0]
     subject, build = run.manifest.subject, run.document("build")
     assert build is not None
     assert (
@@ -55,7 +52,7 @@ def test_a_working_tree_runs_beside_the_binary_that_was_built_of_it(lab: Lab, ch
     listed = json.loads(lab.run("nodes", "list", "--json").stdout)
     mine = tmp_path / "mine"
     shutil.copy(next(one["path"] for one in listed if one["version"] == subject.version), mine)
-    other = lab.runs("cometbft/demo", "--version", str(mine), *ANYHOW)[0]
+    other = lab.runs("cometbft/demo", "--version", str(mine), *SMALL)[0]
     assert other.manifest.subject.version.startswith("1.0.2-mine@sha-")
     told = lab.run("compare", f"version:{subject.version}", other.manifest.subject.version, code=None).stdout
     assert "both sides are the same build" in told

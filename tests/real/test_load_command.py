@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -13,13 +14,14 @@ import pytest
 from junitparser import JUnitXml
 from typer.testing import Result
 
+import chainmark.api.loading
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
-from chainmark.lab.loading import fixed_levels_of
+from chainmark.lab.loading import Tester, fixed_levels_of
 from chainmark.store.runs import Store
 
 from tests.real.load_servers import Behaviour, LoadServer, Reply, always, nobody_listens, serving
 from tests.real.mesh_servers import MeshServer
-from tests.support import Lab, wait_until
+from tests.support import ATTEMPTS, Lab, wait_until
 from tests.unit.cli.commands import chainmark as command
 
 pytestmark = pytest.mark.quiet
@@ -41,8 +43,9 @@ RIGHT = Reply(after_s=0.005)
 
 @pytest.fixture
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A profile in short steps, and a store of the test's own."""
+    """A profile in short steps, and a store of the test's own; what others do on this machine is no matter here."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(chainmark.api.loading, "Tester", partial(Tester, watching=None))
     path = tmp_path / "work.toml"
     path.write_text(PROFILE, encoding="utf-8")
     return path
@@ -62,6 +65,15 @@ def _load(profile: Path, url: str, *more: str) -> Result:
     return command("load", str(profile), "--target", url, *more)
 
 
+def _decided(profile: Path, url: str, *more: str) -> Result:
+    """The same; once more, where a machine that stalls left too few answers for either."""
+    for _ in range(ATTEMPTS):
+        result = _load(profile, url, *more)
+        if result.exit_code != ExitCode.INCONCLUSIVE:
+            break
+    return result
+
+
 def test_an_agreement_that_is_met(profile: Path, store: Store, tmp_path: Path) -> None:
     with serving(always(RIGHT)) as server:
         result = _load(profile, server.url, "--junit", str(tmp_path / "load.xml"), "--md", str(tmp_path / "load.md"))
@@ -77,7 +89,8 @@ def test_a_capacity_that_was_asked_for_and_is_not_reached(profile: Path, tmp_pat
     junit = tmp_path / "load.xml"
     with serving(always(RIGHT)) as server:
         wanted = ("--set", "search.clients_first=2", "--set", "search.clients_last=2", "--set", "sla.p99_s=0.003")
-        result = _load(profile, server.url, "--junit", str(junit), "--set", "require.work.clients=2", *wanted)
+        enough = ("--set", "steps.longest_s=10", "--set", "require.work.clients=2")
+        result = _decided(profile, server.url, "--junit", str(junit), *enough, *wanted)
     assert result.exit_code == ExitCode.FAIL
     (failure,) = _junit(junit).iter("failure")
     assert failure.attrib["message"]
@@ -90,8 +103,8 @@ def test_only_what_was_asked_for_decides_where_something_was(profile: Path, tmp_
     slow = Reply(after_s=0.3)
     with serving(lambda asked: slow if asked.path == "/spare" else RIGHT) as server:
         limit, page = ("--set", "sla.p99_s=0.2"), tmp_path / "load.md"
-        assert _load(profile, server.url, *limit).exit_code == ExitCode.FAIL
-        result = _load(profile, server.url, *limit, "--set", "require.work.clients=4", "--md", str(page))
+        assert _decided(profile, server.url, *limit).exit_code == ExitCode.FAIL
+        result = _decided(profile, server.url, *limit, "--set", "require.work.clients=4", "--md", str(page))
     assert result.exit_code == ExitCode.DONE, result.stdout
     assert "missed, not required" in page.read_text(encoding="utf-8")
 

@@ -248,10 +248,11 @@ def _interrupted(tmp_path: Path, when: Callable[[str, float], bool]) -> tuple[Lo
 def test_ctrl_c_during_a_step_keeps_its_part(tmp_path: Path) -> None:
     test, run = _interrupted(tmp_path, lambda name, fraction: "4 clients" in name and fraction > 0.5)
     steps = _steps(test)
-    assert [step.partial for step in steps] == [False, True]
-    assert 0.0 < steps[1].window_s < 1.0
-    assert steps[1].due > 0
-    assert run.events("steps")["partial"].to_list() == [False, True]
+    # A level may be measured twice, where a busy machine left too few answers; only the last step is a part of one.
+    assert [step.partial for step in steps] == [*[False] * (len(steps) - 1), True]
+    assert 0.0 < steps[-1].window_s < 1.0
+    assert steps[-1].due > 0
+    assert run.events("steps")["partial"].to_list() == [step.partial for step in steps]
     (found,) = test.report.targets[0].endpoints[0].capacities
     assert (found.stopped_by, found.finding) == ("interrupted", "unsettled")
     assert test.report.targets[0].interrupted
@@ -259,4 +260,4 @@ def test_ctrl_c_during_a_step_keeps_its_part(tmp_path: Path) -> None:
 
 def test_ctrl_c_between_steps_keeps_what_was_measured(tmp_path: Path) -> None:
     test, _ = _interrupted(tmp_path, lambda name, fraction: "4 clients" in name and fraction == 0.0)
-    assert [step.level for step in _steps(test)] == [2.0]
+    assert {step.level for step in _steps(test)} == {2.0}
