@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.api.context import Accepted, as_choice
-from chainmark.compare.margins import chance_to_pass, is_inside_noise, learnt_margin
+from chainmark.compare.judge import Bench
+from chainmark.compare.margins import chance_to_pass, is_inside_noise, learnt_margin, margin_rows
+from chainmark.compare.noise import Archive
 from chainmark.core.catalogue import Bounds
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Better
 from chainmark.stats.intervals import LEVEL
 from chainmark.stats.special import t_quantile
+
+from tests.unit.compare.synthetic_runs import sides
 
 WIDE = Bounds(1e-9, 1e9)
 
@@ -80,3 +84,17 @@ def test_margins_come_from_one_place() -> None:
 def test_bounds_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no bounds of margins"):
         as_choice([text])
+
+
+@pytest.mark.parametrize(("better", "margin"), [(Better.HIGHER, -math.log(0.9)), (Better.LOWER, math.log(1.1))])
+def test_the_chances_are_those_of_the_margin_towards_worse(better: Better, margin: float) -> None:
+    """10 % less is further on the scale of logarithms than 10 % more, and what may not fall is worse when it falls."""
+    runs, _ = sides()
+    known = runs[0].catalogue
+    catalogue = known.model_copy(
+        update={"metrics": [metric.model_copy(update={"better": better}) for metric in known.metrics]}
+    )
+    bench = Bench(Archive((), runs[0].manifest, runs))
+    row = next(one for one in margin_rows(catalogue, bench, WIDE) if one.metric_id == "cpu_cores")
+    expected = chance_to_pass(margin, row.deviation, row.degrees_of_freedom, 1, bench.level(0))
+    assert row.chances[1] == pytest.approx(expected, rel=1e-12)
