@@ -16,7 +16,9 @@ from chainmark.core.storage import storage_errors
 
 _BROKEN = re.compile(r'Stopping peer for error .*\berr=(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
 # What a node writes once before its consensus ends; a console's colours may stand around the key.
-_FAILURE = re.compile(r'CONSENSUS FAILURE!!!.*?\berr=(?:\x1b\[\d+m)*(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
+_FAILURE = re.compile(
+    r'CONSENSUS FAILURE!!!.*?(?:\x1b\[\d+m|\b)err=(?:\x1b\[\d+m)*(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))'
+)
 REASON_CHARACTERS = 200
 _ADDRESSES = re.compile(r"\b(\d+\.){3}\d+:\d+(->)?")
 REASONS_SHOWN = 3

@@ -15,11 +15,12 @@ from chainmark.systems.cometbft.analyse import (
     joiner_second_samples,
     perturbation_samples,
 )
-from chainmark.systems.cometbft.connections import broken_connections, told
+from chainmark.systems.cometbft.connections import broken_connections, consensus_failures, told
 from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA, planned_starts
 from chainmark.systems.cometbft.gates import restarted_nodes
 from chainmark.systems.cometbft.profile import Perturbation
 from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
+from chainmark.systems.cometbft.workload import _stopped
 
 WINDOW = Window(10 * NS, 40 * NS)
 
@@ -147,3 +148,25 @@ def test_goodbyes_alone_are_no_warning(tmp_path: Path) -> None:
     logs = {"node0": _log(tmp_path, "node0", "EOF", '"write tcp 127.0.0.1:1->127.0.0.1:2: broken pipe"')}
     assert told(broken_connections(logs)) == []
     assert told({"node0": Counter()}) == []
+
+
+def test_a_node_whose_consensus_ended_is_told_with_its_first_reason(tmp_path: Path) -> None:
+    """As CometBFT writes it, and as a chain's own program does, with the colours of a console."""
+    lines = {
+        "node0": 'E[x] CONSENSUS FAILURE!!! module=consensus err="wrong AppHash.  Expected A, got B. Check" stack="s"',
+        "node1": 'ERR CONSENSUS FAILURE!!! \x1b[36merr=\x1b[0m\x1b[31m"no votes"\x1b[0m module=consensus',
+        "node2": 'E[x] prevote step: consensus deems this block invalid module=consensus err="wrong AppHash"',
+    }
+    logs = {name: tmp_path / name for name in lines}
+    for name, line in lines.items():
+        logs[name].write_text(line + "\n", encoding="utf-8")
+    assert consensus_failures(logs) == {"node0": "wrong AppHash", "node1": "no votes"}
+
+
+def test_a_node_that_makes_no_block_while_others_do_has_stopped() -> None:
+    before = {"node0": 10, "node1": 10, "node2": 9}
+    assert _stopped(before, {"node0": 14, "node1": 14, "node2": 9}) == {"node2": "it stayed at height 9 of 14"}
+    assert _stopped(before, {"node0": 14, "node1": 13, "node2": 12}) == {}
+    # Too few blocks were made to know, or none by anybody.
+    assert _stopped(before, {"node0": 12, "node1": 12, "node2": 9}) == {}
+    assert _stopped(before, {}) == {}
