@@ -16,7 +16,8 @@ from typer.testing import Result
 
 import chainmark.api.loading
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
-from chainmark.lab.loading import Tester, fixed_levels_of
+from chainmark.lab import loading
+from chainmark.lab.loading import fixed_levels_of
 from chainmark.store.runs import Store
 
 from tests.real.load_servers import Behaviour, LoadServer, Reply, always, nobody_listens, serving
@@ -45,7 +46,7 @@ RIGHT = Reply(after_s=0.005)
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A profile in short steps, and a store of the test's own; what others do on this machine is no matter here."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(chainmark.api.loading, "Tester", partial(Tester, watching=None))
+    monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
     path = tmp_path / "work.toml"
     path.write_text(PROFILE, encoding="utf-8")
     return path
