@@ -58,6 +58,19 @@ def make_home(adapter: Adapter, node: NodeHome) -> None:
             f"`{node.binary.name} {adapter.home.init[0]}` wrote no {GENESIS} below {node.folder}",
             "does `home.init` of the adapter tell it `{home}`?",
         )
+    if adapter.accounts.genesis == "cosmos-sdk" and "{stake}" in adapter.validator.join:
+        _stake_with(node.folder / GENESIS, adapter.chain.denom)
+
+
+def _stake_with(genesis_path: Path, denom: str) -> None:
+    """Let a Cosmos SDK chain's stake, and what it mints, be of that denomination; `init` may have written another."""
+    genesis = json.loads(genesis_path.read_text(encoding="utf-8"))
+    state = genesis.get("app_state") or {}
+    for module, key in (("staking", "bond_denom"), ("mint", "mint_denom")):
+        parameters = (state.get(module) or {}).get("params") or {}
+        if key in parameters:
+            parameters[key] = denom
+    _write(genesis_path, json.dumps(genesis, indent=2).encode())
 
 
 def _join(adapter: Adapter, validators: Sequence[NodeHome]) -> None:
