@@ -205,7 +205,18 @@ def _failed(gates: dict[str, Gate]) -> dict[str, str]:
 
 
 ALWAYS = [
-    *("nodes_alive", "nodes_steady", "going_on", "books", "answers", "lost", "achieved", "lag", "generator"),
+    *(
+        "nodes_alive",
+        "nodes_steady",
+        "following",
+        "going_on",
+        "books",
+        "answers",
+        "lost",
+        "achieved",
+        "lag",
+        "generator",
+    ),
     *("committed", "drained", "blocks", "observed", "pressure"),
 ]
 
@@ -224,6 +235,7 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
             {"starts": {"node0": [5.0], "node1": [5.0, 6.0], "node2": [1.0, 2.0]}},
             {"nodes_steady": "node1, node2 started anew"},
         ),
+        ({"stopped": {"node3": "at height 5"}}, {"following": "node3 stopped: at height 5"}),
         ({"broken_off": "no block for 30 s at height 12"}, {"going_on": "no block for 30 s at height 12"}),
         ({"problems": ["1 ≠ 2", "2 ≠ 3"]}, {"books": "1 ≠ 2; 2 ≠ 3"}),
         ({"contradictions": ["2 rejected"]}, {"answers": "2 rejected"}),
@@ -293,6 +305,7 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
     assert told == {
         "nodes_alive": "all alive",
         "nodes_steady": "none",
+        "following": "all",
         "going_on": "a block within 30 s",
         "books": "balanced",
         "answers": "none",
@@ -315,6 +328,7 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
     assert {name: (gate.label, gate.measured) for name, gate in gates.items()} == {
         "nodes_alive": ("no node was lost", "all alive"),
         "nodes_steady": ("no node started anew", "none"),
+        "following": ("every node followed the chain", "all"),
         "going_on": ("the network went on making blocks", "to the end"),
         "books": ("the books balance", "balanced"),
         "answers": ("no answer was wrong", "none"),
