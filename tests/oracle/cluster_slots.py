@@ -202,6 +202,7 @@ class Timeline:
     block_no: int = 0
     last_block_slot: int = 0
     skipped: int = 0
+    known: set[tuple[object, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.counters: PublishedCounters | ExactCounters = PublishedCounters() if self.published else ExactCounters()
@@ -250,8 +251,17 @@ class Timeline:
             self.context(event)
         elif event.kind in STAGES:
             self.stage(event)
-        else:
+        elif not self.is_repeated(event):
             self.of_the_head(event)
+
+    def is_repeated(self, event: Event) -> bool:
+        """Whether this very message was read before. Rounded times are no evidence: two messages may share one."""
+        if self.published or event.at_ns % 1_000_000 == 0:
+            return False
+        message = (event.kind, event.at_ns, event.slot, event.number, tuple(sorted(event.values.items())))
+        is_known = message in self.known
+        self.known.add(message)
+        return is_known
 
     def sample(self, event: Event) -> None:
         """A sample of the counters belongs to the slot in which it was taken."""
@@ -270,7 +280,7 @@ class Timeline:
         if record is None:
             self.skipped += 1
             return
-        record.starts += 1
+        record.starts += self.counts(record, "started", event)
         record.times["started"] = event.at_ns
         if event.values["utxo"] > 0:
             record.utxo = event.values["utxo"]
@@ -297,9 +307,14 @@ class Timeline:
         if record is None:
             self.skipped += 1
             return
+        counts = self.counts(record, STAGES[event.kind], event)
         record.times[STAGES[event.kind]] = event.at_ns
-        record.leads += event.kind == "Leads"
-        record.forges += event.kind == "Forged"
+        record.leads += counts and event.kind == "Leads"
+        record.forges += counts and event.kind == "Forged"
+
+    def counts(self, record: Slot, stage: str, event: Event) -> bool:
+        """Whether a line tells more than the one before it: the same stage at the same time was written twice."""
+        return self.published or record.times.get(stage) != event.at_ns
 
     def of_the_head(self, event: Event) -> None:
         """What belongs to the newest record, whatever slot it names."""

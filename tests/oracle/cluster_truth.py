@@ -54,6 +54,7 @@ class Truth:
         self.blocks = frame.filter(pl.col("record") == "block").rows(named=True)
         self.slots = frame.filter(pl.col("record") == "slot").rows(named=True)
         self.faults = frame.filter(pl.col("record") == "fault").rows(named=True)
+        self.written_twice = {row["host"] for row in self.faults if row["fault"] == "duplicated"}
         self.hosts = sorted(path.name for path in folder.glob("node-*") if path.is_dir())
         self.chain: Chain = read_chain(folder)
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
@@ -113,11 +114,16 @@ class Truth:
         chain = self.chain
         return Slot(number, chain.epoch(number), chain.epoch_slot(number), chain.safe_interval(number))
 
+    def _starts(self, row: Row) -> int:
+        """Rounds that begin in a slot: the truth counts lines, and what was written twice tells one."""
+        starts = row["loop_starts"] or 0
+        return min(1, starts) if row["host"] in self.written_twice else starts
+
     def _slot(self, row: Row) -> Slot:
         told = {stage: row[f"{stage}_printed_ns"] for stage in LOOP}
         return replace(
             self._place(row["slot"]),
-            starts=row["loop_starts"] or 0,
+            starts=self._starts(row),
             density=row["density"],
             utxo=row["utxo_entries"],
             times={stage: at_ns for stage, at_ns in told.items() if at_ns is not None},

@@ -164,7 +164,6 @@ class CometBft:
         require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = programs.install(order.version, comet.application.adapter)
         plan = _plan(comet, order, run)
-        _keep_build(order.version, comet.application.adapter, run)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         began = PressureMark.now()
         try:
@@ -174,10 +173,12 @@ class CometBft:
                 events = collect(measurement, _chain_reading(network, experiment_id), progress)
         except NetworkFailure as failure:
             _keep_raw(failure.network, run, order.keep_homes)
+            _keep_build(order.version, comet.application.adapter, run)
             failed = _failed(failure, subject, comet, order, began.share())
             return replace(failed, profiles=list(order.profiles))
         progress.stage("analysing")
         _keep_raw(network, run, order.keep_homes)
+        _keep_build(order.version, comet.application.adapter, run)
         run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
         run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
         if events.failed is not None:
