@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +9,11 @@ from pathlib import Path
 from chainmark.core.bisect_report import Revision
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.wording import some_of
+from chainmark.lab.git import git
 
 _SHORT = 9
 _FIELD, _RECORD = "\x1f", "\x1e"
 _FORMAT = _FIELD.join(("%H", "%an", "%cI", "%s")) + _RECORD
-GIT_TIMEOUT_S = 120
 _STAT_WIDTH = "100"
 
 
@@ -91,6 +90,15 @@ def versions_between(title: str, published: Sequence[str], good: str, bad: str) 
     return Line(line, "published versions, in the order of their numbers")
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What git said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 def _listed(repo: Path, *arguments: str) -> list[Revision]:
     """Commits, the oldest first."""
     records = _output(repo, "log", "--reverse", f"--format={_FORMAT}", *arguments).split(_RECORD)
@@ -130,19 +138,8 @@ def _output(repo: Path, *arguments: str) -> str:
     return told.stdout
 
 
-def _git(repo: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _git(repo: Path, *arguments: str) -> _Told:
     if not repo.is_dir():
         raise UsageError(f"there is no folder {repo}", "name the checkout: `--repo PATH`")
-    try:
-        return subprocess.run(
-            ["git", "-C", str(repo), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=GIT_TIMEOUT_S,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise EnvironmentFailure("`git` was not found", "install git, or search over published versions") from error
-    except subprocess.TimeoutExpired as error:
-        raise EnvironmentFailure(f"`git {arguments[0]}` did not end within {GIT_TIMEOUT_S} s in {repo}") from error
+    ended = git(arguments, repo)
+    return _Told(ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace"))

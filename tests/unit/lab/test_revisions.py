@@ -56,6 +56,15 @@ def test_the_commits_of_a_line_stand_oldest_first_with_what_they_are(git: Git, r
     assert line.order == "commits of the main line (first parents)"
 
 
+def test_inside_a_hook_the_named_repository_is_searched(
+    git: Git, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git tells its hooks which repository they are of, and every git that they start."""
+    _commit(git, repo, "second")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert [one.subject for one in commits_between(repo, "v1", "main").revisions] == ["first", "second"]
+
+
 def test_a_merged_branch_is_one_revision(git: Git, repo: Path) -> None:
     git("checkout", "-q", "-b", "side")
     _commit(git, repo, "on the side")

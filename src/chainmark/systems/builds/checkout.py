@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from chainmark.core.build import Commit
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.lab.git import git
 
 # So much of a commit's history is kept with a run: 300 commits are some 40 KiB.
 COMMITS_KEPT = 300
-TIMEOUT_S = 300
 _SEPARATOR = "\x1f"
 _HASH = re.compile(r"^[0-9a-f]{4,64}$")
 
@@ -212,22 +210,7 @@ def _run(arguments: Sequence[str], cwd: Path, places: dict[str, str] | None = No
 
 
 def _run_bytes(arguments: Sequence[str], cwd: Path, places: dict[str, str]) -> bytes:
-    # Inside a hook, git's own variables name another repository.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}
-    try:
-        ended = subprocess.run(
-            ["git", *arguments],
-            cwd=cwd,
-            env={**kept, "LC_ALL": "C", **places},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise EnvironmentFailure("`git` was not found", "install git; checkouts are read with it") from error
-    except subprocess.TimeoutExpired as error:
-        raise EnvironmentFailure(f"`git {arguments[0]}` took more than {TIMEOUT_S} s", "try again") from error
+    ended = git(arguments, cwd, places)
     if ended.returncode != 0:
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines() or [f"`git {arguments[0]}` failed"]
         raise _GitError(lines[0].removeprefix("fatal: "))
