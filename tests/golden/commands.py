@@ -74,8 +74,12 @@ BY_WIDTH = {100: TYPED | NARROW, 140: TYPED}
 
 
 def normalised(text: str) -> str:
-    """The text without the version of chainmark, and without the digest in an import's id, which depends on it."""
+    """The text without the version of chainmark and the digest in an import's id, which depends on it.
+
+    Nor has it the digest of a result's JSON, whose last digits depend on the processor.
+    """
     text = re.sub(r"\bchainmark \d+\.\d+\.\d+\b", "chainmark VERSION", text)
+    text = re.sub(r"(SHA-256 <code>)[0-9a-f]{64}(</code>)", r"\1DIGEST\2", text)
     return re.sub(r"(\d{8}T\d{6})-[0-9a-f]{8}\b", r"\1-IMPORTED", text)
 
 

@@ -24,9 +24,8 @@ def terminal(document: Document, width: int) -> str:
 
 def markdown(document: Document) -> str:
     """The Markdown; a release's page names its figures."""
-    if isinstance(document.result, QaReport):
-        return document.markdown_page("figures")[0]
-    return document.markdown()
+    is_release = isinstance(document.result, QaReport)
+    return _undigested(document.markdown_page("figures")[0] if is_release else document.markdown(), document)
 
 
 def junit(document: Document) -> str:
@@ -37,6 +36,11 @@ def junit(document: Document) -> str:
 def json_file(document: Document) -> str:
     """What `--json-file` writes, to the digits that every processor gives alike."""
     return json.dumps(_rounded(json.loads(json_bytes(document.result))), indent=1, ensure_ascii=False) + "\n"
+
+
+def _undigested(text: str, document: Document) -> str:
+    """Without the digest of the JSON, whose last digits depend on the processor; any other one stays, and is seen."""
+    return text.replace(document.digest, "DIGEST")
 
 
 def _rounded(content: Any) -> Any:
@@ -54,4 +58,4 @@ def html_words(document: Document) -> str:
     page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", page, flags=re.DOTALL)
     told = re.sub(r"<[^>]+>", " ", _BLOCK_END.sub("\0", re.sub(r"\s+", " ", page)))
     lines = (re.sub(r"\s+", " ", html.unescape(line)).strip() for line in told.split("\0"))
-    return "".join(f"{line}\n" for line in lines if line)
+    return _undigested("".join(f"{line}\n" for line in lines if line), document)
