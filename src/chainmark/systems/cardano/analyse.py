@@ -14,6 +14,7 @@ from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.progress import Progress
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import propagation
+from chainmark.systems.cardano.block_work import block_work
 from chainmark.systems.cardano.chain import (
     admitted,
     chain_blocks,
@@ -182,6 +183,8 @@ def analyse(
     progress.stage("putting the slots together")
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     frames["span"] = span_samples(slots, conditions, genesis, rules)
+    work = block_work(slots, conditions, blocks.lives, genesis)
+    frames["host"] = frames["host"].join(work, on="host", how="left", maintain_order="left")
     received = None
     if len(ordered) == 1:
         received = received_blocks(blocks.lives, genesis)

@@ -1,0 +1,115 @@
+"""What one block costs a host: the runtime's figures split by forging, by adopting a block, and by everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from chainmark.stats.centiles import FloatArray
+from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.filters import Condition, slot_test
+from chainmark.systems.cardano.slots import HostSlots
+
+# A block's work is in the sample of its own slot or in one of the next: a sample covers the second before it.
+LAGS = 3
+# Fewer blocks tell nothing of their mean; with fewer samples than this share of the slots, none belongs to one slot.
+LEAST_BLOCKS = 5
+LEAST_SAMPLED = 0.8
+PERCENT = 100.0
+EVENTS = ("forging", "adopted_block")
+# Metric by event, the column of the slot records, and what brings a slot's value to the metric's unit for 1 s slots.
+FIGURES = {
+    "allocated_per_{}_mib": ("alloc_mib", 1.0),
+    "gc_cpu_per_{}_s": ("gc_percent", 1.0 / PERCENT),
+    "mutator_cpu_per_{}_s": ("mutator_percent", 1.0 / PERCENT),
+}
+METRICS = tuple(name.format(event) for event in EVENTS for name in FIGURES)
+
+
+def block_work(
+    hosts: Sequence[HostSlots], conditions: Sequence[Condition], lives: pl.DataFrame, genesis: Genesis
+) -> pl.DataFrame:
+    """What forging a block and adopting one of another host cost each host, beyond what an idle slot costs.
+
+    Args:
+        hosts: those with slot records.
+        conditions: of the analysis; slots that they leave out are left out here.
+        lives: every block on every host, with `role`, `adoption_ns` and the slot.
+
+    Returns:
+        One row per host of ``hosts``: `host` and ``METRICS``, f64, null where too few blocks or samples tell it.
+    """
+    adopted = (
+        lives.filter(pl.col("role") == "observer", pl.col("adoption_ns").is_not_null())
+        .with_columns(slot=(pl.col("adoption_ns") - genesis.system_start_ns) // genesis.slot_length_ns)
+        .group_by(pl.col("host").cast(pl.String), "slot")
+        .agg(adopted=pl.len())
+    )
+    rows = [{"host": host.name, **_work_of(_slots(host, conditions, adopted), genesis.slot_length_s)} for host in hosts]
+    return pl.DataFrame(rows, schema={"host": pl.String, **dict.fromkeys(METRICS, pl.Float64)})
+
+
+def work_per_event(values: FloatArray, events: FloatArray) -> FloatArray | None:
+    """What one event of each kind adds to the values, over its own slot and the ``LAGS - 1`` after it.
+
+    Args:
+        values: shape (n,), one per slot; NaN where it is not known.
+        events: shape (n, kinds), how many began in each slot; the slots follow each other without a gap.
+
+    Returns:
+        Shape (kinds,), in the values' unit; None where the kinds cannot be told from each other or from the rest.
+
+    Source: ordinary least squares of the values on the events of the slot and of those before it.
+    """
+    count, kinds = events.shape
+    lagged = [np.vstack([np.zeros((lag, kinds)), events[: count - lag]]) for lag in range(LAGS)]
+    design = np.hstack([np.ones((count, 1)), *lagged])
+    known = np.isfinite(values)
+    design, values = design[known], values[known]
+    if len(values) <= design.shape[1] or np.linalg.matrix_rank(design) < design.shape[1]:
+        return None
+    coefficients = np.linalg.lstsq(design, values, rcond=None)[0]
+    effects: FloatArray = coefficients[1:].reshape(LAGS, kinds).sum(axis=0)
+    return effects
+
+
+def _slots(host: HostSlots, conditions: Sequence[Condition], adopted: pl.DataFrame) -> pl.DataFrame:
+    """Every slot from the host's first to its last, with what happened in it; no figure where no sample is its own."""
+    records = (
+        pl.scan_parquet(host.path)
+        .with_columns(kept=slot_test(conditions))
+        .select("slot", "kept", "sampled", "forges", *(column for column, _ in FIGURES.values()))
+        .collect()
+    )
+    if records.is_empty():
+        return records.with_columns(adopted=pl.lit(0))
+    figures = [column for column, _ in FIGURES.values()]
+    return (
+        records.select(slot=pl.int_range(pl.col("slot").min(), pl.col("slot").max() + 1))
+        .join(records.unique("slot", keep="last"), on="slot", how="left")
+        .join(adopted.filter(host=host.name).drop("host"), on="slot", how="left")
+        .sort("slot")
+        .with_columns(
+            pl.col("forges", "adopted").fill_null(0),
+            *(pl.when(pl.col("kept") & pl.col("sampled")).then(figure).alias(figure) for figure in figures),
+        )
+    )
+
+
+def _work_of(slots: pl.DataFrame, slot_length_s: float) -> Mapping[str, float | None]:
+    found: dict[str, float | None] = dict.fromkeys(METRICS)
+    counts = slots.select("forges", "adopted").to_numpy().astype(np.float64)
+    told = [kind for kind in range(len(EVENTS)) if counts[:, kind].sum() >= LEAST_BLOCKS]
+    if not told:
+        return found
+    for name, (column, factor) in FIGURES.items():
+        values = slots[column].cast(pl.Float64).to_numpy()
+        if np.isfinite(values).mean() < LEAST_SAMPLED:
+            continue
+        work = work_per_event(values, counts[:, told])
+        if work is not None:
+            for kind, amount in zip(told, work * factor * slot_length_s, strict=True):
+                found[name.format(EVENTS[kind])] = float(amount)
+    return found
