@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, Literal
 
-from chainmark.report import drawing
-from chainmark.report.apart import run_apart
 from chainmark.report.chart import (
     PALETTES,
     QUIET,
@@ -27,6 +24,7 @@ from chainmark.report.chart import (
     rows_of,
 )
 from chainmark.report.drawing import Drawing
+from chainmark.report.drawn import svgs_of
 
 Spec = dict[str, Any]
 Along = Literal["x", "y"]
@@ -43,8 +41,6 @@ _LETTER_PX = 6.1  # of the text in a box, on average
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
-_MOST_DRAWN_HERE = 6  # drawings: of more, processes of their own are worth their start
-_DRAWN_BY_ONE = 24  # then: the engine takes 0.5 s to start and 90 MB, and with every drawing 2 MB more
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -97,28 +93,17 @@ def on_paper(chart: Chart, background: str = "transparent") -> tuple[list[str], 
 
 
 def all_on_paper(charts: Iterable[Chart], background: str = "transparent") -> list[tuple[list[str], str]]:
-    """The same of several charts: where they are many, the memory of what draws them is free again afterwards."""
-    pages = [(chart, paper_charts(chart)) for chart in charts]
-    drawings = (
-        (_paper_spec(page) | {"background": background}, print_config(PALETTES[chart.palette].light))
-        for chart, own in pages
-        for page in own
-    )
-    is_long = sum(len(own) for _, own in pages) > _MOST_DRAWN_HERE
-    drawn = svgs_apart(drawings) if is_long else map(drawing.svg_of, drawings)
-    return [([next(drawn) for _ in own], own[0].note) for _, own in pages]
+    """The same of several charts."""
+    pages = [paper_drawings(chart, background) for chart in charts]
+    drawn = iter(svgs_of([drawing for drawings, _ in pages for drawing in drawings]))
+    return [([next(drawn) for _ in drawings], note) for drawings, note in pages]
 
 
-def svgs_apart(drawings: Iterator[Drawing]) -> Iterator[str]:
-    """The drawings as SVG, drawn by one process after the other.
-
-    Raises:
-        EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
-    """
-    while some := list(islice(drawings, _DRAWN_BY_ONE)):
-        task = json.dumps(some).encode()
-        del some  # ten times as large
-        yield from json.loads(run_apart(drawing.__file__, task, "drawing the charts"))
+def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[Drawing], str]:
+    """What is drawn of a chart on paper, each with its data, its size and its look; and the note below."""
+    own = paper_charts(chart)
+    look = print_config(PALETTES[chart.palette].light)
+    return [(_paper_spec(page) | {"background": background}, look) for page in own], own[0].note
 
 
 def _paper_spec(page: Chart) -> Spec:
