@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal
 
 from chainmark.report.chart import (
@@ -158,6 +159,12 @@ class _Drawing:
             made["params"] = [{"name": "choice", "value": options[0], "bind": bind}]
         return made
 
+    @cached_property
+    def _ends(self) -> dict[Along, tuple[float, float] | None]:
+        """The lowest and the highest value along each axis; None without any."""
+        found: dict[Along, list[float]] = {"x": self.chart.values("x"), "y": self.chart.values("y")}
+        return {along: (min(values), max(values)) if values else None for along, values in found.items()}
+
     # ---- what stands where ------------------------------------------------------------------------------------------
     def _place(self, along: Along, place: Place) -> Spec:
         at: Spec = {"field": place} if isinstance(place, str) else {"datum": place}
@@ -180,8 +187,8 @@ class _Drawing:
     def _scale(self, axis: Axis, along: Along) -> tuple[Spec, list[float]]:
         """Logarithmic where wide, with its ticks; with some room where all is at one place."""
         rest: Spec = {"nice": axis.nice, **({"padding": axis.padding} if axis.padding else {})}
-        values = self.chart.values(along) if axis.domain is None or axis.log_beyond is not None else []
-        low, high = (min(values), max(values)) if values else (0.0, 0.0)
+        values = self._ends[along] if axis.domain is None or axis.log_beyond is not None else None
+        low, high = values or (0.0, 0.0)
         logarithmic = axis.log_beyond is not None and low > 0.0 and high / low > axis.log_beyond
         if axis.domain is not None:
             kind = {"type": "log"} if logarithmic else {}
