@@ -84,7 +84,7 @@ COMMANDS = {
         "Print every metric of a system: what it is, how it is judged, where it comes from.",
     ),
     "profiles": ("profiles:profiles", "List the shipped profiles."),
-    "corpus": ("corpus:app", "Requests for load tests of a Mesh API: sample, import, check."),
+    "corpus": ("corpus:app", "Requests for load tests of an API: sample, import, check."),
     "nodes": ("nodes:app", "Node binaries: install, list."),
     "history": (
         "history:app",

@@ -33,7 +33,7 @@ def run(
     attach: Annotated[
         str | None,
         typer.Option(
-            metavar="RPC,RPC,…",
+            metavar="NODE,NODE,…",
             help="Start nothing: load and observe the nodes there. `--version` is then what they are called.",
         ),
     ] = None,
