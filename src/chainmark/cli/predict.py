@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Blocks, Column, ModelSeed, Output, Threads, shows_result
+from chainmark.cli.common import Blocks, Column, ModelSeed, Output, Threads, declared, shows_result
 from chainmark.cli.following import progress
 from chainmark.cli.quick import Quick
 from chainmark.systems.offered import ChangeOption, offers
@@ -44,10 +44,8 @@ def takes_changes(command: Callable[..., None]) -> Callable[..., None]:
         command(ctx=ctx, changes=in_written_order(ctx.meta.get(_WRITTEN, []), written), **given)
 
     options = [_option(name, change) for name, change in names.items()]
-    parameters = [*own[:2], *options, *(parameter for parameter in own[2:] if parameter.name != "changes")]
-    with_changes.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_changes.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_changes
+    rest = (parameter for parameter in own[2:] if parameter.name != "changes")
+    return declared(with_changes, [*own[:2], *options, *rest])
 
 
 def _option(name: str, change: ChangeOption) -> inspect.Parameter:
