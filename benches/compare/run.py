@@ -65,6 +65,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where logs and runs go, and are deleted")
     asked = parser.parse_args()
     checkouts = {"now": ROOT} | ({"earlier": asked.earlier.resolve()} if asked.earlier else {})
+    if asked.folder:
+        asked.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-bench-") as scratch:
         folder = Path(scratch)
         identifiers = make_runs(folder, asked.hosts, asked.slots)

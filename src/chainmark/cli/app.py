@@ -185,26 +185,33 @@ def options(
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    from chainmark.cli.last import last_step
+
     handle_interrupts()
+    last_step.is_awaited = True
     try:
-        code = app(standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("interrupted: every process was stopped\n")
-        code = INTERRUPTED
+        code = int(app(standalone_mode=False) or 0)
+    except SystemExit as ended:  # nobody reads what is printed
+        code = int(ended.code or 0)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        sys.exit(told(error))
     except Exception as error:
-        if os.environ.get("CHAINMARK_DEBUG") and not isinstance(error, TyperException):
-            raise
-        code = _told(error)
-    sys.exit(int(code or 0))
+        code = told(error)
+    last_step.end_with(code)
 
 
-def _told(error: Exception) -> ExitCode:
-    """Say what went wrong; the exit code of it."""
+def told(error: BaseException) -> int:
+    """Say what ended a command; the exit code of it."""
     from chainmark.cli.console import print_error
 
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        sys.stderr.write("interrupted: every process was stopped\n")
+        return INTERRUPTED
     if isinstance(error, TyperException):
         message = error.format_message().rstrip(".")
         error = UsageError(message, "`chainmark COMMAND --help` shows the options and an example")
+    elif os.environ.get("CHAINMARK_DEBUG"):
+        raise error
     elif not isinstance(error, ChainmarkError):
         message = f"chainmark failed: {type(error).__name__}: {error}"
         error = ChainmarkError(message, "`chainmark --debug …` shows where; please report it")

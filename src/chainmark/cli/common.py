@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import chainmark as cm
-from chainmark.cli.console import err, out, print_json, say
+from chainmark.cli.console import out, print_json, say
 from chainmark.cli.following import progress
+from chainmark.cli.last import last_step
 from chainmark.core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -147,8 +148,7 @@ class Output:
             print_json(everything[0].result)
         else:
             print_json([document.result.model_dump(mode="json") for document in everything])
-        if written:
-            err.print("\nreport  " + "\n        ".join(str(path) for path in written), markup=False)
+        last_step.tell(written)
 
     def numbered(self, number: int) -> Output:
         """The same for one of several results, each with files of its own."""
@@ -161,10 +161,14 @@ class Output:
         )
 
     def _write(self, document: cm.Document) -> list[Path]:
-        """Write what was asked for; the paths written."""
+        """Write what was asked for, a PDF when everything else is done; the paths written."""
         wanted = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
         wanted[".json"] = self.json_file
-        return document.write_all({suffix: path for suffix, path in wanted.items() if path is not None})
+        paths = {suffix: path for suffix, path in wanted.items() if path is not None}
+        document.write_all({suffix: path for suffix, path in paths.items() if suffix != ".pdf"})
+        if self.pdf:
+            last_step.set(document.paper(), self.pdf)
+        return list(paths.values())
 
 
 def numbered(path: Path, number: int) -> Path:

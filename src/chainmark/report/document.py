@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 from chainmark.core.errors import UsageError
 from chainmark.report import html, junit, markdown, pdf, terminal
 from chainmark.report.content import Content
+from chainmark.report.typeset import Paper
 from chainmark.store.files import json_bytes, write_bytes
 
 FORMATS = (".html", ".pdf", ".md", ".xml", ".json")
@@ -69,6 +69,10 @@ class Document(Content):
         """A PDF; fonts, template and data come from the package alone, never from the machine."""
         return pdf.pdf_of(self)
 
+    def paper(self) -> Paper:
+        """What a PDF is made of, which needs nothing else of the document."""
+        return pdf.paper_of(self)
+
     def junit(self) -> str:
         """JUnit XML for a pipeline."""
         return junit.junit_xml(self.suites, self.kind, self.caveats)
@@ -98,20 +102,8 @@ class Document(Content):
         return path
 
     def write_all(self, paths: Mapping[str, Path]) -> list[Path]:
-        """Write several formats, each by its suffix; the charts of a PDF are drawn beside the others.
-
-        It is set when they are written: what sets it needs as much memory as everything before.
-        """
-        _ = self.digest  # once, not once a thread
-        # What this thread frees goes back to the system as a whole; a thread of its own for every format keeps more.
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            drawn = beside.submit(pdf.content_of, self) if ".pdf" in paths else None
-            for suffix, path in paths.items():
-                if suffix != ".pdf":
-                    self.write(path, suffix)
-        if drawn is not None:
-            write_bytes(paths[".pdf"], pdf.pdf_with(self.date, drawn.result()))
-        return list(paths.values())
+        """Write several formats, each by its suffix."""
+        return [self.write(path, suffix) for suffix, path in paths.items()]
 
     def _markdown_at(self, path: Path) -> str:
         """The Markdown; a page's charts are written beside it."""

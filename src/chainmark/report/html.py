@@ -11,6 +11,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from chainmark.report.blocks import Block, Column, Remarks, Table, padded
+from chainmark.report.cells import plain_rows
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
 from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
@@ -123,6 +124,7 @@ def _abreast(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
 _HELPERS = {
     "kind": lambda block: type(block).__name__,
     "padded_column": _padded_column,
+    "plain_rows": lambda table, columns: plain_rows(table, *zip(*columns, strict=True)),
     "heads": _heads,
     "are_charts": _are_charts,
     "has_heads": _has_heads,

@@ -9,7 +9,6 @@ import gzip
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable, Sequence
 from importlib import metadata, resources
 from typing import Any
@@ -19,6 +18,7 @@ from markupsafe import Markup
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
+from chainmark.report.cells import unbroken
 from chainmark.report.chart import PALETTES, Chart, Origin
 from chainmark.report.drawing import VEGA_LITE_VERSION
 from chainmark.report.vega import vega_lite
@@ -110,11 +110,6 @@ def _short(value: float) -> float:
     return int(short) if short.is_integer() and abs(short) < _EXACT else short
 
 
-def _unbroken(text: str) -> str:
-    """Keep a figure and its percent sign on one line."""
-    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
-
-
 @functools.cache
 def environment() -> jinja2.Environment:
     """The templates, escaping everything that is not marked as safe."""
@@ -125,5 +120,5 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["unbroken"] = _unbroken
+    made.filters["unbroken"] = unbroken
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -26,9 +27,11 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
+from chainmark.report.drawing import Drawing
+from chainmark.report.page import template_text
 from chainmark.report.phrases import Phrase
-from chainmark.report.typeset import typeset
-from chainmark.report.vega import all_on_paper
+from chainmark.report.typeset import Paper, typeset
+from chainmark.report.vega import paper_drawings
 
 # A list of contents of more lines than half a page has the sections alone.
 _LONGEST_CONTENTS = 40
@@ -37,28 +40,33 @@ _LONGEST_WORD, _LONGEST_KEY, _LONGEST_KEY_IN_COLUMN, _LONGEST_IN_LISTING = 14, 2
 _LONGEST_MEASURED = 250  # letters: more are wider than the page in any case
 _BREAK = "\u200b"
 
-_Drawn = Mapping[str, tuple[list[str], str]]  # by the chart: its drawings and their note
+_Drawn = Mapping[str, tuple[list[int], str]]  # by the chart: the places of its drawings, and their note
 
 
 def pdf_of(document: Content) -> bytes:
     """The document on paper. A document without a date gives a file without one."""
-    return pdf_with(document.date, content_of(document))
+    return typeset(paper_of(document))
 
 
-def pdf_with(date: str, content: Mapping[str, object]) -> bytes:
-    """The same with what `content_of` made of it."""
-    return typeset("document.typ", content, _timestamp(date) if date else None)
+def paper_of(document: Content) -> Paper:
+    """All that is set on paper. Drawing and setting it takes most of the time, and nothing else of the document."""
+    seen = document.seen_on("pdf")
+    drawings: list[Drawing] = []
+    drawn: dict[str, tuple[list[int], str]] = {}
+    for chart in _charts(seen.blocks()):
+        own, note = paper_drawings(chart)
+        drawn[chart.id] = (list(range(len(drawings), len(drawings) + len(own))), note)
+        drawings += own
+    return Paper(
+        template=template_text("document.typ"),
+        report=json.dumps(_content(seen, drawn), sort_keys=True),
+        drawings=drawings,
+        time=_timestamp(document.date).isoformat() if document.date else None,
+    )
 
 
-def content_of(document: Content) -> dict[str, object]:
-    """All that is set on paper, the charts drawn: what takes most of the time."""
-    return _content(document.seen_on("pdf"))
-
-
-def _content(document: Content) -> dict[str, Any]:
+def _content(document: Content, drawn: _Drawn) -> dict[str, Any]:
     """What the template reads."""
-    charts = list(_charts(document.blocks()))
-    drawn = dict(zip((chart.id for chart in charts), all_on_paper(charts), strict=True))
     return {
         "kind": document.kind,
         "title": document.title,
@@ -162,8 +170,8 @@ def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:
 
 def _figure(chart: Chart, drawn: _Drawn) -> dict[str, Any]:
     # What stands beside a chart on a screen leads to what paper does not have.
-    svgs, note = drawn[chart.id]
-    return {"title": _words(chart.title), "svgs": svgs, "note": _words(note), "anchor": chart_anchor(chart.id)}
+    places, note = drawn[chart.id]
+    return {"title": _words(chart.title), "drawings": places, "note": _words(note), "anchor": chart_anchor(chart.id)}
 
 
 def _definition(entry: Definition) -> dict[str, str]:

@@ -9,14 +9,15 @@ one place resemble each other. The page's script writes the figures out again, t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from itertools import pairwise
 
 import numpy as np
 
 MARK = "\x01"  # cannot stand in JSON, where it would be escaped, and no more can a zero byte
 _FIGURES = re.compile(r"(?<=\[)-?\d+\.\d+(?:,-?\d+\.\d+){7,}(?=\])")
-_EXACT = 2**51  # folded steps are a script's integers
+# Figures as they are written out again: no zero at the end but the only decimal, none before the others, and no -0.0.
+_AS_WRITTEN = re.compile(r"(?:(?!-0\.0(?:,|$))-?(?:0|[1-9]\d*)\.(?:0|\d*[1-9])(?:,|$))+")
+_MOST_PLACES = 22  # powers of ten up to which a float is exact
+_EXACT = 2**51  # below it a figure times a power of ten is rounded to the very integer; steps are a script's integers
 
 
 def in_steps(text: str) -> bytes:
@@ -31,21 +32,10 @@ def in_steps(text: str) -> bytes:
 
 def _stepped(figures: str, steps: list[int]) -> str:
     """What is left of a list whose steps are appended to the others."""
-    parts = [figure.split(".") for figure in figures.split(",")]
-    places = max(len(fraction) for _, fraction in parts)
-    values = [int(whole + fraction.ljust(places, "0")) for whole, fraction in parts]
-    if max(map(abs, values)) >= _EXACT or _figures(places, values) != figures:
+    parts = figures.split(",")
+    places = max(len(part) - part.index(".") - 1 for part in parts)
+    values = np.array(list(map(float, parts))) * 10.0**places
+    if places > _MOST_PLACES or np.abs(values).max() >= _EXACT or not _AS_WRITTEN.fullmatch(figures):
         return figures
-    steps += [values[0], *(after - value for value, after in pairwise(values))]
+    steps += np.diff(np.rint(values).astype(np.int64), prepend=0).tolist()
     return f"{MARK}{places}:{len(values)}"
-
-
-def _figures(places: int, values: Iterable[int]) -> str:
-    """Integers as decimal figures, with one decimal at least."""
-    return ",".join(_figure(places, value) for value in values)
-
-
-def _figure(places: int, value: int) -> str:
-    digits = str(abs(value)).rjust(places + 1, "0")
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:].rstrip('0') or '0'}"

@@ -1,28 +1,45 @@
-"""Data set on paper by Typst: fonts, templates and data come from the package alone, never from the machine."""
+"""What is to be set on paper, and its PDF: fonts, template and data come from the package, never from the machine.
+
+It imports little: the process that sets a PDF last of all holds nothing else.
+"""
 
 from __future__ import annotations
 
-import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from chainmark.report import typesetting
 from chainmark.report.apart import run_apart
-from chainmark.report.page import template_text
+from chainmark.report.drawing import Drawing
+from chainmark.report.drawn import svgs_of
 
 
-def typeset(template: str, data: Mapping[str, object], time: datetime.datetime | None = None) -> bytes:
-    """A PDF; the same data and time give the same bytes.
+@dataclass(frozen=True)
+class Paper:
+    """An order for a PDF; the same order gives the same bytes.
 
-    Args:
-        template: a file of this package's templates.
-        data: what the template reads as ``report``.
-        time: when the file says it was made; None for a template that leaves this out.
+    Attributes:
+        template: what Typst sets.
+        report: JSON, which the template reads as ``report``.
+        drawings: specifications of charts; the template reads them drawn, as the list ``drawings``.
+        time: when the file says it was made, ISO 8601; None leaves it out.
+    """
+
+    template: str
+    report: str
+    drawings: Sequence[Drawing] = ()
+    time: str | None = None
+
+
+def typeset(paper: Paper) -> bytes:
+    """The PDF.
 
     Raises:
         EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
     """
-    order = {"template": template_text(template), "time": time and time.isoformat()}
-    task = "\n".join([json.dumps(order), json.dumps(data, sort_keys=True)]).encode()
-    del data  # as large again, while Typst works
+    drawn = svgs_of(paper.drawings)
+    order = {"template": paper.template, "time": paper.time, "drawings": json.dumps(drawn)}
+    task = "\n".join([json.dumps(order), paper.report]).encode()
+    del drawn, order  # as large again, while Typst works
     return run_apart(typesetting.__file__, task, "setting the PDF")

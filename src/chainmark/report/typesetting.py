@@ -1,7 +1,7 @@
 """Typst as a program, which `chainmark.report.typeset` runs: it keeps 130 MB for as long as its process lives.
 
-It imports nothing of the package. The first line of its standard input is JSON: the template and the time; the rest is
-what the template reads as ``report``. It writes the PDF.
+It imports nothing of the package. The first line of its standard input is JSON: the template, the time, and what the
+template reads as ``drawings``; the rest is what it reads as ``report``. It writes the PDF.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def pdf_of(order: dict[str, Any], data: str) -> bytes:
     compiled = typst.compile(
         order["template"].encode(),
         format="pdf",
-        sys_inputs={"report": data},
+        sys_inputs={"report": data, "drawings": order["drawings"]},
         ignore_system_fonts=True,
         timestamp=order["time"] and datetime.datetime.fromisoformat(order["time"]),
     )

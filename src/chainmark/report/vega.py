@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import cached_property
 from typing import Any, Literal
 
-from chainmark.report import drawing
-from chainmark.report.apart import run_apart
 from chainmark.report.chart import (
     PALETTES,
     QUIET,
@@ -27,6 +25,7 @@ from chainmark.report.chart import (
     rows_of,
 )
 from chainmark.report.drawing import Drawing
+from chainmark.report.drawn import svgs_of
 
 Spec = dict[str, Any]
 Along = Literal["x", "y"]
@@ -43,8 +42,6 @@ _LETTER_PX = 6.1  # of the text in a box, on average
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
-_MOST_DRAWN_HERE = 6  # drawings: of more, processes of their own are worth their start
-_DRAWN_BY_ONE = 24  # then: the engine takes 0.5 s to start and 90 MB, and with every drawing 2 MB more
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -97,28 +94,17 @@ def on_paper(chart: Chart, background: str = "transparent") -> tuple[list[str], 
 
 
 def all_on_paper(charts: Iterable[Chart], background: str = "transparent") -> list[tuple[list[str], str]]:
-    """The same of several charts: where they are many, the memory of what draws them is free again afterwards."""
-    pages = [(chart, paper_charts(chart)) for chart in charts]
-    drawings = (
-        (_paper_spec(page) | {"background": background}, print_config(PALETTES[chart.palette].light))
-        for chart, own in pages
-        for page in own
-    )
-    is_long = sum(len(own) for _, own in pages) > _MOST_DRAWN_HERE
-    drawn = svgs_apart(drawings) if is_long else map(drawing.svg_of, drawings)
-    return [([next(drawn) for _ in own], own[0].note) for _, own in pages]
+    """The same of several charts."""
+    pages = [paper_drawings(chart, background) for chart in charts]
+    drawn = iter(svgs_of([drawing for drawings, _ in pages for drawing in drawings]))
+    return [([next(drawn) for _ in drawings], note) for drawings, note in pages]
 
 
-def svgs_apart(drawings: Iterator[Drawing]) -> Iterator[str]:
-    """The drawings as SVG, drawn by one process after the other.
-
-    Raises:
-        EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
-    """
-    while some := list(islice(drawings, _DRAWN_BY_ONE)):
-        task = json.dumps(some).encode()
-        del some  # ten times as large
-        yield from json.loads(run_apart(drawing.__file__, task, "drawing the charts"))
+def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[Drawing], str]:
+    """What is drawn of a chart on paper, each with its data, its size and its look; and the note below."""
+    own = paper_charts(chart)
+    look = print_config(PALETTES[chart.palette].light)
+    return [(_paper_spec(page) | {"background": background}, look) for page in own], own[0].note
 
 
 def _paper_spec(page: Chart) -> Spec:
@@ -173,6 +159,12 @@ class _Drawing:
             made["params"] = [{"name": "choice", "value": options[0], "bind": bind}]
         return made
 
+    @cached_property
+    def _ends(self) -> dict[Along, tuple[float, float] | None]:
+        """The lowest and the highest value along each axis; None without any."""
+        found: dict[Along, list[float]] = {"x": self.chart.values("x"), "y": self.chart.values("y")}
+        return {along: (min(values), max(values)) if values else None for along, values in found.items()}
+
     # ---- what stands where ------------------------------------------------------------------------------------------
     def _place(self, along: Along, place: Place) -> Spec:
         at: Spec = {"field": place} if isinstance(place, str) else {"datum": place}
@@ -195,8 +187,8 @@ class _Drawing:
     def _scale(self, axis: Axis, along: Along) -> tuple[Spec, list[float]]:
         """Logarithmic where wide, with its ticks; with some room where all is at one place."""
         rest: Spec = {"nice": axis.nice, **({"padding": axis.padding} if axis.padding else {})}
-        values = self.chart.values(along) if axis.domain is None or axis.log_beyond is not None else []
-        low, high = (min(values), max(values)) if values else (0.0, 0.0)
+        values = self._ends[along] if axis.domain is None or axis.log_beyond is not None else None
+        low, high = values or (0.0, 0.0)
         logarithmic = axis.log_beyond is not None and low > 0.0 and high / low > axis.log_beyond
         if axis.domain is not None:
             kind = {"type": "log"} if logarithmic else {}

@@ -29,9 +29,10 @@ from chainmark.core.verdict import Verdict
 from chainmark.report.chart import paper_charts
 from chainmark.report.charts import chart_context, comparison_charts, sample_chart
 from chainmark.report.comparison_document import comparison_document
+from chainmark.report.drawn import svgs_apart
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.layouts import document_of
-from chainmark.report.vega import all_on_paper, on_paper, svgs_apart
+from chainmark.report.vega import all_on_paper, on_paper
 from chainmark.report.wording import prose
 from chainmark.store.files import json_bytes
 
@@ -92,7 +93,7 @@ def test_many_charts_are_drawn_by_another_process_as_they_are_here() -> None:
 
 def test_a_chart_that_cannot_be_drawn_by_another_process_is_an_error() -> None:
     with pytest.raises(InternalError, match=r"^drawing the charts failed: .*Vega") as error:
-        list(svgs_apart(iter([({"mark": "no such mark"}, {})])))
+        svgs_apart([({"mark": "no such mark"}, {})])
     assert error.value.hint
 
 

@@ -69,7 +69,7 @@ class Tails(Followed):
 
     def leads(self, comparison: Comparison, metric_id: str) -> list[Phrases]:
         """The tails of a metric as sentences that lead to the stories: "slowest in 10.6.2: block 1234 (1.31 s), …"."""
-        tails = [tail for tail in self.rows(comparison) if tail.metric_id == metric_id]
+        tails = [self._row(comparison, tail) for tail in self.tails if tail.metric_id == metric_id]
         return [(Phrase(f"{tail.lead}: "), *_samples(tail)) for tail in tails]
 
     def sections(self, comparison: Comparison) -> list[Section]:

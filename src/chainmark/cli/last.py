@@ -1,0 +1,97 @@
+"""The last step of a command: its PDFs are set when nothing else of the command is left in memory.
+
+What draws charts and what sets them hold some 200 MB, as a comparison of two large clusters does. So the process that
+has printed its result becomes another one, with the same identity, which holds nothing but what is to be set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from chainmark.cli.interrupts import handle_interrupts
+from chainmark.report.typeset import Paper, typeset
+from chainmark.store.files import write_bytes
+
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from chainmark.cli.last import main; main()"
+
+
+@dataclass
+class LastStep:
+    """What is left to be done.
+
+    Attributes:
+        papers: and where their PDFs go.
+        written: all reports of the command, told when they are there.
+        is_awaited: the command ends with `end_with`.
+    """
+
+    papers: list[tuple[str, Paper]] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    is_awaited: bool = False
+
+    def set(self, paper: Paper, path: Path) -> None:
+        """Leave a PDF for the end of the command, or set it now where nobody sees to the end."""
+        self.papers.append((str(path), paper))
+        if not self.is_awaited:
+            self.do()
+
+    def tell(self, written: Sequence[Path]) -> None:
+        """Say what was written, as soon as all of it is there."""
+        self.written += [str(path) for path in written]
+        if not self.papers:
+            self.do()
+
+    def do(self) -> None:
+        """Do what is left."""
+        for path, paper in self.papers:
+            write_bytes(Path(path), typeset(paper))
+        if self.written:
+            sys.stderr.write("\nreport  " + "\n        ".join(self.written) + "\n")
+        self.papers, self.written = [], []
+
+    def end_with(self, code: int) -> NoReturn:
+        """Do what is left, where that is a PDF in another process that takes this one's place, and exit."""
+        if not self.papers:
+            sys.exit(code)
+        try:
+            sys.stdout.flush()
+        except SystemExit as ended:  # nobody reads what was printed
+            code = int(ended.code or 0)
+        _become(self, code)
+
+
+last_step = LastStep()
+
+
+def _become(step: LastStep, code: int) -> NoReturn:
+    with tempfile.TemporaryFile() as order:
+        left = {"code": code, "written": step.written, "papers": [(path, asdict(paper)) for path, paper in step.papers]}
+        order.write(json.dumps(left).encode())
+        order.seek(0)
+        os.dup2(order.fileno(), 0)
+    os.execv(sys.executable, [sys.executable, "-P", "-c", _START, json.dumps(sys.path)])
+
+
+def main() -> NoReturn:
+    """Do what another command left, which standard input says."""
+    from chainmark.cli.pipes import survive_closed_pipes
+
+    survive_closed_pipes()
+    handle_interrupts()
+    order = json.load(sys.stdin)
+    papers = [(path, Paper(**paper)) for path, paper in order["papers"]]
+    code = order["code"]
+    try:
+        LastStep(papers, order["written"]).do()
+    except (KeyboardInterrupt, Exception) as error:
+        from chainmark.cli.app import told
+
+        code = told(error)
+    sys.exit(code)

@@ -1,0 +1,72 @@
+"""The plain cells of a table on a page: a long document has tens of thousands, and each takes a template longer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from markupsafe import Markup, escape
+
+from chainmark.report.blocks import Column, Table, TableCell
+
+_SHORT = 24  # letters: so few are not wrapped
+
+
+@lru_cache(maxsize=10_000)
+def unbroken(text: str) -> Markup:
+    """Text in which a figure and its percent sign stay on one line."""
+    return escape(re.sub(r"(?<=\d) (?=%)", "\u00a0", text))
+
+
+def plain_rows(table: Table, texts: Sequence[Sequence[tuple[str, str]]], tails: Sequence[int]) -> list[Markup | None]:
+    """All cells of each row but its name; None for a row that has one which leads somewhere, or is drawn.
+
+    Args:
+        table: whose rows.
+        texts: by column, then row: what a cell shows, and what follows it.
+        tails: by column, the most letters that follow.
+    """
+    columns = [
+        _plain_column(column, table.column(place), texts[place], tails[place], leads=_leads(table.columns, place))
+        for place, column in enumerate(table.columns)
+        if place
+    ]
+    return [_row(cells) for cells in zip(*columns, strict=True)] if columns else [Markup()] * len(table.rows)
+
+
+def _row(cells: Sequence[str | None]) -> Markup | None:
+    known = [cell for cell in cells if cell is not None]
+    return Markup("".join(known)) if len(known) == len(cells) else None  # noqa: S704 - escaped below
+
+
+def _leads(columns: Sequence[Column], place: int) -> bool:
+    """Whether a group of columns begins here."""
+    return bool(columns[place].group) and columns[place - 1].group != columns[place].group
+
+
+def _plain_column(
+    column: Column, cells: Sequence[TableCell], texts: Sequence[tuple[str, str]], tail: int, *, leads: bool
+) -> list[str | None]:
+    label = escape(column.group or column.heading)
+    if column.kind == "words":
+        return [_words(cell, label) for cell in cells]
+    if column.kind == "code":
+        made = (f'<td class="code {cell.emphasis}">{escape(cell.text)}</td>\n' for cell in cells)
+        return [None if cell.notes else text for cell, text in zip(cells, made, strict=True)]
+    if column.kind != "figures":
+        return [None] * len(cells)
+    start = " leads" if leads else ""
+    width = f'<span class="tail" style="width:{tail * 0.56 + 0.5}em">'
+    return [
+        f'<td class="n {cell.emphasis}{start}" data-label="{label}">{escape(text)}'
+        f"{f'{width}{escape(after)}</span>' if tail else ''}</td>\n"
+        for cell, (text, after) in zip(cells, texts, strict=True)
+    ]
+
+
+def _words(cell: TableCell, label: Markup) -> str | None:
+    if cell.phrases or cell.notes:
+        return None
+    short = " nowrap" if len(cell.text) <= _SHORT else ""
+    return f'<td class="{cell.emphasis}{short}" data-label="{label}">{unbroken(cell.text)}</td>\n'

@@ -1,0 +1,70 @@
+"""The last step of a command: its PDFs are set by a process that has taken its place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from chainmark.cli.last import LastStep
+from chainmark.report.layouts import document_of
+
+from tests.unit.report.samples import sample
+
+ROOT = Path(__file__).resolve().parents[3]
+ENDED = """
+import sys
+from pathlib import Path
+from chainmark.cli.common import Output
+from chainmark.cli.last import last_step
+from chainmark.cli.pipes import survive_closed_pipes
+from chainmark.report.layouts import document_of
+from tests.unit.report.samples import sample
+
+survive_closed_pipes()
+last_step.is_awaited = True
+code = 3
+try:
+    Output(pdf=Path(sys.argv[1])).present(document_of(sample()))
+except SystemExit as nobody_reads:
+    code = nobody_reads.code
+last_step.end_with(code)
+"""
+
+
+def _ended(path: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", ENDED, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+def test_a_pdf_that_is_set_last_is_the_documents_and_the_command_ends_by_its_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "last.pdf"
+    ended = _ended(path)
+    assert (ended.returncode, ended.stderr) == (3, f"\nreport  {path}\n")
+    assert path.read_bytes() == document_of(sample()).pdf()
+    assert document_of(sample()).word in ended.stdout
+
+
+def test_a_pdf_that_cannot_be_written_is_an_error_behind_what_was_printed(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = _ended(tmp_path / "file" / "last.pdf")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: ")
+    assert "report" not in ended.stderr
+
+
+def test_a_reader_who_has_seen_enough_gets_the_pdf_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "last.pdf"
+    with subprocess.Popen([sys.executable, "-c", ENDED, str(path)], stdout=subprocess.PIPE, cwd=ROOT) as started:
+        assert started.stdout
+        started.stdout.close()
+        assert started.wait() == 141
+    assert path.read_bytes().startswith(b"%PDF")
+
+
+def test_where_nobody_sees_to_the_end_a_pdf_is_set_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "now.pdf"
+    step = LastStep()
+    step.set(document_of(sample()).paper(), path)
+    assert path.read_bytes().startswith(b"%PDF")
+    assert step.papers == []
