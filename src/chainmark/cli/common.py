@@ -15,14 +15,13 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.console import out, print_json, say
+from chainmark.cli.failures import INTERRUPTED
 from chainmark.cli.following import progress
 from chainmark.cli.last import last_step
 from chainmark.core.errors import ExitCode
 
 if TYPE_CHECKING:
     from chainmark.cli.bars import Bars
-
-INTERRUPTED = 130
 
 Profile = Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
