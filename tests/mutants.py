@@ -36,7 +36,7 @@ from mutmut.state import state
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_BYTES = 6_000_000_000
 # Of a fault that makes the tests endless: so many times the processor time that they take without it, and this more;
-# and for one that makes them wait for ever, by the clock, on a machine that may be busy.
+# and for one that makes them wait for ever, by the clock, without the time for which they wait for a busy processor.
 TIMES_LONGER, LONGER_S = 4.0, 5.0
 WAIT_TIMES, WAIT_S = 20.0, 60.0
 _STRICT = re.compile(r"(strict=\w+)?")
@@ -177,12 +177,21 @@ def _forked(work: Callable[[], int], usual_s: float) -> int:
         finally:
             os._exit(code)
     handle = os.pidfd_open(child)
+    began, left_s = time.monotonic(), WAIT_TIMES * usual_s + WAIT_S
     try:
-        if not select.select([handle], [], [], WAIT_TIMES * usual_s + WAIT_S)[0]:
-            os.kill(child, signal.SIGKILL)
+        while not select.select([handle], [], [], left_s)[0]:
+            left_s = WAIT_TIMES * usual_s + WAIT_S + _queued_s(child) - (time.monotonic() - began)
+            if left_s <= 0.0:
+                os.kill(child, signal.SIGKILL)
+                break
         return 0 if os.waitpid(child, 0)[1] == 0 else 1
     finally:
         os.close(handle)
+
+
+def _queued_s(process_id: int) -> float:
+    """How long a process was ready to run while others had the processors."""
+    return int(Path(f"/proc/{process_id}/schedstat").read_text().split()[1]) / 1e9
 
 
 def _try_file(file: str, tests: Sequence[str], folder: Path) -> int:

@@ -62,6 +62,11 @@ EXCEPTIONS = {
     ("slots", "api/modelling.py"): "an option of `synth`, passed on unread",
     ("genesis", "lab/protocols.py"): "an option of `ingest`, passed on unread",
     ("slots", "lab/synthetic.py"): "an option of `synth`, passed on unread",
+    ("genesis", "cli/ingest.py"): "the same option",
+    ("slots", "cli/synth.py"): "an option, passed on unread",
+    ("slots", "cli/made_logs.py"): "a line of the printed summary",
+    ("trail", "cli/app.py"): "the command for the trails of any catalogue",
+    ("trail", "cli/block.py"): "the same command",
     ("mempool", "network/openmetrics.py"): "the name of a published metric, whose figure any system may give",
 }
 _PYDANTIC = {"BeforeValidator", "AfterValidator", "field_validator", "model_validator"}
@@ -163,6 +168,21 @@ def _words(text: str) -> set[str]:
     return {text.lower(), *(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text))}
 
 
+def test_the_commands_help_without_a_system_and_offer_nothing_of_it(without_one: tuple[str, Path]) -> None:
+    """A what-if or a corpus of a system that is not installed would be an option that nothing understands."""
+    removed, root = without_one
+    shown = "".join(
+        found.stdout
+        for command in (["--help"], ["predict", "--help"], ["corpus", "--help"], ["corpus", "import", "--help"])
+        if (found := _ran(root, "-m", "chainmark.cli", *command)).returncode == 0
+    )
+    assert shown.count("Usage: ") == 4
+    of_system = {"cardano": ["--fetch-concurrency", "--lose-region"], "mesh": ["Mesh", "rosetta"]}
+    for system, words in of_system.items():
+        for word in words:
+            assert (word in shown) == (system != removed), word
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_nothing_of_a_systems_concepts_is_left(system: str) -> None:
     """A concept that is met in the common rooms is one that every system has to know of."""
@@ -170,7 +190,7 @@ def test_nothing_of_a_systems_concepts_is_left(system: str) -> None:
     package = ROOT / "src" / "chainmark"
     met = {
         (word, path.relative_to(package).as_posix())
-        for room in (*COMMON, "api")
+        for room in (*COMMON, "api", "cli")
         for path in sorted((package / room).rglob("*.py"))
         for text in _texts(path)
         for word in _words(text) & concepts

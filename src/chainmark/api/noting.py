@@ -11,6 +11,7 @@ from chainmark.core.epoch import Annotation
 from chainmark.core.manifest import Manifest
 from chainmark.core.noted import Noted
 from chainmark.core.wording import some_of
+from chainmark.report.blocks import with_chart_note
 from chainmark.report.document import Document
 from chainmark.store.notes import Notes, read_notes
 from chainmark.store.runs import SealedRun, Store
@@ -38,7 +39,7 @@ def caveats_noted(manifests: Iterable[Manifest], store: Store) -> Caveats:
 
 
 def noted(document: Document, runs: Iterable[SealedRun], store: Store) -> Document:
-    """A document with what is noted of its runs on its first screen.
+    """A document with what is noted of its runs on its first screen and below its charts.
 
     Args:
         document: of a result that says what must be known of its data.
@@ -49,7 +50,9 @@ def noted(document: Document, runs: Iterable[SealedRun], store: Store) -> Docume
     if not found.sentences:
         return document
     joined = Caveats.joined([document.caveats, found])
-    return replace(document, result=document.result.model_copy(update={"caveats": joined}))
+    told = "; ".join(found.sentences)
+    sections = [replace(one, blocks=with_chart_note(one.blocks, told)) for one in document.sections]
+    return replace(document, result=document.result.model_copy(update={"caveats": joined}), sections=sections)
 
 
 def _about(note: Annotation, runs: Sequence[Manifest]) -> str:

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from chainmark.api.comparing import How, pair_comparison, sealed_runs
 from chainmark.api.context import as_choice, store_at
+from chainmark.api.noting import caveats_noted
 from chainmark.compare.narrative import narrative
 from chainmark.compare.workloads import Matched, Pair, joined, matched
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.catalogue import Margins
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Manifest
 from chainmark.core.release_page import PublishedPart, ReleasePage
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict, worst
@@ -117,7 +119,9 @@ def release(
     how = How(accepted=as_choice(margins))
     results = [_result(one, parts, kept, how) for one in found.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
-    return document_of(_page(results, [part for _, part in parts], _alone(groups, results), signed, date))
+    page = _page(results, [part.published for part in parts], _alone(groups, results), signed, date)
+    noted = [list(caveats_noted(part.manifests, kept).sentences) for part in parts]
+    return document_of(page.model_copy(update={"noted": noted}))
 
 
 def _groups(store: Store, version: str, system: str) -> list[list[SealedRun]]:
@@ -197,7 +201,13 @@ def _days(candidates: Iterable[SealedRun], found: Iterable[Matched], date: str) 
     }
 
 
-Part = tuple[str, PublishedPart]  # and the candidate's first run, by which it is found
+@dataclass(frozen=True)
+class Part:
+    """One workload: the candidate's first run, by which it is found, and what is shown of all sides' runs."""
+
+    run_id: str
+    published: PublishedPart
+    manifests: Sequence[Manifest]
 
 
 def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str, str]) -> list[Part]:
@@ -206,12 +216,15 @@ def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str
     for pair in (pair for one in found for pair in one.pairs):
         runs = sealed_runs(pair.candidate)
         sides.setdefault(runs[0].run_id, [runs]).insert(-1, sealed_runs(pair.baseline))
-    return [(name, system.published_part(own, days, tool_version())) for name, own in sides.items()]
+    return [
+        Part(name, system.published_part(own, days, tool_version()), [run.manifest for side in own for run in side])
+        for name, own in sides.items()
+    ]
 
 
 def _result(found: Matched, parts: Sequence[Part], store: Store, how: How) -> ByWorkload:
     """The comparisons with one baseline."""
-    labels = {name: part.workload() for name, part in parts}
+    labels = {part.run_id: part.published.workload() for part in parts}
     told = list(labels.values())
     pairs = [_called(pair, labels, told) for pair in found.pairs]
     comparisons = [

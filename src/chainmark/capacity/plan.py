@@ -47,7 +47,7 @@ class SearchPlan:
     @classmethod
     def of_clients(cls, first: int = 1, last: int = 1024, relative_gap: float = 0.05, times: int = 3) -> SearchPlan:
         """For clients: whole numbers from 1 on."""
-        return cls(LevelKind.CLIENTS, float(first), float(last), 1.0, relative_gap=relative_gap, times=times)
+        return cls(LevelKind.CLIENTS, float(first), float(last), relative_gap=relative_gap, times=times)
 
     @classmethod
     def of_rates(

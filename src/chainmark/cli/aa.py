@@ -7,22 +7,12 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import (
-    Application,
-    Expose,
-    KeepHomes,
-    NoWait,
-    Output,
-    Seed,
-    Settings,
-    shows_result,
-    with_application,
-)
-from chainmark.cli.following import progress
+from chainmark.cli.common import Launch, Output, launches, shows_result
 from chainmark.core.errors import UsageError
 
 
 @shows_result
+@launches
 def aa(
     profile: Annotated[str | None, typer.Argument(help="A shipped profile's name, or a TOML file.")] = None,
     version: Annotated[str | None, typer.Option(help="The version to run, e.g. `v1.0.1`.")] = None,
@@ -31,13 +21,8 @@ def aa(
         typer.Option(metavar="RUN", help="Run nothing: judge re-runs in the store, made as this run or version was."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=4, max=100, help="How many runs.")] = 8,
-    application: Application = None,
-    settings: Settings = None,
-    seed: Seed = 1,
-    keep_homes: KeepHomes = False,
-    no_wait: NoWait = False,
-    expose: Expose = None,
     *,
+    launch: Launch,
     output: Output,
 ) -> None:
     """Run one version again and again: the noise of its figures, and how often the verdict raises a false alarm.
@@ -57,14 +42,14 @@ def aa(
     if profile is None or version is None:
         hint = "or judge the runs that there are: `chainmark aa --history VERSION`"
         raise UsageError("a profile and `--version` say what to run", hint)
-    with progress(expose, no_wait=no_wait) as listener:
+    with launch.progress() as listener:
         document = cm.aa(
             profile,
             version,
             repeat=repeat,
-            settings=with_application(application, settings),
-            seed=seed,
-            keep_homes=keep_homes,
+            settings=launch.settings,
+            seed=launch.seed,
+            keep_homes=launch.keep_homes,
             progress=listener,
         )
     output.finish(document)

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.exceptions import TyperException
 
+from chainmark.cli.failures import report_failure
 from chainmark.cli.interrupts import handle_interrupts
 from chainmark.cli.quick import Quick, QuickGroup
-from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
+from chainmark.core.errors import ExitCode
 
-INTERRUPTED = 130
 # Every command: where it is, and the first line of its help. Only the module of the one that is chosen is loaded.
 COMMANDS = {
     "run": ("run:run", "Run a profile on a real network of one version, and keep what was measured."),
@@ -84,7 +83,7 @@ COMMANDS = {
         "Print every metric of a system: what it is, how it is judged, where it comes from.",
     ),
     "profiles": ("profiles:profiles", "List the shipped profiles."),
-    "corpus": ("corpus:app", "Requests for load tests of a Mesh API: sample, import, check."),
+    "corpus": ("corpus:app", "Requests for load tests of an API: sample, import, check."),
     "nodes": ("nodes:app", "Node binaries: install, list."),
     "history": (
         "history:app",
@@ -194,26 +193,7 @@ def main() -> None:
     except SystemExit as ended:  # nobody reads what is printed
         code = int(ended.code or 0)
     except (KeyboardInterrupt, typer.Abort) as error:
-        sys.exit(told(error))
+        sys.exit(report_failure(error))
     except Exception as error:
-        code = told(error)
+        code = report_failure(error)
     last_step.end_with(code)
-
-
-def told(error: BaseException) -> int:
-    """Say what ended a command; the exit code of it."""
-    from chainmark.cli.console import print_error
-
-    if isinstance(error, KeyboardInterrupt | typer.Abort):
-        sys.stderr.write("interrupted: every process was stopped\n")
-        return INTERRUPTED
-    if isinstance(error, TyperException):
-        message = error.format_message().rstrip(".")
-        error = UsageError(message, "`chainmark COMMAND --help` shows the options and an example")
-    elif os.environ.get("CHAINMARK_DEBUG"):
-        raise error
-    elif not isinstance(error, ChainmarkError):
-        message = f"chainmark failed: {type(error).__name__}: {error}"
-        error = ChainmarkError(message, "`chainmark --debug …` shows where; please report it")
-    print_error(error)
-    return error.exit_code

@@ -8,22 +8,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import (
-    Application,
-    Expose,
-    KeepHomes,
-    Margins,
-    NoWait,
-    Output,
-    Seed,
-    Settings,
-    shows_result,
-    with_application,
-)
-from chainmark.cli.following import progress
+from chainmark.cli.common import Launch, Margins, Output, launches, shows_result
 
 
 @shows_result
+@launches
 def bisect(
     profile: Annotated[
         str | None, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.", show_default=False)
@@ -48,14 +37,9 @@ def bisect(
         int | None, typer.Option(min=4, help="Runs after which it ends in any case.", show_default="120")
     ] = None,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a search.")] = None,
-    application: Application = None,
-    settings: Settings = None,
     margin: Margins = None,
-    seed: Seed = 1,
-    keep_homes: KeepHomes = False,
-    no_wait: NoWait = False,
-    expose: Expose = None,
     *,
+    launch: Launch,
     output: Output,
 ) -> None:
     """Find the first commit, or published version, with which the verdict changes; wrong in 5 % of searches at most.
@@ -66,7 +50,7 @@ def bisect(
     fresh runs of the ends. What cannot be built or started is left out; a range is then the answer. It exits with 0
     if the change was found, and with 3 if there is none to look for or it was not decided.
     """
-    with progress(expose, no_wait=no_wait) as listener:
+    with launch.progress() as listener:
         document = cm.bisect(
             profile,
             good=good,
@@ -75,10 +59,10 @@ def bisect(
             metric=metric,
             most_runs=most_runs,
             resume=resume,
-            settings=with_application(application, settings),
+            settings=launch.settings,
             margins=margin,
-            seed=seed,
-            keep_homes=keep_homes,
+            seed=launch.seed,
+            keep_homes=launch.keep_homes,
             progress=listener,
         )
     output.finish(document)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import chainmark as cm
 from chainmark.cli.console import out, print_json, say
+from chainmark.cli.failures import INTERRUPTED
+from chainmark.cli.following import progress
 from chainmark.cli.last import last_step
 from chainmark.core.errors import ExitCode
 
-INTERRUPTED = 130
+if TYPE_CHECKING:
+    from chainmark.cli.bars import Bars
 
 Profile = Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
@@ -171,10 +175,39 @@ def numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
-def with_application(application: str | None, settings: Sequence[str] | None) -> list[str] | None:
-    """The settings of a profile, with the application that its nodes run before them."""
+@dataclass(frozen=True)
+class Launch:
+    """How networks are made and measured.
+
+    Attributes:
+        settings: changes of the profile, with the application that the nodes run before them.
+        seed: of everything drawn at random.
+        keep_homes: whether the nodes' homes are kept in their run.
+        no_wait: be refused by a machine on which somebody measures.
+        expose: where the state can be scraped meanwhile; None: nowhere.
+    """
+
+    settings: list[str] | None
+    seed: int
+    keep_homes: bool
+    no_wait: bool
+    expose: str | None
+
+    def progress(self, *, scenarios: bool = False) -> AbstractContextManager[Bars]:
+        """A progress listener for as long as the context lasts; see `chainmark.cli.following.progress`."""
+        return progress(self.expose, no_wait=self.no_wait, scenarios=scenarios)
+
+
+def _launch(
+    application: Application = None,
+    settings: Settings = None,
+    seed: Seed = 1,
+    keep_homes: KeepHomes = False,
+    no_wait: NoWait = False,
+    expose: Expose = None,
+) -> Launch:
     own = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
-    return [*own, *(settings or [])] or None
+    return Launch([*own, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
 
 
 def _output(
@@ -188,20 +221,35 @@ def _output(
     return Output(html=html, pdf=pdf, markdown=md, junit=junit, json_file=json_file, as_json=as_json)
 
 
-def shows_result(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Output` behind its own ones; it gets them as its keyword `output`."""
+def _with_options(command: Callable[..., None], keyword: str, made: Callable[..., object]) -> Callable[..., None]:
+    """Give a command the options that ``made`` takes behind its own ones, and what it makes of them as a keyword."""
     own = inspect.signature(command, eval_str=True).parameters.values()
-    options = inspect.signature(_output, eval_str=True).parameters
+    options = inspect.signature(made, eval_str=True).parameters
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
-        command(output=_output(**{name: given.pop(name) for name in options}), **given)
+        command(**{keyword: made(**{name: given.pop(name) for name in options})}, **given)
 
-    parameters = [*(parameter for parameter in own if parameter.name != "output"), *options.values()]
-    # What typer reads; the annotations are of the same parameters.
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_options
+    parameters = [*(parameter for parameter in own if parameter.name != keyword), *options.values()]
+    return declared(with_options, parameters)
+
+
+def declared(command: Callable[..., None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """Have typer read these parameters of a command instead of its own."""
+    ordered = sorted(parameters, key=lambda parameter: parameter.kind)
+    command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in ordered}
+    return command
+
+
+def shows_result(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Output`; it gets them as its keyword `output`."""
+    return _with_options(command, "output", _output)
+
+
+def launches(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Launch`; it gets them as its keyword `launch`."""
+    return _with_options(command, "launch", _launch)
 
 
 def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:

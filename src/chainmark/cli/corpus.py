@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,17 +16,19 @@ from chainmark.cli.console import out, print_json, say
 from chainmark.cli.following import progress
 from chainmark.core import units
 from chainmark.core.errors import ExitCode
+from chainmark.systems.offered import offers
 
 if TYPE_CHECKING:
     from chainmark.lab.corpora import KeptCorpus, WrongRequest
 
-SYSTEM = "mesh"
 _LISTED = 10
+_OFFERED = {offer.system: offer.corpus for offer in offers() if offer.corpus is not None}
+_FIRST = next(iter(_OFFERED), "SYSTEM")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Requests for load tests of a Mesh API: sample, import, check.",
-    epilog="Example: `chainmark corpus mesh http://127.0.0.1:8082 --out corpus.json`",
+    help="Requests for load tests of an API: sample, import, check.",
+    epilog=f"Example: `chainmark corpus {_FIRST} http://127.0.0.1:8082 --out corpus.json`",
 )
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the corpus goes.")]
 Server = Annotated[str, typer.Option("--target", metavar="URL", help="The server that is asked.")]
@@ -36,54 +38,71 @@ Network = Annotated[
 ]
 
 
-@app.command("mesh", epilog="Example: `chainmark corpus mesh http://127.0.0.1:8082 --out corpus.json`")
-def mesh(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The server to sample from.")],
-    path: Out,
-    network: Network = None,
-    settings: Settings = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 1,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
-    as_json: AsJson = False,
-) -> None:
-    """Sample blocks, transactions and accounts from a Mesh server, each asked once and answered rightly.
-
-    `--set corpus.blocks=40` looks at fewer blocks; likewise `transactions`, `accounts`, `per_stratum`,
-    `settled_blocks`, `recent_blocks` and `newest_index`. The same seed and the same chain give the same file.
-    """
-    with progress() as listener:
-        kept = cm.corpus(
-            SYSTEM,
-            url,
-            path,
-            network=network,
-            settings=settings,
-            seed=seed,
-            ca_file=ca_file,
-            insecure=insecure,
-            progress=listener,
-        )
-    _show(kept, path, as_json)
+System = Annotated[str, typer.Option("--system", metavar="NAME", help="Whose requests these are.", show_default=True)]
 
 
-@app.command("import", epilog="Example: `chainmark corpus import data.csv --target http://127.0.0.1:8082 --out c.json`")
+def _sampling(system: str) -> Callable[..., None]:
+    """The command that samples from servers of one system."""
+
+    def sample(
+        url: Annotated[str, typer.Argument(metavar="URL", help="The server to sample from.")],
+        path: Out,
+        network: Network = None,
+        settings: Settings = None,
+        seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 1,
+        ca_file: CaFile = None,
+        insecure: Insecure = False,
+        as_json: AsJson = False,
+    ) -> None:
+        with progress() as listener:
+            kept = cm.corpus(
+                system,
+                url,
+                path,
+                network=network,
+                settings=settings,
+                seed=seed,
+                ca_file=ca_file,
+                insecure=insecure,
+                progress=listener,
+            )
+        _show(kept, path, as_json)
+
+    return sample
+
+
+for _system, _texts in _OFFERED.items():
+    app.command(
+        _system,
+        help=_texts.sample,
+        epilog=f"Example: `chainmark corpus {_system} http://127.0.0.1:8082 --out corpus.json`",
+    )(_sampling(_system))
+
+
+@app.command(
+    "import",
+    help="\n\n".join(
+        [
+            "Take the requests of other tools' load tests, as far as a server answers them rightly.",
+            *(texts.importing for texts in _OFFERED.values()),
+        ]
+    ),
+    epilog="Example: `chainmark corpus import data.csv --target http://127.0.0.1:8082 --out c.json`",
+)
 def import_(
     source: Annotated[Path, typer.Argument(metavar="CSV", help="A CSV file, or a folder of them.")],
     target: Server,
     path: Out,
     network: Network = None,
+    system: System = _FIRST,
     ca_file: CaFile = None,
     insecure: Insecure = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take the requests of cardano-rosetta-java's load tests, as far as a server answers them rightly.
-
-    A file of six columns, every row of it, or a folder with `dimensions.json`.
-    """
+    """Take the requests of other tools' load tests; the help above says of which."""
     with progress() as listener:
         kept = cm.corpus(
-            SYSTEM, target, path, source=source, network=network, ca_file=ca_file, insecure=insecure, progress=listener
+            system, target, path, source=source, network=network, ca_file=ca_file, insecure=insecure, progress=listener
         )
     _show(kept, path, as_json)
 
@@ -92,13 +111,14 @@ def import_(
 def check(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A corpus.")],
     target: Server,
+    system: System = _FIRST,
     ca_file: CaFile = None,
     insecure: Insecure = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask a server every request of a corpus once. Exit code 0: all are answered rightly; 1: some are not."""
     with progress() as listener:
-        kept, wrong = cm.check_corpus(SYSTEM, path, target, ca_file=ca_file, insecure=insecure, progress=listener)
+        kept, wrong = cm.check_corpus(system, path, target, ca_file=ca_file, insecure=insecure, progress=listener)
     total = sum(sum(counts.values()) for counts in kept.requests.values())
     if as_json:
         print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})

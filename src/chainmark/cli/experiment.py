@@ -7,24 +7,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import (
-    Application,
-    Expose,
-    KeepHomes,
-    LearntMargins,
-    NoWait,
-    Output,
-    Seed,
-    Settings,
-    SideSettings,
-    Why,
-    shows_result,
-    with_application,
-)
-from chainmark.cli.following import progress
+from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, Why, launches, shows_result
 
 
 @shows_result
+@launches
 def experiment(
     profile: Annotated[
         str | None, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.", show_default=False)
@@ -39,13 +26,9 @@ def experiment(
     most_runs: Annotated[int, typer.Option(min=2, max=100, help="Runs a side at most, if not decided before.")] = 8,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with an experiment.")] = None,
     more: Annotated[int, typer.Option(min=0, help="With `--resume`: runs a side to add to those planned.")] = 0,
-    application: Application = None,
-    settings: Settings = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
     margin: LearntMargins = None,
-    seed: Seed = 1,
-    keep_homes: KeepHomes = False,
     profiles: Annotated[
         str | None,
         typer.Option(
@@ -57,9 +40,8 @@ def experiment(
         ),
     ] = None,
     why: Why = False,
-    no_wait: NoWait = False,
-    expose: Expose = None,
     *,
+    launch: Launch,
     output: Output,
 ) -> None:
     """Run two versions in turn (A B B A A B …) until the verdict is decided: the whole question in one command.
@@ -69,7 +51,7 @@ def experiment(
     A configuration change is judged like a release: `--baseline v1.0.1 --candidate v1.0.1
     --set-candidate node.config.consensus.timeout_commit=1.5s`
     """
-    with progress(expose, no_wait=no_wait) as listener:
+    with launch.progress() as listener:
         document = cm.experiment(
             profile,
             baseline=baseline,
@@ -78,12 +60,12 @@ def experiment(
             most_runs=most_runs,
             resume=resume,
             more=more,
-            settings=with_application(application, settings),
+            settings=launch.settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
-            seed=seed,
-            keep_homes=keep_homes,
+            seed=launch.seed,
+            keep_homes=launch.keep_homes,
             profiles=profiles,
             why=why,
             progress=listener,

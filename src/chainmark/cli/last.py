@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from chainmark.cli.failures import report_failure
 from chainmark.cli.interrupts import handle_interrupts
 from chainmark.report.typeset import Paper, typeset
 from chainmark.store.files import write_bytes
@@ -91,7 +92,5 @@ def main() -> NoReturn:
     try:
         LastStep(papers, order["written"]).do()
     except (KeyboardInterrupt, Exception) as error:
-        from chainmark.cli.app import told
-
-        code = told(error)
+        code = report_failure(error)
     sys.exit(code)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Blocks, Column, ModelSeed, Output, Threads, shows_result
+from chainmark.cli.common import Blocks, Column, ModelSeed, Output, Threads, declared, shows_result
 from chainmark.cli.following import progress
 from chainmark.cli.quick import Quick
+from chainmark.systems.offered import ChangeOption, offers
 
 _WRITTEN = "chainmark.written"
 _PANEL = "What-ifs (each value is one more scenario, in the order written)"
@@ -26,42 +29,34 @@ class WrittenOrder(Quick):
         return super().parse_args(ctx, args)
 
 
-def _what_if(metavar: str, help_text: str) -> Any:
-    return typer.Option(metavar=metavar, help=help_text, rich_help_panel=_PANEL)
+def takes_changes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the what-ifs of all systems as options behind its first two parameters.
+
+    It gets them as its keyword `changes`: each a key and an amount, in the order in which they were written.
+    """
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    names = {change.name.replace("-", "_"): change for offer in offers() for change in offer.changes}
+
+    @functools.wraps(command)
+    def with_changes(ctx: typer.Context, **given: Any) -> None:
+        values = {name: given.pop(name) for name in names}
+        written = {name: [""] * value if isinstance(value, bool) else value or [] for name, value in values.items()}
+        command(ctx=ctx, changes=in_written_order(ctx.meta.get(_WRITTEN, []), written), **given)
+
+    options = [_option(name, change) for name, change in names.items()]
+    rest = (parameter for parameter in own[2:] if parameter.name != "changes")
+    return declared(with_changes, [*own[:2], *options, *rest])
 
 
-Rtt = Annotated[
-    list[str] | None,
-    _what_if("[LINK=]AMOUNT", "Round trips: `+20%`, `-10%`, `x1.2`; of one link `EU-AP=+20ms`, `EU-AP=250ms`."),
-]
-Fetch = Annotated[
-    list[str] | None,
-    _what_if("[LINK=]AMOUNT", "Request to body: `+20%`, `x0.8`, `-30ms`, `300ms`; between two regions `EU-AP=+20ms`."),
-]
-BlockSize = Annotated[
-    list[str] | None,
-    _what_if("AMOUNT", "Size of blocks: `2x`, `120kB`, `+50%`; `2x:scale-cpu` scales the processors' stages as well."),
-]
-BlockSizeSpread = Annotated[
-    list[str] | None, _what_if("SHARE", "How much sizes vary, standard deviation over mean: `30%`, `none`.")
-]
-Nodes = Annotated[list[str] | None, _what_if("N", "Number of hosts: `198`.")]
-Topology = Annotated[
-    list[str] | None, _what_if("RULE|FILE", "Who is connected: `torus-dense`, `random:4+1`, or a topology file.")
-]
-LoseRegion = Annotated[list[str] | None, _what_if("REGION", "A region that is gone: `AP`.")]
-InitialWindow = Annotated[list[str] | None, _what_if("SEGMENTS", "TCP's initial window: `40`.")]
-WindowMemory = Annotated[
-    list[str] | None, _what_if("TIME", "How long a connection keeps its window: `10s`, `none`, `forever`.")
-]
-FetchConcurrency = Annotated[list[str] | None, _what_if("PEERS", "Peers that a body is fetched from at a time: `1`.")]
-NoPipelining = Annotated[
-    bool,
-    typer.Option("--no-pipelining", help="Announce a block only once it is adopted.", rich_help_panel=_PANEL),
-]
-Stage = Annotated[
-    list[str] | None, _what_if("NAME=AMOUNT", "One stage: `fetched-to-adopted=+10ms`, `ticking=2x`, `forging=5ms`.")
-]
+def _option(name: str, change: ChangeOption) -> inspect.Parameter:
+    kind: Any = bool if change.amount is None else list[str] | None
+    declared = [f"--{change.name}"] if change.amount is None else []
+    option = typer.Option(*declared, metavar=change.amount, help=change.help, rich_help_panel=_PANEL)
+    default = False if change.amount is None else None
+    kind_of = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind_of, default=default, annotation=Annotated[kind, option])
+
+
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, where the source is one."),
@@ -73,6 +68,7 @@ Together = Annotated[
 
 
 @shows_result
+@takes_changes
 def predict(
     ctx: typer.Context,
     source: Annotated[
@@ -81,18 +77,6 @@ def predict(
             help="A published report's path, a profile (shipped or a .toml file), or a run (id or version)."
         ),
     ],
-    rtt: Rtt = None,
-    fetch: Fetch = None,
-    block_size: BlockSize = None,
-    block_size_spread: BlockSizeSpread = None,
-    nodes: Nodes = None,
-    topology: Topology = None,
-    lose_region: LoseRegion = None,
-    initial_window: InitialWindow = None,
-    window_memory: WindowMemory = None,
-    fetch_concurrency: FetchConcurrency = None,
-    no_pipelining: NoPipelining = False,
-    stage: Stage = None,
     together: Together = False,
     version: Column = None,
     settings: Settings = None,
@@ -100,6 +84,7 @@ def predict(
     seed: ModelSeed = 1,
     threads: Threads = 0,
     *,
+    changes: Sequence[tuple[str, str]],
     output: Output,
 ) -> None:
     """Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to them.
@@ -111,21 +96,6 @@ def predict(
     A difference within two standard errors is never printed as a figure. An amount may begin with a minus sign:
     `--rtt -10%`.
     """
-    given: dict[str, Sequence[str]] = {
-        "rtt": rtt or [],
-        "fetch": fetch or [],
-        "block_size": block_size or [],
-        "block_size_spread": block_size_spread or [],
-        "nodes": nodes or [],
-        "topology": topology or [],
-        "lose_region": lose_region or [],
-        "initial_window": initial_window or [],
-        "window_memory": window_memory or [],
-        "fetch_concurrency": fetch_concurrency or [],
-        "no_pipelining": [""] * no_pipelining,
-        "stage": stage or [],
-    }
-    changes = in_written_order(ctx.meta.get(_WRITTEN, []), given)
     with progress() as listener:
         document = cm.predict(
             source,

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Expose, KeepHomes, LearntMargins, NoWait, Output, Seed, SideSettings, shows_result
-from chainmark.cli.following import progress
+from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, launches, shows_result
 
 
 @shows_result
+@launches
 def qa(
     system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")],
     baseline: Annotated[
@@ -41,15 +41,9 @@ def qa(
         str | None,
         typer.Option(metavar="EXPERIMENT", help="Go on with what was interrupted, or show it again."),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change the profile of every scenario."),
-    ] = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
     margin: LearntMargins = None,
-    seed: Seed = 1,
-    keep_homes: KeepHomes = False,
     page: Annotated[
         Path | None,
         typer.Option(
@@ -68,9 +62,8 @@ def qa(
             show_default="when the newest run was sealed",
         ),
     ] = "",
-    no_wait: NoWait = False,
-    expose: Expose = None,
     *,
+    launch: Launch,
     output: Output,
 ) -> None:
     """Qualify a release: run every scenario of a plan with both versions, judge it, and write the QA report.
@@ -89,7 +82,7 @@ def qa(
     given = {"author": author, "statement": statement, "date": date}
     signature = cm.Signature.read(page) if page else cm.Signature()
     signature = replace(signature, **{name: text for name, text in given.items() if text})
-    with progress(expose, no_wait=no_wait, scenarios=True) as listener:
+    with launch.progress(scenarios=True) as listener:
         made = cm.qualify(
             system,
             baseline=baseline,
@@ -97,12 +90,12 @@ def qa(
             plan=plan,
             most_runs=most_runs,
             resume=resume,
-            settings=settings,
+            settings=launch.settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
-            seed=seed,
-            keep_homes=keep_homes,
+            seed=launch.seed,
+            keep_homes=launch.keep_homes,
             signature=signature if signature != cm.Signature() else None,
             progress=listener,
         )

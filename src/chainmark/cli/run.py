@@ -7,24 +7,12 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import (
-    Application,
-    AsJson,
-    Expose,
-    KeepHomes,
-    NoWait,
-    Profile,
-    Profiles,
-    Seed,
-    Settings,
-    exit_if_not_valid,
-    with_application,
-)
+from chainmark.cli.common import AsJson, Launch, Profile, Profiles, exit_if_not_valid, launches
 from chainmark.cli.console import out, print_json
-from chainmark.cli.following import progress
 from chainmark.core.errors import UsageError
 
 
+@launches
 def run(
     profile: Profile,
     version: Annotated[
@@ -33,7 +21,7 @@ def run(
     attach: Annotated[
         str | None,
         typer.Option(
-            metavar="RPC,RPC,…",
+            metavar="NODE,NODE,…",
             help="Start nothing: load and observe the nodes there. `--version` is then what they are called.",
         ),
     ] = None,
@@ -41,28 +29,24 @@ def run(
         str | None, typer.Option(metavar="URL,URL,…", help="With `--attach`: the nodes' metrics pages, in their order.")
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many runs.")] = 1,
-    application: Application = None,
-    settings: Settings = None,
-    seed: Seed = 1,
-    keep_homes: KeepHomes = False,
     profiles: Profiles = "none",
-    no_wait: NoWait = False,
-    expose: Expose = None,
     as_json: AsJson = False,
+    *,
+    launch: Launch,
 ) -> None:
     """Run a profile on a real network of one version, and keep what was measured.
 
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
     """
-    with progress(expose, no_wait=no_wait) as listener:
+    with launch.progress() as listener:
         common: dict[str, Any] = {
             "repeat": repeat,
-            "settings": with_application(application, settings),
-            "seed": seed,
+            "settings": launch.settings,
+            "seed": launch.seed,
             "progress": listener,
         }
         if attach is not None:
-            _refuse_what_is_not_ours(keep_homes=keep_homes, profiles=profiles)
+            _refuse_what_is_not_ours(keep_homes=launch.keep_homes, profiles=profiles)
             pages = _listed(metrics or "")
             made = cm.attach(profile, _listed(attach), metrics=pages, label=version, **common)
         elif version is None or metrics is not None:
@@ -71,7 +55,7 @@ def run(
                 "name one, `--version v1.0.1`, or nodes that run already: `--attach HOST:26657`",
             )
         else:
-            made = cm.run(profile, version, keep_homes=keep_homes, profiles=profiles, **common)
+            made = cm.run(profile, version, keep_homes=launch.keep_homes, profiles=profiles, **common)
     if as_json:
         print_json([one.manifest.model_dump(mode="json") for one in made])
     else:

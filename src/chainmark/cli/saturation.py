@@ -8,22 +8,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import (
-    Application,
-    Expose,
-    KeepHomes,
-    NoWait,
-    Output,
-    Profile,
-    Seed,
-    Settings,
-    shows_result,
-    with_application,
-)
-from chainmark.cli.following import progress
+from chainmark.cli.common import Launch, Output, Profile, launches, shows_result
 
 
 @shows_result
+@launches
 def saturation(
     profile: Profile,
     versions: Annotated[
@@ -46,13 +35,8 @@ def saturation(
         str | None,
         typer.Option(metavar="EXPERIMENT", help="Go on with a test that was interrupted, or show it again."),
     ] = None,
-    application: Application = None,
-    settings: Settings = None,
-    seed: Seed = 1,
-    keep_homes: KeepHomes = False,
-    no_wait: NoWait = False,
-    expose: Expose = None,
     *,
+    launch: Launch,
     output: Output,
 ) -> None:
     """Raise the load step by step and find where a version stops keeping up: its saturation load.
@@ -61,7 +45,7 @@ def saturation(
 
     Every load is a sealed run on a fresh network. The profile's section `saturation` names connections and rates.
     """
-    with progress(expose, no_wait=no_wait) as listener:
+    with launch.progress() as listener:
         made = cm.saturation(
             profile,
             versions or [],
@@ -69,9 +53,9 @@ def saturation(
             adaptive=adaptive,
             published=published or [],
             resume=resume,
-            settings=with_application(application, settings),
-            seed=seed,
-            keep_homes=keep_homes,
+            settings=launch.settings,
+            seed=launch.seed,
+            keep_homes=launch.keep_homes,
             progress=listener,
         )
     output.finish_experiment(made)

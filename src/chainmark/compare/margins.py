@@ -91,7 +91,7 @@ def learnt_margins(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> Margin
 
 
 def widened_margins(catalogue: Catalogue, bench: Bench, widest: float) -> Margins:
-    """Margins by metric id that let pass what re-running does, where a metric's own margin does not.
+    """Margins by metric id that let pass what re-running does: for `Catalogue.with_widened`, if wider than its own.
 
     Such a margin widens what is called equal, and not what is called worse: a change that is shown to be beyond the
     metric's own margin stays a regression. Margins that were set or learnt are a team's word and stay.
@@ -103,8 +103,7 @@ def widened_margins(catalogue: Catalogue, bench: Bench, widest: float) -> Margin
     """
     kept = catalogue.margins_set | catalogue.margins_learnt
     found = learnt_margins(catalogue, bench, Bounds(0.0, widest))
-    own = {metric.id: metric.margin for metric in catalogue.metrics}
-    return {name: margin for name, margin in found.items() if name not in kept and margin > own[name]}
+    return {name: margin for name, margin in found.items() if name not in kept}
 
 
 def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[MarginRow]:

@@ -84,6 +84,7 @@ class ReleasePage(_Part):
         against: the comparisons with each baseline, the main one first.
         text: a draft: how the runs were made, what was observed, and what follows.
         published: one a workload, in the order of the main baseline's comparisons.
+        noted: of each of these, what is noted of its runs, a sentence each.
     """
 
     schema_version: int = RELEASE_PAGE_SCHEMA
@@ -97,4 +98,5 @@ class ReleasePage(_Part):
     against: Annotated[list[ByWorkload], Field(min_length=1)]
     text: list[Chapter]
     published: list[SerializeAsAny[PublishedPart]] = []
+    noted: list[list[str]] = []
     caveats: CaveatsField = Caveats()

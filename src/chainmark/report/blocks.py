@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from chainmark.core import units
@@ -312,3 +312,13 @@ def padded(cells: Sequence[TableCell]) -> list[tuple[str, str]]:
         for place, text in zip(places, units.pad_after_point([made[place] for place in places]), strict=True):
             made[place] = f"{text} {unit}".rstrip(" ")
     return [(text, "") for text in made]
+
+
+def with_chart_note(blocks: Sequence[Block], text: str) -> list[Block]:
+    """The blocks with one more note below each chart; the same blocks where there is nothing to note."""
+    if not text:
+        return list(blocks)
+    return [
+        replace(block, note="; ".join(filter(None, [block.note, text]))) if isinstance(block, Chart) else block
+        for block in blocks
+    ]

@@ -1,6 +1,7 @@
 """A chart as data: columns, and what is drawn of them. Nothing here knows how any renderer draws.
 
-A new kind of chart is a function that returns a ``Chart``; a new mark is a name here and its drawing in ``vega``.
+A new kind of chart is a function that returns a ``Chart``; a new mark is a name here, with what characters can show of
+it, and its drawing in ``vega``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,20 @@ Columns = Mapping[str, Sequence[Any]]  # of one length; None is a gap
 Place = str | float | None  # a column's name, or one place for all
 
 Mark = Literal["line", "band", "points", "interval", "bar", "box", "text", "tick", "flame"]
+# What a terminal shows: one character at each place, the same where nothing else has places, a stroke from x to x2 or
+# from y to y2, or nothing.
+InCharacters = Literal["places", "places of a path", "stroke", "nothing"]
+IN_CHARACTERS: Mapping[Mark, InCharacters] = {
+    "line": "places of a path",
+    "band": "nothing",
+    "points": "places",
+    "interval": "stroke",
+    "bar": "stroke",
+    "box": "nothing",
+    "text": "nothing",
+    "tick": "nothing",
+    "flame": "nothing",
+}
 Numbers = Literal["figures", "percent", "signed percent", "signed", "quantiles", "answered"]
 
 # Okabe and Ito's colours, without the yellow that is lost on white: told apart with every kind of colour blindness.

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from chainmark.core import units
-from chainmark.report.chart import PALETTES, Axis, Chart, Layer
+from chainmark.report.chart import IN_CHARACTERS, PALETTES, Axis, Chart, Layer
 from chainmark.report.lines import Printer, shorten, wrapped
 
 MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
@@ -90,11 +90,12 @@ def strips_of(chart: Chart) -> list[Strip]:
 
 
 def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
-    """The intervals' ends, by the row in which they lie."""
+    """The strokes' ends, by the row in which they lie."""
     found: dict[Any, list[float]] = {}
     for layer in chart.layers:
         begin, end, head = (layer.x, layer.x2, layer.y) if across == "x" else (layer.y, layer.y2, layer.x)
-        if layer.mark == "interval" and isinstance(begin, str) and isinstance(end, str) and isinstance(head, str):
+        is_stroke = IN_CHARACTERS[layer.mark] == "stroke"
+        if is_stroke and isinstance(begin, str) and isinstance(end, str) and isinstance(head, str):
             columns = chart.data[layer.data]
             for name, *both in zip(*(columns.get(one, ()) for one in (head, begin, end)), strict=True):
                 found.setdefault(name, []).extend(value for value in both if value is not None)
@@ -121,14 +122,18 @@ def _marks(chart: Chart) -> list[_Marks]:
 
 def _drawn(chart: Chart) -> list[Layer]:
     placed = [layer for layer in chart.layers if isinstance(layer.x, str) and isinstance(layer.y, str)]
-    layers = [layer for layer in placed if layer.mark in {"points", "line"}]
+    layers = [layer for layer in placed if _has_places(layer)]
     layers = [layer for layer in layers if layer.colour in chart.series] or layers
-    return [layer for layer in layers if layer.mark == "points"] or layers
+    return [layer for layer in layers if IN_CHARACTERS[layer.mark] == "places"] or layers
+
+
+def _has_places(layer: Layer) -> bool:
+    return IN_CHARACTERS[layer.mark] in {"places", "places of a path"}
 
 
 def _labels(chart: Chart) -> Sequence[str]:
     column = next((layer.colour for layer in reversed(chart.layers)
-                   if layer.mark in {"points", "line"} and layer.colour in chart.series), "")  # fmt: skip
+                   if _has_places(layer) and layer.colour in chart.series), "")  # fmt: skip
     return chart.series[column].labels if column else []
 
 
@@ -136,7 +141,7 @@ def _rows_along(chart: Chart, marks: Sequence[_Marks]) -> Along | None:
     if chart.y.names:
         return "y"
     if chart.x.names or (
-        any(layer.mark == "points" for layer in _drawn(chart))
+        any(IN_CHARACTERS[layer.mark] == "places" for layer in _drawn(chart))
         and len({value for one in marks for value in one.x}) <= _MOST_ROWS
     ):
         return "x"

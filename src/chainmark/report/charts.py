@@ -83,7 +83,7 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         y=y,
         layers=layers,
         data={name: made.columns(name) for name in ("pooled", "single") if made.lines[name]},
-        series={"side": Series(made.labels())},
+        series={"side": Series(made.labels(), told=made.drawn_labels())},
         limits=limits,
         note=data.note,
         palette="sides",
@@ -144,6 +144,11 @@ class _Samples:
         found = [line_label(line, self.context) for line in self.data.lines]
         sided = any(line.side in self.context.sides for line in self.data.lines)
         return list(dict.fromkeys([*(self.context.sides.values() if sided else []), *found]))
+
+    def drawn_labels(self) -> list[str]:
+        """Those with a line: a side whose runs have no samples is not in the legend."""
+        drawn = {line_label(line, self.context) for line in self.data.lines if line.x}
+        return [label for label in self.labels() if label in drawn]
 
     def columns(self, name: str) -> dict[str, list[Any]]:
         """The points of the lines of one set."""

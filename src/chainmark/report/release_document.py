@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.release_page import Chapter, PublishedPart, ReleasePage
-from chainmark.report.blocks import Block, Remarks, Section, one_line
+from chainmark.report.blocks import Block, Remarks, Section, one_line, with_chart_note
 from chainmark.report.by_workload_document import verdicts_table, workload_blocks
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
@@ -68,16 +68,20 @@ def _rests(page: ReleasePage, result: ByWorkload) -> Iterator[Block]:
 def _published(page: ReleasePage) -> Iterator[Section]:
     """The parts that readers of the system's published reports know, workload by workload."""
     parts = page.published
-    yield from _sections("analysis", "Analysis", parts, lambda one: one.tables())
-    yield from _sections("parameters", "Manifest", parts, lambda one: one.parameters())
-    yield from _sections("charts", "Appendix A: charts", parts, lambda one: one.charts())
+    yield from _sections("analysis", "Analysis", parts, [one.tables() for one in parts])
+    yield from _sections("parameters", "Manifest", parts, [one.parameters() for one in parts])
+    charts = [
+        with_chart_note(one.charts(), "; ".join(noted))
+        for one, noted in zip(parts, page.noted or [[]] * len(parts), strict=True)
+    ]
+    yield from _sections("charts", "Appendix A: charts", parts, charts)
     words = parts[0].dictionary() if parts else ()
     yield Section("dictionary", "Appendix B: data dictionary", words)
 
 
 def _sections(
-    id_: str, title: str, parts: Sequence[PublishedPart], blocks_of: Callable[[PublishedPart], Sequence[Block]]
+    id_: str, title: str, parts: Sequence[PublishedPart], of_parts: Sequence[Sequence[Block]]
 ) -> Iterator[Section]:
-    for place, one in enumerate(parts):
-        blocks = [replace(block, id=f"{block.id}-{place}") for block in blocks_of(one)]
+    for place, (one, own) in enumerate(zip(parts, of_parts, strict=True)):
+        blocks = [replace(block, id=f"{block.id}-{place}") for block in own]
         yield Section(f"{id_}-{place}", f"{title}: {one.workload()} workload", blocks)

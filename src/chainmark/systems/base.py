@@ -6,8 +6,9 @@ from importlib.metadata import EntryPoint, entry_points
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.protocols import System
+from chainmark.systems.offered import ENTRY_POINT_GROUP
 
-ENTRY_POINT_GROUP = "chainmark.systems"
+__all__ = ["ENTRY_POINT_GROUP", "load_system", "system_names"]
 
 
 def system_names() -> list[str]:

@@ -68,5 +68,6 @@ def test_every_document_shows_what_is_noted_of_its_runs(name: str, tmp_path: Pat
     for medium in (document.text(160), document.markdown(), document.html()):
         assert "links shared" in medium
     assert "links shared" not in plain.text(160)
+    assert all("links shared" in chart.note for chart in document.charts())
     assert "links shared" in document.json
     assert noted(plain, [], Store(tmp_path)) is plain

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from chainmark.api.context import Accepted, as_choice
 from chainmark.compare.judge import Bench
-from chainmark.compare.margins import chance_to_pass, is_inside_noise, learnt_margin, margin_rows
-from chainmark.compare.noise import Archive
-from chainmark.core.catalogue import Bounds
+from chainmark.compare.margins import (
+    chance_to_pass,
+    is_inside_noise,
+    learnable,
+    learnt_margin,
+    learnt_margins,
+    margin_rows,
+    unknown_noise,
+    widened_margins,
+)
+from chainmark.compare.noise import Archive, ArchiveSpread
+from chainmark.core.catalogue import Bounds, Catalogue
 from chainmark.core.errors import UsageError
-from chainmark.core.metric import Better
-from chainmark.stats.intervals import LEVEL
+from chainmark.core.margin_report import MarginRow
+from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.stats.intervals import LEVEL, Working
+from chainmark.stats.sequential import Looks
 from chainmark.stats.special import t_quantile
 
+from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import sides
 
 WIDE = Bounds(1e-9, 1e9)
@@ -92,9 +107,139 @@ def test_the_chances_are_those_of_the_margin_towards_worse(better: Better, margi
     runs, _ = sides()
     known = runs[0].catalogue
     catalogue = known.model_copy(
-        update={"metrics": [metric.model_copy(update={"better": better}) for metric in known.metrics]}
+        update={"metrics": [one.model_copy(update={"better": better}) for one in known.metrics]}
     )
     bench = Bench(Archive((), runs[0].manifest, runs))
     row = next(one for one in margin_rows(catalogue, bench, WIDE) if one.metric_id == "cpu_cores")
     expected = chance_to_pass(margin, row.deviation, row.degrees_of_freedom, 1, bench.level(0))
     assert row.chances[1] == pytest.approx(expected, rel=1e-12)
+
+
+@dataclass(frozen=True)
+class KnownNoise(Bench):
+    """A bench by which single runs deviate as it is said, by metric and statistic, with 6 degrees of freedom."""
+
+    deviations: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def spread(self, metric: Metric, statistic: str, working: Working) -> ArchiveSpread | None:
+        """Only on the scale of logarithms."""
+        deviation = self.deviations.get((metric.id, statistic)) if working is Working.LOG else None
+        return None if deviation is None else ArchiveSpread(6.0 * deviation**2, 6.0, 9, "known noise")
+
+
+LATENCY = metric(
+    id="latency_s", label="latency", gating=True, floor=9.0, statistics=["mean", "p90"], judged_by=["mean", "p90"]
+)
+RATE = metric(better=Better.HIGHER, id="rate_per_s", label="rate", gating=True, order=2)
+SIZE = metric(id="size_s", label="size", gating=True, order=3)
+OTHERS = [
+    metric(id="hint_s", label="hint", gating=False, order=4),
+    metric(Kind.DIFFERENCE, id="shift_s", label="shift", gating=True, order=5),
+    metric(id="still_s", label="still", gating=True, order=6),
+]
+KNOWN = Catalogue(
+    system="x",
+    title="X",
+    populations=[Population(id="block", label="blocks", keys=["height"])],
+    tables=[Table(id="all", title="All")],
+    metrics=[LATENCY, RATE, SIZE, *OTHERS],
+)
+DEVIATIONS = {
+    ("latency_s", "mean"): 0.05, ("latency_s", "p90"): 0.04, ("rate_per_s", "mean"): 0.03, ("size_s", "mean"): 0.001,
+    ("hint_s", "mean"): 0.5, ("shift_s", "mean"): 0.5, ("still_s", "mean"): 0.0,
+}  # fmt: skip
+BENCH = KnownNoise(looks=Looks(((1, 1), (2, 2)), 8), deviations=DEVIATIONS)
+
+
+def _learnt(deviation: float, *, is_fall: bool = False) -> float:
+    change = 3.0 * math.sqrt(2.0) * deviation
+    return -math.expm1(-change) if is_fall else math.expm1(change)
+
+
+def test_a_margin_is_learnt_for_what_decides_by_its_ratio_and_shows_noise() -> None:
+    """That of the noisiest statistic, wherever it stands; a rate may fall by less than a latency may rise."""
+    expected = {"latency_s": _learnt(0.05), "rate_per_s": _learnt(0.03, is_fall=True), "size_s": _learnt(0.001)}
+    assert learnt_margins(KNOWN, BENCH, WIDE) == pytest.approx(expected)
+    last = replace(BENCH, deviations={**DEVIATIONS, ("latency_s", "p90"): 0.06})
+    assert learnt_margins(KNOWN, last, WIDE)["latency_s"] == pytest.approx(_learnt(0.06))
+
+
+def test_what_decides_nothing_or_not_by_its_ratio_has_no_margin_to_learn() -> None:
+    assert [one.id for one in KNOWN.metrics if learnable(one)] == ["latency_s", "rate_per_s", "size_s", "still_s"]
+
+
+def test_margins_are_widened_to_what_re_runs_do_and_no_further_than_is_allowed() -> None:
+    """A margin that a team set, or had learnt, is its word: it stays however noisy the metric is."""
+    wide = KNOWN.with_widened(widened_margins(KNOWN, BENCH, 0.2))
+    widened = {one.id: one.accepted for one in wide.metrics if one.accepted > one.margin}
+    assert widened == pytest.approx({"latency_s": 0.2, "rate_per_s": _learnt(0.03, is_fall=True)})
+    chosen = KNOWN.with_margins({"latency_s": 0.07}, {"rate_per_s": 0.06})
+    assert "size_s" in widened_margins(chosen, BENCH, 0.2)
+    assert not {"latency_s", "rate_per_s"} & widened_margins(chosen, BENCH, 0.2).keys()
+
+
+def _rows(catalogue: Catalogue, bounds: Bounds = WIDE) -> dict[tuple[str, str], MarginRow]:
+    return {(row.metric_id, row.statistic): row for row in margin_rows(catalogue, BENCH, bounds)}
+
+
+def test_what_margins_would_decide_by_hand() -> None:
+    """Each statistic by its own noise, at the level of a first look: without the floor, which the value decides."""
+    rows = _rows(KNOWN)
+    assert list(rows) == [("latency_s", "mean"), ("latency_s", "p90"), ("rate_per_s", "mean"), ("size_s", "mean")]
+    assert [row.label for row in rows.values()] == ["latency mean", "latency p90", "rate", "size"]
+    level = BENCH.level(0)
+    for (id_, statistic), row in rows.items():
+        deviation, is_fall = DEVIATIONS[id_, statistic], id_ == "rate_per_s"
+        learnt = _learnt(max(deviation, 0.05) if id_ == "latency_s" else deviation, is_fall=is_fall)
+        mine, other = (-math.log1p(-one) if is_fall else math.log1p(one) for one in (0.1, learnt))
+        assert row.deviation == pytest.approx(deviation)
+        assert (row.degrees_of_freedom, row.noise) == (6.0, "known noise")
+        assert (row.margin, row.widened_from) == (0.1, None)
+        assert row.learnt == pytest.approx(learnt)
+        for margin, chances, inside in (
+            (mine, row.chances, row.inside_noise),
+            (other, row.learnt_chances, row.learnt_inside_noise),
+        ):
+            expected = {runs: chance_to_pass(margin, deviation, 6.0, runs, level) for runs in (1, 2, 3)}
+            assert chances == pytest.approx(expected, rel=1e-9)
+            assert inside is is_inside_noise(margin, deviation, 6.0, level)
+    assert [row.inside_noise for row in rows.values()] == [True, True, True, False]
+
+
+def test_a_margin_between_the_noise_of_few_re_runs_and_that_of_many_is_inside() -> None:
+    """With six degrees of freedom noise reaches further than if it were known."""
+    certainty = 1.0 - BENCH.level(0)
+    margin = 0.5 * (t_quantile(certainty, None) + t_quantile(certainty, 6.0)) * math.sqrt(2.0)
+    row = _rows(KNOWN.with_margins({"size_s": math.expm1(margin * 0.001)}))["size_s", "mean"]
+    assert row.inside_noise
+    narrow = _rows(KNOWN, Bounds(1e-9, math.expm1(margin * 0.001)))["size_s", "mean"]
+    assert narrow.learnt_inside_noise
+
+
+def test_a_widened_margin_is_told_with_the_one_that_it_was_widened_from() -> None:
+    row = _rows(KNOWN.with_widened({"latency_s": 0.15}))["latency_s", "mean"]
+    assert (row.margin, row.widened_from) == (0.15, 0.1)
+    expected = chance_to_pass(math.log1p(0.15), 0.05, 6.0, 1, BENCH.level(0))
+    assert row.chances[1] == pytest.approx(expected)
+
+
+def test_the_noise_that_nothing_shows_is_named() -> None:
+    """Of what decides alone, by each statistic: a metric that never moved shows none either."""
+    known = KnownNoise(deviations={("latency_s", "mean"): 0.05, ("size_s", "mean"): 0.1})
+    assert unknown_noise(KNOWN, margin_rows(KNOWN, known, WIDE)) == ["latency p90", "rate", "shift", "still"]
+    assert unknown_noise(KNOWN, margin_rows(KNOWN, BENCH, WIDE)) == ["shift", "still"]
+
+
+@pytest.mark.parametrize(("freedom", "runs"), [(2.0, 1), (2.0, 3), (5.0, 2)])
+def test_the_chance_to_pass_is_that_of_few_degrees_of_freedom(freedom: float, runs: int) -> None:
+    """More runs a side are a smaller error, and their own differences tell more of the noise."""
+    known = freedom + 2.0 * (runs - 1)
+    distance = 0.1 / (0.04 * math.sqrt(2.0 / runs)) - float(stats.t.ppf(0.95, known))
+    assert chance_to_pass(0.1, 0.04, freedom, runs, 0.05) == pytest.approx(float(stats.t.cdf(distance, known)))
+
+
+def test_a_margin_as_wide_as_the_noise_shows_nothing_to_be_equal() -> None:
+    """The interval of an unchanged release then ends at the margin, and equal is what ends before it."""
+    margin = t_quantile(1.0 - LEVEL, 6.0) * math.sqrt(2.0) * 0.04
+    assert is_inside_noise(margin, 0.04, 6.0, LEVEL)
+    assert not is_inside_noise(math.nextafter(margin, 1.0), 0.04, 6.0, LEVEL)

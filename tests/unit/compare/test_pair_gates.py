@@ -13,6 +13,7 @@ from chainmark.compare.gates import (
     incomparable,
     pair_gates,
     rules,
+    same_workload,
     workload_differences,
 )
 from chainmark.compare.sides import SelectedRuns, select
@@ -128,6 +129,40 @@ def test_a_run_that_is_not_judged_does_not_count_in_the_workload_unless_none_is(
     nobody = side("baseline", stub("a1", workload={"rate": 9}, valid=False))
     assert workload_differences(nobody, candidate) == {"rate": [9, 1]}
     assert workload_differences(candidate, nobody) == {"rate": [1, 9]}
+
+
+def printed(name: str, **workload: int) -> SyntheticRun:
+    """A run of a published report, which states some of its workload."""
+    run = stub(name, workload=workload)
+    run.manifest.printed = True
+    return run
+
+
+def test_what_a_published_report_does_not_state_of_its_workload_is_no_difference() -> None:
+    """And what it does state is held against the other side: reports of another load are not compared."""
+    report, logs = side("baseline", printed("a", rate=1)), stub("b", workload={"rate": 1, "size": 7})
+    assert workload_differences(report, side("candidate", logs)) == {}
+    assert workload_differences(side("baseline", logs), report) == {}
+    assert workload_differences(report, side("candidate", printed("c", size=7))) == {}
+    assert workload_differences(report, side("candidate", printed("c", rate=2, size=7))) == {"rate": [1, 2]}
+    assert same_workload(report.first, logs.manifest)
+    assert same_workload(logs.manifest, report.first)
+    assert not same_workload(report.first, printed("c", rate=2, size=7).manifest)
+    assert same_workload(report.first, printed("c", size=7).manifest)
+
+
+def test_runs_of_one_side_that_differ_are_told_where_the_other_states_nothing() -> None:
+    unlike = [stub("b", workload={"rate": 1, "size": 7}), stub("c", workload={"rate": 1, "size": 8})]
+    assert workload_differences(side("baseline", printed("a", rate=1)), side("candidate", *unlike)) == {
+        "size": [None, 7]
+    }
+
+
+def test_of_runs_that_state_all_of_it_the_whole_workload_must_be_equal() -> None:
+    """A key that one of them lacks is another test."""
+    one, other = (stub("a", workload=workload).manifest for workload in ({"rate": 1}, {"rate": 1, "size": 7}))
+    assert not same_workload(one, other)
+    assert same_workload(one, one)
 
 
 @pytest.mark.parametrize(

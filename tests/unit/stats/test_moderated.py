@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from chainmark.stats.level import level_of
+from chainmark.stats.level import Level, level_of
 from chainmark.stats.moderated import (
     Prior,
     Repeated,
@@ -76,6 +76,73 @@ def test_the_bound_is_never_exceeded_by_the_prior() -> None:
     seen = [Repeated(30.0, 3.0, 1.0, 5.0) for _ in range(5)]
     assert prior_of(seen).ratio == 1.0
     assert 1.0 < moderated(seen[0], prior_of(seen))[0] < 10.0
+
+
+def test_the_fit_over_all_metrics_by_hand() -> None:
+    """Smyth's estimators, with the digamma functions of scipy."""
+    seen = [Repeated(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (0.1, 3.0))]
+    logs = [math.log(one.squares / 4.0 / one.bound) - float(special.digamma(2.0)) + math.log(2.0) for one in seen]
+    spare = float(np.var(logs, ddof=1)) - float(special.polygamma(1, 2.0))
+    found = prior_of(seen)
+    assert found.ratio == pytest.approx(math.exp(sum(logs) / 4.0))
+    assert float(special.polygamma(1, found.freedom / 2.0)) == pytest.approx(spare)
+
+
+def test_metrics_that_differ_by_chance_alone_have_one_ratio() -> None:
+    """Four that deviate alike: nothing says that the ratio differs from one to another."""
+    assert prior_of([Repeated(1.0, 4.0, 1.0, 9.0)] * 4).freedom == math.inf
+
+
+@pytest.mark.parametrize(
+    "silent", [Repeated(1.0, 0.0, 1.0, 9.0), Repeated(0.0, 4.0, 1.0, 9.0), Repeated(1.0, 4.0, 0.0, 9.0)]
+)
+def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count(silent: Repeated) -> None:
+    """A metric that never moved, or was never repeated, is no witness of how much of a step is noise."""
+    told = Repeated(1.0, 4.0, 1.0, 9.0)
+    assert prior_of([told, told, silent]) == Prior(1.0, math.inf)
+    assert prior_of([told, told, told, silent]) == prior_of([told, told, told])
+    assert prior_of([told, told, told]).ratio < 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "prior", "found"),
+    [
+        # The prior's freedom, but no more than the steps of this metric tell.
+        (Repeated(6.0, 3.0, 4.0, 5.0), Prior(0.5, 7.0), (2.0, 8.0)),
+        (Repeated(6.0, 3.0, 4.0, 5.0), Prior(0.5, 2.0), (2.0, 5.0)),
+        (Repeated(6.0, 3.0, 0.0, 5.0), Prior(0.5, 7.0), (2.0, 3.0)),
+        (Repeated(6.0, 3.0, 0.5, 5.0), Prior(1.0, 7.0), (1.0625, 8.0)),
+    ],
+)
+def test_a_moderated_variance_by_hand(one: Repeated, prior: Prior, found: tuple[float, float]) -> None:
+    assert moderated(one, prior) == pytest.approx(found)
+
+
+def test_the_variance_of_one_run_is_half_that_of_a_step() -> None:
+    """From the median of the steps' sizes, falls and rises alike."""
+    assert step_variance([0.01, -0.03, 9.0]) == pytest.approx((1.4826 * 0.03) ** 2 / 2.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "step", "level"),
+    [
+        # A release that moves nothing: the level is expected to move by a quarter of the noise all the same.
+        ([1.0, 1.3], 1.0, Level(1.0 + 0.3 * 1.25 / 2.25, 1.25 / 2.25, 2)),
+        ([1.0, 1.3], 0.0, Level(1.0 + 0.3 * 1.25 / 2.25, 1.25 / 2.25, 2)),
+        # Steps that show a variance of 4 a run move it by 6.
+        ([1.0, 1.8], 4.0, Level(1.0 + 0.8 * 7.0 / 8.0, 7.0 / 8.0, 2)),
+        # Three standard deviations, 1.5 each, are no new level yet, down or up.
+        ([0.0, -4.5], 1.0, Level(-4.5 * 1.25 / 2.25, 1.25 / 2.25, 2)),
+        ([0.0, 4.6], 1.0, Level(4.6, 1.0, 1)),
+        ([0.0, 4.6, 4.6], 1.0, Level(4.6, 1.25 / 2.25, 2)),
+        ([1.0, 1.0, 1.0], 1.0, Level(1.0, (5.0 / 9.0 + 0.25) / (5.0 / 9.0 + 1.25), 3)),
+    ],
+)
+def test_a_level_by_hand(values: list[float], step: float, level: Level) -> None:
+    """What a candidate is held against: a wrong gain would call a release worse than a level that never was."""
+    found = level_of(values, 1.0, step)
+    assert (found.value, found.variance) == pytest.approx((level.value, level.variance))
+    assert found.runs == level.runs
 
 
 def test_a_level_is_better_known_than_its_last_run() -> None:

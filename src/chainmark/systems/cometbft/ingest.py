@@ -126,7 +126,7 @@ def _failed(measurement: Measurement, blocks: list[Block], places: Mapping[bytes
     if measurement.reader is not None:
         with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
             for block in blocks:
-                hashes = block.hashes() if block.transactions else []
+                hashes = block.hashes()
                 found: Mapping[int, Failure] = client.failures(block.height) if hashes else {}
                 rows += [
                     (hashes[index], block.height, index, one.code, one.codespace, one.log)

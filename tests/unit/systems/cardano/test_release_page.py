@@ -180,6 +180,11 @@ def test_the_day_of_the_analysis_is_not_that_of_the_last_log_line(tmp_path: Path
         f"node-{number}" for number in range(4) for _ in range(2)
     ]
     assert any(chart.title.startswith("Figure 1: ") for chart in document.charts())
+    cm.annotate("10.5.4", "a disk was full", store=tmp_path / "store")
+    charts = cm.release("cardano", "10.6.2", store=tmp_path / "store").charts()
+    figures = [chart for chart in charts if chart.title.startswith("Figure ")]
+    assert figures
+    assert all(chart.note.endswith("noted of 10.5.4: a disk was full") for chart in figures)
 
 
 def figure(metric: str, *values: float) -> PublishedFigure:

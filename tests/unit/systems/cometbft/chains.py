@@ -34,6 +34,7 @@ class Chain:
         blocks: height → transactions.
         commits: height → round and missing votes of the commit *for that block*, which the next block holds.
         counted: height → the header's count, where it is not that of the transactions.
+        failed: height → place in the block → what the application says of a transaction that it did not execute.
     """
 
     def __init__(
@@ -41,8 +42,9 @@ class Chain:
         blocks: Mapping[int, Sequence[bytes]],
         commits: Mapping[int, tuple[int, int]],
         counted: Mapping[int, int] | None = None,
+        failed: Mapping[int, Mapping[int, Mapping[str, object]]] | None = None,
     ) -> None:
-        self.blocks, self.commits, self.counted = blocks, commits, counted or {}
+        self.blocks, self.commits, self.counted, self.failed = blocks, commits, counted or {}, failed or {}
         self.calls: list[tuple[str, dict[str, int]]] = []
 
     def call(self, method: str, **parameters: int) -> dict[str, Any]:
@@ -50,6 +52,10 @@ class Chain:
         self.calls.append((method, parameters))
         if method == "block":
             return {"block": self._block(parameters["height"])}
+        if method == "block_results":
+            height = parameters["height"]
+            places = range(len(self.blocks[height]))
+            return {"txs_results": [self.failed.get(height, {}).get(place, {"code": 0}) for place in places] or None}
         low, high = parameters["minHeight"], parameters["maxHeight"]
         assert high - low < METAS_PER_CALL
         metas = [self._meta(height) for height in range(high, low - 1, -1) if height in self.blocks]

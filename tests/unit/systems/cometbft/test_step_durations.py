@@ -59,6 +59,12 @@ def test_a_node_that_was_started_anew_or_made_no_step_has_no_mean() -> None:
     assert step_samples(anew.clear(), WINDOW).is_empty()
 
 
+def test_a_page_that_nothing_ended_before_does_not_take_away_the_others() -> None:
+    """Nodes are asked more often than a step ends: equal totals are no new start."""
+    told = _scrapes((10, 10.0, 10), (12, 10.0, 10), (15, 10.6, 12), (19, 10.6, 12))
+    assert step_samples(told, WINDOW)["step_propose_s"].to_list() == [pytest.approx(0.3)]
+
+
 def test_every_step_is_a_metric_that_explains_others() -> None:
     told = {metric.id for metric in CometBft().catalogue().metrics if metric.explains}
     assert told == set(STEPS.values())

@@ -1,0 +1,82 @@
+"""What a system adds to the commands: read from `commands.toml` in its folder, without loading the system's code."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+ENTRY_POINT_GROUP = "chainmark.systems"
+FILE = "commands.toml"
+
+
+@dataclass(frozen=True)
+class ChangeOption:
+    """A what-if that a system's model understands, as an option of `chainmark predict`.
+
+    Attributes:
+        name: of the option, without its dashes; what the model gets as the key of a `Change`.
+        help: one sentence with examples.
+        amount: what stands for its value in the help; None for one that has no value.
+    """
+
+    name: str
+    help: str
+    amount: str | None = None
+
+
+@dataclass(frozen=True)
+class CorpusTexts:
+    """What the help of `chainmark corpus` says of a system's corpora.
+
+    Attributes:
+        sample: what is sampled from a server, and how it is chosen.
+        importing: which files are imported.
+    """
+
+    sample: str
+    importing: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one system adds to the commands."""
+
+    system: str
+    changes: tuple[ChangeOption, ...] = ()
+    corpus: CorpusTexts | None = None
+
+
+@cache
+def offers() -> tuple[Offer, ...]:
+    """What the installed systems add, by their names; a system without the file adds nothing."""
+    points = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
+    files = ((point.name, path) for point in points if (path := _file(point.module)) is not None)
+    return tuple(_offer(name, tomllib.loads(path.read_text(encoding="utf-8"))) for name, path in files)
+
+
+def _file(module: str) -> Path | None:
+    """The file beside a module; finding it runs the packages around the module, but not the module."""
+    try:
+        spec: ModuleSpec | None = find_spec(module)
+    except ImportError:
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).with_name(FILE)
+    return path if path.is_file() else None
+
+
+def _offer(system: str, read: dict[str, Any]) -> Offer:
+    changes: list[dict[str, str]] = read.get("predict", {}).get("change", [])
+    corpus: dict[str, str] | None = read.get("corpus")
+    return Offer(
+        system,
+        tuple(ChangeOption(**change) for change in changes),
+        CorpusTexts(**corpus) if corpus is not None else None,
+    )

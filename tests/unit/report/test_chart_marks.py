@@ -1,0 +1,51 @@
+"""What every kind of mark becomes, on a screen and in characters."""
+
+from __future__ import annotations
+
+import io
+from typing import get_args
+
+import pytest
+from rich.console import Console
+
+from chainmark.report.chart import IN_CHARACTERS, Axis, Chart, Columns, Layer, Mark
+from chainmark.report.chart_terminal import print_chart
+from chainmark.report.lines import Printer
+from chainmark.report.vega import vega_lite
+
+MARKS: tuple[Mark, ...] = get_args(Mark)
+
+
+def _chart(*marks: Mark) -> Chart:
+    data: dict[str, Columns] = {"points": {"begin": [10.0, 20.0], "end": [40.0, 30.0], "name": ["first", "second"]}}
+    layers = [Layer(mark, x="begin", x2=None if mark in {"points", "line"} else "end", y="name") for mark in marks]
+    return Chart("c", "A title", Axis("s", domain=(0.0, 50.0)), Axis(names=["first", "second"]), layers, data)
+
+
+def _printed(chart: Chart) -> list[str]:
+    stream = io.StringIO()
+    print_chart(chart, Printer(Console(file=stream, width=70, color_system=None)))
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_every_mark_is_drawn_on_a_screen_and_says_what_characters_show_of_it(mark: Mark) -> None:
+    (layer, *_) = vega_lite(_chart(mark), interactive=False)["layer"]
+    assert layer["mark"]["type"]
+    assert layer["encoding"]["x"]["field"] == "begin"
+    rows = _printed(_chart(mark))[1:3]
+    drawn = ["".join(row.split()[1:]) for row in rows]
+    expected = {"places": {"●"}, "places of a path": {"●"}, "stroke": {"─"}, "nothing": set[str]()}
+    assert set("".join(drawn)) == expected[IN_CHARACTERS[mark]]
+
+
+def test_a_stroke_reaches_from_its_begin_to_its_end() -> None:
+    first, second = _printed(_chart("interval"))[1:3]
+    begin, end = first.index("─"), first.rindex("─")
+    inner_begin, inner_end = second.index("─"), second.rindex("─")
+    assert begin < inner_begin < inner_end < end
+    assert (end - begin) / (inner_end - inner_begin) == pytest.approx(3.0, rel=0.15)
+
+
+def test_points_hide_the_line_that_joins_them() -> None:
+    assert _printed(_chart("line", "points")) == _printed(_chart("points"))

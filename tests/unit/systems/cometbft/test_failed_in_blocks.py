@@ -1,0 +1,194 @@
+"""Transactions that stand in a block and were not executed: found by height and place, and in a class of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from chainmark.core.progress import Silent
+from chainmark.systems.cometbft.ingest import (
+    FAILED_SCHEMA,
+    Books,
+    ChainReading,
+    Events,
+    balance,
+    collect,
+    failures_told,
+)
+from chainmark.systems.cometbft.rpc import RpcClient
+from chainmark.systems.cometbft.workload import Waiting
+
+from tests.unit.systems.cometbft.chains import (
+    ACCEPTED,
+    CHECK_CODE,
+    OURS,
+    THEIRS,
+    Chain,
+    measurement,
+    records,
+    transaction,
+)
+
+MINE = [transaction(number) for number in range(8)]
+FOREIGN = transaction(0, THEIRS)
+POOR: Mapping[str, object] = {"code": 5, "codespace": "sdk", "log": "insufficient funds"}
+SILENT: Mapping[str, object] = {"code": 9}
+# Ours 1, 3 and 4 fail, the foreign one too; block 8 is empty.
+BLOCKS = {7: [MINE[0], MINE[1]], 8: [], 9: [FOREIGN, MINE[3], MINE[2]], 10: [MINE[4]]}
+FAILED: Mapping[int, Mapping[int, Mapping[str, object]]] = {7: {1: POOR}, 9: {0: POOR, 1: SILENT}, 10: {0: POOR}}
+LOAD = records([(one, ACCEPTED) for one in MINE[:7]])
+
+
+def _read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **changes: Any) -> Events:
+    monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
+    reading = ChainReading(OURS, **{"has_results": True, **changes})
+    return collect(measurement(load, last=10), reading, Silent())
+
+
+def _digest(payload: bytes) -> bytes:
+    return sha256(payload).digest()
+
+
+def _books(events: Events, load: Any = LOAD, *held: bytes) -> Books:
+    waiting = Waiting(frozenset(map(_digest, held)), len(held))
+    return balance(events, measurement(load, last=10, waiting=waiting), None)
+
+
+def test_what_failed_is_told_by_its_block_its_place_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED)).failed
+    assert failed is not None
+    assert failed.schema == FAILED_SCHEMA
+    assert failed.rows() == [
+        (_digest(MINE[1]), 7, 1, 5, "sdk", "insufficient funds"),
+        (_digest(MINE[3]), 9, 1, 9, "", ""),
+        (_digest(MINE[4]), 10, 0, 5, "sdk", "insufficient funds"),
+    ]
+
+
+def test_what_failed_was_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an application that refuses everything in its blocks would look as quick as one that executes it."""
+    table = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED)).transactions
+    height = {bytes(digest): height for digest, height in table.select("hash", "height").rows()}
+    assert [height[_digest(one)] for one in MINE[:7]] == [7, None, 9, None, None, None, None]
+
+
+def test_the_books_tell_failed_ones_apart_from_committed_pending_and_lost_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED))
+    books = _books(events, LOAD, MINE[5], MINE[1])
+    assert books.counts["transactions"] == {
+        "offered": 7, "unsent": 0, "rejected": 0, "accepted": 7, "committed": 2, "failed": 3, "pending": 1, "lost": 1,
+        "rejected but committed": 0,
+    }  # fmt: skip
+    assert books.counts["chain"]["ours"] == 5
+    assert books.counts["chain"]["of other experiments"] == 1
+    assert (books.problems, books.contradictions, books.lost) == ([], [], 1)
+
+
+def test_a_refused_transaction_that_fails_in_a_block_contradicts_its_answer_and_is_no_failed_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Failed are those that were accepted: counted with them, a refused one would make up for a lost one."""
+    load = records([(MINE[0], ACCEPTED), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
+    books = _books(_read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), load), load)
+    counts = books.counts["transactions"]
+    assert (counts["accepted"], counts["failed"], counts["rejected but committed"]) == (3, 1, 1)
+    assert books.contradictions == ["1 rejected transactions were committed"]
+
+
+def test_the_sum_of_the_accepted_ones_names_the_failed_ones_where_the_application_was_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    load = records([(MINE[0], CHECK_CODE), (MINE[1], ACCEPTED), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
+    chain = Chain({**BLOCKS, 7: [MINE[1]], 10: []}, {}, failed={9: FAILED[9]})
+    for asked, told in ((True, "committed + failed + pending + lost"), (False, "committed + pending + lost")):
+        events = _read(monkeypatch, chain, load, has_results=asked)
+        assert _books(events, load).problems == []
+        # A refused one that waits all the same.
+        assert _books(events, load, MINE[0]).problems == [f"accepted 3 ≠ {told} 4"]
+
+
+def test_an_application_that_is_not_asked_has_no_failed_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class of 0 would claim that nothing failed."""
+    chain = Chain(BLOCKS, {}, failed=FAILED)
+    events = _read(monkeypatch, chain, has_results=False)
+    assert events.failed is None
+    assert "block_results" not in {method for method, _ in chain.calls}
+    assert "failed" not in _books(events).counts["transactions"]
+    assert _books(events).counts["transactions"]["committed"] == 5
+    assert failures_told(events) == []
+
+
+def test_an_application_that_fails_nothing_has_a_failed_class_of_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = _read(monkeypatch, Chain(BLOCKS, {}))
+    assert events.failed is not None
+    assert (events.failed.schema, events.failed.rows()) == (FAILED_SCHEMA, [])
+    assert _books(events).counts["transactions"]["failed"] == 0
+    assert failures_told(events) == []
+
+
+def test_a_second_copy_that_fails_does_not_undo_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = Chain({7: [MINE[0]], 8: [], 9: [MINE[0]], 10: []}, {}, failed={9: {0: POOR}})
+    events = _read(monkeypatch, chain)
+    assert events.failed is not None
+    assert events.failed.is_empty()
+    assert (events.transactions["height"].drop_nulls().to_list(), events.duplicates) == ([7], 1)
+
+
+def test_only_blocks_with_transactions_are_asked_of_by_their_height(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = Chain(BLOCKS, {}, failed=FAILED)
+    _read(monkeypatch, chain)
+    assert [asked["height"] for method, asked in chain.calls if method == "block_results"] == [7, 9, 10]
+
+
+def test_a_node_is_waited_for_as_for_its_blocks_and_one_that_is_gone_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a full block did takes a node longer than the usual ten seconds."""
+    asked: set[tuple[str, float | None]] = set()
+    chain = Chain(BLOCKS, {}, failed=FAILED)
+
+    def call(self: RpcClient, method: str, **parameters: int) -> dict[str, Any]:
+        if method == "block_results":
+            asked.add((self.address, self._client.timeout.read))
+        return chain.call(method, **parameters)
+
+    monkeypatch.setattr(RpcClient, "call", call)
+    reading = ChainReading(OURS, has_results=True)
+    collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), reading, Silent())
+    assert asked == {("10.1.2.3", 60.0)}
+    gone = collect(measurement(LOAD, reader=None), reading, Silent()).failed
+    assert gone is not None
+    assert gone.is_empty()
+
+
+def test_each_reason_is_told_once_with_how_many_failed_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the codespace and the code, whichever came first; a code means another thing elsewhere."""
+    said = [
+        SILENT,
+        POOR,
+        {"code": 4, "codespace": "sdk", "log": "unauthorized"},
+        POOR,
+        {"code": 5, "codespace": "wasm"},
+    ]
+    failed = {7: dict(enumerate(said))}
+    events = _read(monkeypatch, Chain({7: MINE[:5], 8: [], 9: [], 10: []}, {}, failed=failed))
+    assert failures_told(events) == [
+        "1 × failed in a block with code 9: no reason given",
+        "1 × failed in a block with code 4 of sdk: unauthorized",
+        "2 × failed in a block with code 5 of sdk: insufficient funds",
+        "1 × failed in a block with code 5 of wasm: no reason given",
+    ]
+
+
+def test_transactions_without_an_id_are_known_by_the_hashes_that_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of another application: what was not sent by this run is foreign, and nothing is undecodable."""
+    signed = [b"signed one", b"signed two", b"signed by somebody else"]
+    load = records([(one, ACCEPTED) for one in signed[:2]])
+    chain = Chain({7: [signed[2], signed[0]], 8: [MINE[0]], 9: [signed[1]], 10: []}, {})
+    events = _read(monkeypatch, chain, load, by_hash=True)
+    assert events.transactions.select("height", "index_in_block").rows() == [(7, 1), (9, 0)]
+    assert (events.foreign_transactions, events.undecodable, events.duplicates) == (2, 0, 0)
