@@ -22,7 +22,7 @@ from chainmark.stats.replicates import BAND_RESAMPLES
 
 def _rounded(values: FloatArray | Sequence[float]) -> list[float]:
     plain = values.tolist() if isinstance(values, np.ndarray) else values  # formatted sooner than those of an array
-    return [units.rounded(value, DIGITS) for value in plain]
+    return units.all_rounded(plain, DIGITS)
 
 
 def _band_note(resamplers: Sequence[Resampler]) -> str:

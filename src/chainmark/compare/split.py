@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -126,11 +127,16 @@ def _effect(part: Part, baseline: Sequence[FloatArray], candidate: Sequence[Floa
 
 def _mean_error(series: FloatArray) -> float:
     """Standard error of the mean of samples in time order, which may depend on their neighbours."""
-    rng = generator(0, "parts")
-    drawn = multiplicities(rng, len(series), optimal_block_length(series), _RESAMPLES)
     ones = np.ones(len(series))
-    means = [resampled_means(chunk.astype(np.float64), series, ones) for chunk in drawn]
+    drawn = _drawn(len(series), optimal_block_length(series))
+    means = [resampled_means(chunk, series, ones) for chunk in drawn]
     return standard_error(np.concatenate(means)) or 0.0
+
+
+@lru_cache(maxsize=4)  # most series have no memory, and so the same resamples
+def _drawn(samples: int, block_length: float) -> list[FloatArray]:
+    drawn = multiplicities(generator(0, "parts"), samples, block_length, _RESAMPLES)
+    return [chunk.astype(np.float64) for chunk in drawn]
 
 
 def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue: Catalogue) -> Splits | None:

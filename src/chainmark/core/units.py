@@ -211,6 +211,11 @@ def rounded(value: float, digits: int = 6) -> float:
     return float(f"{value:.{digits}g}")
 
 
+def all_rounded(values: Sequence[float], digits: int = 6) -> list[float]:
+    """The same of many, in less time."""
+    return [float(text) for text in (f"%.{digits}g " * len(values) % tuple(values)).split()]
+
+
 def duration(seconds: float) -> str:
     """A duration to three digits, without useless zeros: ``0.005`` is "5 ms"."""
     return tidy_quantity(seconds, "s")

@@ -54,7 +54,7 @@ def curve_fractions(points: int) -> FloatArray:
 
 def rounded(values: FloatArray) -> FloatArray:
     """Coordinates to as many digits as can be drawn."""
-    return np.array([units.rounded(value, DIGITS) for value in values.tolist()], dtype=np.float64)
+    return np.array(units.all_rounded(values.tolist(), DIGITS), dtype=np.float64)
 
 
 _EXACT_FRACTIONS = np.concatenate(

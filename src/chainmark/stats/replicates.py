@@ -210,17 +210,28 @@ def resampled_ranks(at_or_below: IntArray, counts: IntArray, fractions: FloatArr
     result = np.full((len(counts), len(fractions)), -1)
     full = np.flatnonzero(counts[:, -1])
     known = np.pad(counts[full], ((0, 0), (1, 0)))
+    ranks = centile_indices(known[:, -1], fractions)
+    edges = np.append(0, at_or_below)
+    if bool((np.diff(edges) == 1).all()):
+        result[full] = _exact_ranks(known, ranks)
+        return result
     # Far enough apart that all resamples together are one ascending row.
     offsets = (np.arange(len(full)) * (known[:, -1].max(initial=0) + 1))[:, None]
-    wanted = (centile_indices(known[:, -1], fractions) + offsets).ravel()
-    row = (known + offsets).ravel()
+    wanted, row = (ranks + offsets).ravel(), (known + offsets).ravel()
     after = np.searchsorted(row, wanted, side="right")
     low, high = row[after - 1], row[after]
-    edges = np.tile(np.append(0, at_or_below), len(full))
+    edges = np.tile(edges, len(full))
     start, end = edges[after - 1], edges[after]
-    found = start + (wanted - low) * (end - start) // (high - low)
-    result[full] = found.reshape(len(full), len(fractions))
+    result[full] = (start + (wanted - low) * (end - start) // (high - low)).reshape(ranks.shape)
     return result
+
+
+def _exact_ranks(known: IntArray, ranks: IntArray) -> IntArray:
+    """The same where each known value is one value of the sample: the resamples, written out value by value."""
+    resamples, points = known.shape[0], known.shape[1] - 1
+    values = np.repeat(np.tile(np.arange(points), resamples), np.diff(known, axis=1).ravel())
+    found: IntArray = values[(np.cumsum(known[:, -1]) - known[:, -1])[:, None] + ranks]
+    return found
 
 
 def _block_length(values: FloatArray, bundles: Bundles) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,30 @@ def write_bytes(path: Path, content: bytes) -> None:
 def json_bytes(content: BaseModel | dict[str, Any] | list[Any]) -> bytes:
     """Canonical JSON: sorted keys, two spaces, no NaN, a newline at the end; equal content gives equal bytes."""
     plain = content if isinstance(content, dict | list) else content.model_dump(mode="json")
-    return (json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (_indented(plain, "\n") + "\n").encode()
+
+
+def _indented(value: Any, line: str) -> str:
+    """What `json.dumps` writes with an indent, which it does in Python: here what holds no more lists is left to C.
+
+    Args:
+        value: plain.
+        line: the beginning of the line on which it stands.
+    """
+    inner = f"{line}  "
+    kinds = set(map(type, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
+    if not kinds & {dict, list}:
+        text = _encoder(inner).encode(value)
+        return f"{text[0]}{inner}{text[1:-1]}{line}{text[-1]}" if kinds else text
+    if isinstance(value, dict):
+        parts = [f"{_encoder(inner).encode(name)}: {_indented(value[name], inner)}" for name in sorted(value)]
+        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
+    return f"[{inner}{f',{inner}'.join(_indented(one, inner) for one in value)}{line}]"
+
+
+@cache
+def _encoder(line: str) -> json.JSONEncoder:
+    return json.JSONEncoder(separators=(f",{line}", ": "), sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
 def hash_file(path: Path) -> str:

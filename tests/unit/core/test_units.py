@@ -168,3 +168,8 @@ def test_counts_and_nouns_agree() -> None:
     assert units.count(-12_345) == "−12,345"
     assert units.quantity(0.0123, "s") == "12.30 ms"
     assert units.quantity(None, "s") == units.NOT_ESTIMABLE
+
+
+@given(st.lists(st.floats()), st.integers(1, 12))
+def test_many_are_rounded_as_each_is(values: list[float], digits: int) -> None:
+    assert list(map(repr, units.all_rounded(values, digits))) == [repr(units.rounded(one, digits)) for one in values]
