@@ -169,7 +169,7 @@ class LoadedRun:
                 frame = to_frame(describe(self.catalogue, self, self.manifest.seed))
                 if keeper:
                     keeper.keep_description(frame, LAYOUT)
-            self._described = Descriptions(frame)
+            self._described = Descriptions(frame, self.manifest.seed)
         return self._described
 
 

@@ -17,12 +17,14 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Better, Chart, Metric, Population
 from chainmark.stats.bootstrap import generator
-from chainmark.stats.centiles import FloatArray, finite
+from chainmark.stats.centiles import FloatArray, IntArray, finite
 from chainmark.stats.keyed_means import Coded, Means, coded, means_of
 from chainmark.stats.knots import Knots, knots_of
+from chainmark.stats.packed import packed, packed_floats, unpacked, unpacked_floats
 from chainmark.stats.replicates import (
     BAND_RESAMPLES,
     Bundles,
+    Drawn,
     Instants,
     Replicates,
     bundles_of,
@@ -33,12 +35,13 @@ from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.tracks import Dots, Track, dots_of, track_of
 
-LAYOUT = 1  # of the table, and of how its figures are made: raised with every change of either
+LAYOUT = 2  # of the table, and of how its figures are made: raised with every change of either
 TAIL_SAMPLES = 5
 POOLED_POINTS = 398  # of a distribution's line, and the two of the tail
 RUN_POINTS = 198
 SHIFT_FRACTIONS = tuple(round(0.01 * step, 2) for step in range(1, 100))
 DIGITS = 6  # of a coordinate: more than a screen or a page can show
+_BANDS = "bands"  # what resamples are drawn for
 _TAIL = (0.999, 1.0)
 _LARGE_ROWS = 1_000_000  # of a population: its metrics are described one after another, to hold the columns of one
 _FEW_ROWS = 512  # looked at first: most tails are of different things
@@ -167,7 +170,7 @@ class _Rows:
         mean, squares = _moments(ascending)
         del ascending
         drawn = Chart.CDF in metric.charts
-        rng = generator(self._seed, "bands", metric.id)
+        rng = generator(self._seed, _BANDS, metric.id)
         return MetricDescription(
             metric_id=metric.id,
             rows=height,
@@ -252,7 +255,7 @@ def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest:
     return found
 
 
-_FLOATS, _COUNTS = pl.List(pl.Float64), pl.List(pl.Int64)
+_FLOATS = pl.List(pl.Float64)
 _MEANS = pl.Struct({"key": pl.String, "value": pl.String, "mean": pl.Float64, "n": pl.Int64, "squares": pl.Float64})
 _EXTREME = pl.Struct({"key": pl.String, "place": pl.String, "value": pl.Float64})
 SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
@@ -260,11 +263,15 @@ SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "rows": pl.Int64,
     "mean": pl.Float64,
     "squares": pl.Float64,
-    "knot": _FLOATS,  # values, ascending
-    "between": _COUNTS,  # samples between a knot and the one before it
-    "equal": _COUNTS,  # samples at a knot
-    "resampled_knot": _COUNTS,  # the knots, from 0, at which resamples are known
-    "resampled": pl.List(pl.Int32),  # resample by resample, its samples between such a knot and the one before it
+    # Binary: as `chainmark.stats.packed` writes numbers.
+    "knot": pl.Binary,  # values, ascending
+    "between": pl.Binary,  # samples between a knot and the one before it
+    "equal": pl.Binary,  # samples at a knot
+    "resampled_knot": pl.Binary,  # the knots, from 0, at which resamples are known: steps from one to the next
+    "resampled": pl.Binary,  # by such knot, then resample: samples between it and the one before, less the run's own
+    "bundle_rows": pl.Binary,  # instead of resamples, where it is less: how many samples each bundle has,
+    "bundle_cells": pl.Binary,  # sample by sample, the first such knot that it is at or below, or their number,
+    "block_length": pl.Float64,  # and how many bundles are drawn together on average
     "resampled_bundles": pl.Boolean,
     "series_time": _FLOATS,
     "series_mean": _FLOATS,
@@ -292,9 +299,9 @@ def _to_row(one: MetricDescription) -> dict[str, Any]:
         "rows": one.rows,
         "mean": one.mean,
         "squares": one.squares,
-        "knot": pl.Series(knots.values),
-        "between": pl.Series(knots.below - before),
-        "equal": pl.Series(knots.at_or_below - knots.below),
+        "knot": packed_floats(knots.values),
+        "between": packed(knots.below - before),
+        "equal": packed(knots.at_or_below - knots.below),
         "means": [
             {"key": key, "value": name, "mean": mean, "n": n, "squares": means.squares[name]}
             for key, means in one.means.items()
@@ -302,10 +309,8 @@ def _to_row(one: MetricDescription) -> dict[str, Any]:
         ],
         "tail": [asdict(extreme) for extreme in one.tail],
     }
-    if (drawn := one.replicates) is not None:
-        within = np.diff(drawn.counts, axis=1, prepend=0).ravel()
-        row |= {"resampled_knot": pl.Series(drawn.places), "resampled": pl.Series(within, dtype=pl.Int32)}
-        row["resampled_bundles"] = drawn.coarse
+    if one.replicates is not None:
+        row |= _resampled(one.replicates, knots)
     if (track := one.track) is not None:
         row |= {"series_time": pl.Series(track.time), "series_mean": pl.Series(track.value)}
         row |= {"series_low": pl.Series(track.low), "series_high": pl.Series(track.high), "series_step": track.step}
@@ -314,14 +319,34 @@ def _to_row(one: MetricDescription) -> dict[str, Any]:
     return {name: row.get(name) for name in SCHEMA}
 
 
+def _resampled(replicates: Replicates, knots: Knots) -> dict[str, Any]:
+    """The resamples, or what they are made of."""
+    row: dict[str, Any] = {
+        "resampled_knot": packed(np.diff(replicates.places, prepend=0)),
+        "resampled_bundles": replicates.coarse,
+    }
+    if (drawn := replicates.drawn) is not None:
+        cells = {"bundle_rows": packed(drawn.rows), "bundle_cells": packed(drawn.cells)}
+        return row | cells | {"block_length": drawn.block_length}
+    less = np.diff(replicates.counts, axis=1, prepend=0) - _own(replicates.places, knots)
+    return row | {"resampled": packed(less.T.ravel())}
+
+
+def _own(places: IntArray, knots: Knots) -> IntArray:
+    """The run's own samples between each of some knots and the one before it."""
+    return np.diff(knots.at_or_below[places], prepend=0)
+
+
 class Descriptions:
     """The descriptions of a run's metrics, each unpacked from the table when it is asked for.
 
     Args:
         frame: as `to_frame` made it.
+        seed: the run's.
     """
 
-    def __init__(self, frame: pl.DataFrame) -> None:
+    def __init__(self, frame: pl.DataFrame, seed: int) -> None:
+        self._seed = seed
         self._columns = {name: frame.get_column(name) for name in SCHEMA}
         self._row_of = {metric_id: row for row, metric_id in enumerate(self._columns["metric_id"])}
 
@@ -329,15 +354,16 @@ class Descriptions:
         """The description of a metric of the run's catalogue."""
         row = self._row_of[metric_id]
         found = {name: column[row] for name, column in self._columns.items()}
-        equal, between = found["equal"].to_numpy(), found["between"].to_numpy()
+        equal, between = unpacked(found["equal"]), unpacked(found["between"])
         at_or_below = np.cumsum(equal + between)
+        knots = Knots(unpacked_floats(found["knot"]), at_or_below - equal, at_or_below)
         return MetricDescription(
             metric_id=metric_id,
             rows=found["rows"],
             mean=found["mean"],
             squares=found["squares"],
-            knots=Knots(found["knot"].to_numpy(), at_or_below - equal, at_or_below),
-            replicates=_replicates(found),
+            knots=knots,
+            replicates=_replicates(found, knots, generator(self._seed, _BANDS, metric_id)),
             track=_track(found),
             dots=_dots(found),
             means=_means(found["means"].to_list()),
@@ -345,12 +371,15 @@ class Descriptions:
         )
 
 
-def _replicates(found: Mapping[str, Any]) -> Replicates | None:
-    if found["resampled"] is None:
+def _replicates(found: Mapping[str, Any], knots: Knots, rng: np.random.Generator) -> Replicates | None:
+    if found["resampled_knot"] is None:
         return None
-    places = found["resampled_knot"].to_numpy()
-    counts = found["resampled"].to_numpy().reshape(BAND_RESAMPLES, len(places)).cumsum(axis=1, dtype=np.int64)
-    return Replicates(places, counts, found["resampled_bundles"])
+    places = np.cumsum(unpacked(found["resampled_knot"]))
+    if found["resampled"] is not None:
+        less = unpacked(found["resampled"]).reshape(len(places), BAND_RESAMPLES).T
+        return Replicates(places, np.cumsum(less + _own(places, knots), axis=1), found["resampled_bundles"])
+    drawn = Drawn(unpacked(found["bundle_rows"]), unpacked(found["bundle_cells"]), found["block_length"])
+    return Replicates(places, drawn.counts(len(places), rng), found["resampled_bundles"], drawn)
 
 
 def _track(found: Mapping[str, Any]) -> Track | None:

@@ -29,6 +29,7 @@ _BEYOND = 28  # and at as many quantiles between these and the middle: tails are
 _CHUNK_ELEMENTS = 2_000_000  # held at a time: bounds the memory
 _FEW = 20  # rows of a bundle: so many are weighted one by one sooner than counted
 _EXACT_IN_FLOAT32 = 2**24  # whole numbers up to it; the product takes half the time
+_FEW_ROWS = 128  # for each point: so many take less room than 200 resamples of them
 _MANY = 256  # rows of a bundle: so many are sorted sooner than looked up
 
 
@@ -103,6 +104,29 @@ def _bundled(units: Units, *, coarse: bool) -> Bundles:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """What was resampled, as far as resamples depend on it: in a small run that is less than its resamples.
+
+    Attributes:
+        rows: shape (bundles,), of each bundle.
+        cells: shape (rows,), bundle by bundle: the first point that a value is at or below; of no value, their number.
+        block_length: mean, in bundles.
+    """
+
+    rows: IntArray
+    cells: IntArray
+    block_length: float
+
+    def counts(self, points: int, rng: np.random.Generator) -> IntArray:
+        """Values of each resample at or below the points, shape (resamples, points), by the generator of then."""
+        weights = np.concatenate(list(multiplicities(rng, len(self.rows), self.block_length, BAND_RESAMPLES)))
+        values = np.where(self.cells < points, self.cells, np.nan)
+        return resampled_counts(
+            weights, values, np.append(0, np.cumsum(self.rows)), np.arange(points, dtype=np.float64)
+        )
+
+
+@dataclass(frozen=True)
 class Replicates:
     """The distribution functions of a run's resamples.
 
@@ -110,11 +134,13 @@ class Replicates:
         places: shape (points,), the knots at which they are known, the last one among them.
         counts: shape (resamples, points), values of each resample at or below these knots.
         coarse: whether bundles of units were resampled.
+        drawn: what they are made of, where that is less to keep.
     """
 
     places: IntArray
     counts: IntArray
     coarse: bool
+    drawn: Drawn | None = None
 
     def at(self, knots: Knots, values: FloatArray) -> IntArray:
         """Values of each resample at or below others than its knots, shape (resamples, len(values)).
@@ -146,8 +172,12 @@ def replicates_of(values: FloatArray, knots: Knots, bundles: Bundles, rng: np.ra
     """
     places = _places(knots)
     own = values if bundles.order is None else values[bundles.order]
-    chunks = multiplicities(rng, len(bundles.starts) - 1, _block_length(own, bundles), BAND_RESAMPLES)
-    counts = resampled_counts(np.concatenate(list(chunks)), own, bundles.starts, knots.values[places])
+    block_length, grid = _block_length(own, bundles), knots.values[places]
+    if len(own) <= _FEW_ROWS * len(places):
+        drawn = Drawn(np.diff(bundles.starts), np.searchsorted(grid, own), block_length)  # NaN is behind all
+        return Replicates(places, drawn.counts(len(places), rng), bundles.coarse, drawn)
+    chunks = multiplicities(rng, len(bundles.starts) - 1, block_length, BAND_RESAMPLES)
+    counts = resampled_counts(np.concatenate(list(chunks)), own, bundles.starts, grid)
     return Replicates(places, counts, bundles.coarse)
 
 
@@ -182,12 +212,14 @@ def resampled_ranks(at_or_below: IntArray, counts: IntArray, fractions: FloatArr
     known = np.pad(counts[full], ((0, 0), (1, 0)))
     # Far enough apart that all resamples together are one ascending row.
     offsets = (np.arange(len(full)) * (known[:, -1].max(initial=0) + 1))[:, None]
-    wanted = centile_indices(known[:, -1], fractions)
-    cells = np.searchsorted((known + offsets).ravel(), (wanted + offsets).ravel(), side="right").reshape(wanted.shape)
-    after = cells - np.arange(len(full))[:, None] * known.shape[1]
-    low, high = (np.take_along_axis(known, places, axis=1) for places in (after - 1, after))
-    edges = np.append(0, at_or_below)
-    result[full] = edges[after - 1] + (wanted - low) * (edges[after] - edges[after - 1]) // (high - low)
+    wanted = (centile_indices(known[:, -1], fractions) + offsets).ravel()
+    row = (known + offsets).ravel()
+    after = np.searchsorted(row, wanted, side="right")
+    low, high = row[after - 1], row[after]
+    edges = np.tile(np.append(0, at_or_below), len(full))
+    start, end = edges[after - 1], edges[after]
+    found = start + (wanted - low) * (end - start) // (high - low)
+    result[full] = found.reshape(len(full), len(fractions))
     return result
 
 

@@ -113,7 +113,7 @@ def test_a_run_is_sealed_with_what_a_comparison_reads(tmp_path: Path) -> None:
         run = session.seal(_content())
     found = run.description(LAYOUT)
     assert found is not None
-    assert Descriptions(found).of("throughput_per_s").knots.ascending().tolist() == [3.0, 4.0, 5.0]
+    assert Descriptions(found, run.manifest.seed).of("throughput_per_s").knots.ascending().tolist() == [3.0, 4.0, 5.0]
     assert not (tmp_path / "derived").exists()
 
 

@@ -1,0 +1,53 @@
+"""Whole numbers, and ascending floats, in few bytes, exactly.
+
+Numbers are folded (0, -1, 1, -2 … as 0, 1, 2, 3 …) and stand as planes: all lowest bytes, then all next ones, as bytes
+of one place resemble each other. The first byte says how many planes there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainmark.stats.centiles import FloatArray, IntArray
+
+_BITS = 255  # instead of a number of decimals: the floats' own bits
+_MOST_DECIMALS = 9  # times are told in nanoseconds at best
+
+
+def packed(values: IntArray) -> bytes:
+    """Whole numbers, shape (n,)."""
+    numbers = values.astype(np.int64)
+    folded = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
+    planes = max(1, (int(folded.max(initial=0)).bit_length() + 7) // 8)
+    return bytes([planes]) + folded.astype("<u8").view(np.uint8).reshape(-1, 8).T[:planes].tobytes()
+
+
+def unpacked(content: bytes) -> IntArray:
+    """The numbers again."""
+    planes = np.frombuffer(content, dtype=np.uint8, offset=1).reshape(content[0], -1)
+    folded = np.zeros((planes.shape[1], 8), dtype=np.uint8)
+    folded[:, : len(planes)] = planes.T
+    numbers = folded.view("<u8").ravel().astype(np.uint64)
+    return (numbers >> np.uint64(1)).astype(np.int64) ^ -(numbers & np.uint64(1)).astype(np.int64)
+
+
+def packed_floats(values: FloatArray) -> bytes:
+    """Finite floats, shape (n,), as steps from one to the next of decimals, or of their bits where they are none."""
+    for decimals in range(_MOST_DECIMALS + 1):
+        scaled = np.rint(values * 10.0**decimals)
+        if np.abs(scaled).max(initial=0.0) >= 2**53:
+            break
+        if np.array_equal((scaled / 10.0**decimals).view(np.int64), values.view(np.int64)):
+            return bytes([decimals]) + packed(_steps(scaled.astype(np.int64)))
+    return bytes([_BITS]) + packed(_steps(values.view(np.int64)))
+
+
+def _steps(numbers: IntArray) -> IntArray:
+    return np.append(numbers[:1], np.diff(numbers))
+
+
+def unpacked_floats(content: bytes) -> FloatArray:
+    """The floats again."""
+    numbers = np.cumsum(unpacked(content[1:]))
+    floats: FloatArray = numbers.view(np.float64) if content[0] == _BITS else numbers / 10.0 ** content[0]
+    return floats
