@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.judge import Bench
+from chainmark.compare.noise import Archive
 from chainmark.compare.releases import LEAST_SETUP, Releases
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate, MetricSummary
@@ -372,3 +374,16 @@ def test_of_several_the_metrics_are_those_of_the_printed_run() -> None:
 def _by_median(one: Metric) -> Metric:
     """The metric, judged by its median."""
     return one.model_copy(update={"statistics": ["p50"], "judged_by": ["p50"]})
+
+
+def test_a_series_of_releases_is_asked_before_an_archive_and_the_archive_where_it_tells_nothing() -> None:
+    runs = _series(_values())
+    archive = Archive((), runs[0].manifest, runs)
+    bench = Bench(archive, releases=_releases(runs))
+    told = bench.spread(METRICS[0], "mean", LOG)
+    assert told is not None
+    assert told == _releases(runs).spread("m0_s", "mean", LOG)
+    errors = next(one for one in METRICS if one.kind is Kind.COUNT)
+    assert bench.spread(errors, "mean", DIFFERENCE) == archive.spread("errors", "mean", DIFFERENCE)
+    assert archive.spread("errors", "mean", DIFFERENCE) is not None
+    assert bench.spread(METRICS[0], "p99", LOG) is None
