@@ -38,7 +38,13 @@ def row(name: str, settings: dict[str, str], seed: int, store: Path) -> list[str
     """One experiment."""
     begun = time.monotonic()
     document = cm.experiment(
-        PROFILE, baseline=VERSION, candidate=VERSION, candidate_settings=settings, seed=seed, store=store
+        PROFILE,
+        baseline=VERSION,
+        candidate=VERSION,
+        candidate_settings=settings,
+        seed=seed,
+        profiles="none",
+        store=store,
     )
     gating = document.frame.filter(pl.col("gates"))
     worse = gating.filter(pl.col("verdict") == Verdict.FAIL.value)["label"].to_list()

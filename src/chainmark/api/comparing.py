@@ -65,7 +65,7 @@ def pair_comparison(
         anchor=_anchor(baseline, candidate, store, how),
         follow=_follow([baseline, candidate]),
         parts=_parts([baseline, candidate]),
-        why=_why([baseline, candidate], store, how),
+        why=explained_by([baseline, candidate], store, is_asked=how.why),
         margins=how.accepted.margins,
         question=how.question,
         tool_version=tool_version(),
@@ -92,13 +92,19 @@ class How:
     why: bool = False
 
 
-def _why(sides: Sequence[Sequence[SealedRun]], store: Store, how: How) -> Profiled | None:
-    """What the profiles of both sides say: those of the runs named, or of runs in the store that were made alike."""
+def explained_by(sides: Sequence[Sequence[SealedRun]], store: Store, *, is_asked: bool = False) -> Profiled | None:
+    """What the profiles of both sides say: those of the runs named, or of runs in the store that were made alike.
+
+    Args:
+        sides: the baseline's runs and the candidate's.
+        store: where runs with profiles are looked for.
+        is_asked: they are to be shown even where nothing became worse.
+    """
     plain = [[run for run in side if not run.manifest.profiles] for side in sides]
     taken = [[run for run in side if run.manifest.profiles] or store.profiled(side) for side in sides]
     if {run.run_id for run in taken[0]} & {run.run_id for run in taken[1]}:
         return None  # of one version twice, whose profiles nobody can tell apart
-    return profiled(taken[0], taken[1], plain, is_asked=how.why)
+    return profiled(taken[0], taken[1], plain, is_asked=is_asked)
 
 
 def _past(store: Store, how: How) -> Past:

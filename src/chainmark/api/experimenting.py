@@ -137,10 +137,14 @@ def experiment(
     return _until_decided(made, kept, listener, why=why)
 
 
-def _profiles(system: LaunchableSystem, text: str | None) -> tuple[str, ...]:
+def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
     """What is taken where nothing is said: profiles of the processor, which cost least, if the system has them."""
+    return (CPU,) if isinstance(system, ProfiledSystem) and CPU in system.profile_kinds else ()
+
+
+def _profiles(system: LaunchableSystem, text: str | None) -> tuple[str, ...]:
     if text is None:
-        return (CPU,) if isinstance(system, ProfiledSystem) and CPU in system.profile_kinds else ()
+        return kinds_by_default(system)
     return profiles_of(system, text)
 
 

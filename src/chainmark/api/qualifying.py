@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from chainmark.api.comparing import explained_by
 from chainmark.api.context import (
     Cancellation,
     Relay,
@@ -20,7 +21,7 @@ from chainmark.api.context import (
     resolve_profile,
     store_at,
 )
-from chainmark.api.experimenting import is_over
+from chainmark.api.experimenting import is_over, kinds_by_default
 from chainmark.api.noting import noted
 from chainmark.api.releasing import Signature, release
 from chainmark.compare.decide import decide, of_measured
@@ -28,6 +29,7 @@ from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
 from chainmark.core import units
 from chainmark.core.attachment import Attachment
 from chainmark.core.catalogue import Margins
+from chainmark.core.comparison import Outcome
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import Role, ScenarioKind
@@ -247,14 +249,18 @@ def qualify(
         names = installed(lab, [version for version in given.values() if version], listener)
         order = _resumed(qualifier, resume, {role: names.get(version or "") for role, version in given.items()})
     lab.catalogue().with_margins(order.plan.margins)  # refuses what cannot be judged before anything runs
-    qualifier = replace(qualifier, is_settled=_IsSettled(kept, listener, order.plan.margins))
+    qualifier = replace(
+        qualifier,
+        is_settled=_IsSettled(kept, listener, order.plan.margins),
+        explains=_Explains(kept, lab, order.plan.margins),
+    )
     names = installed(lab, [order.baseline, order.candidate], listener)
     order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
     made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
     if made.interrupted:
         return Experiment(made.experiment, None, True)
     runs = [run for one in made.scenarios for run in one.runs]
-    document = document_of(qa_report(_qa_runs(lab, made), kept.alike(runs)))
+    document = document_of(qa_report(_qa_runs(lab, made, kept), kept.alike(runs)))
     return Experiment(made.experiment, noted(document, runs, kept), False)
 
 
@@ -287,6 +293,23 @@ class _IsSettled:
         return False
 
 
+@dataclass(frozen=True)
+class _Explains:
+    """The profiles that explain a scenario in which a gating metric became worse."""
+
+    store: Store
+    system: QualifiableSystem
+    margins: Margins
+
+    def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]) -> Sequence[str]:
+        runs = [*baseline, *candidate]
+        if len({run.manifest.subject.version for run in runs}) == 1:
+            return ()  # nobody could tell the profiles of one version apart
+        found = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
+        is_worse = any(one.gating and one.outcome is Outcome.WORSE for one in found.judgements)
+        return kinds_by_default(self.system) if is_worse else ()
+
+
 def _order(
     system: QualifiableSystem, versions: tuple[str | None, str | None], plan: str, seed: int, settings: Sequence[str]
 ) -> QaOrder:
@@ -309,7 +332,7 @@ def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | Non
     return ordered
 
 
-def _qa_runs(system: QualifiableSystem, made: QaMade) -> QaRuns:
+def _qa_runs(system: QualifiableSystem, made: QaMade, store: Store) -> QaRuns:
     hosts = [run.manifest.host for one in made.scenarios for run in one.runs]
     return QaRuns(
         plan=made.order.plan,
@@ -317,7 +340,7 @@ def _qa_runs(system: QualifiableSystem, made: QaMade) -> QaRuns:
         seed=made.order.seed,
         baseline=made.subjects["baseline"],
         candidate=made.subjects["candidate"],
-        scenarios=[_scenario(system, one, made) for one in made.scenarios],
+        scenarios=[_scenario(system, one, made, store) for one in made.scenarios],
         commits=(system.commit(made.order.baseline), system.commit(made.order.candidate)),
         machine=machine_facts(hosts[0] if hosts else host_facts()),
         catalogue=system.catalogue(),
@@ -326,17 +349,20 @@ def _qa_runs(system: QualifiableSystem, made: QaMade) -> QaRuns:
     )
 
 
-def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade) -> ScenarioRuns:
+def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade, store: Store) -> ScenarioRuns:
+    sides = {side.id: found for side in one.plan.sides if (found := one.of_side(side.id))}
+    compared = one.plan.kind is ScenarioKind.COMPARISON and len(sides) > 1
     described = next((str(getattr(profile, "description", "")) for profile in one.sides.values()), "")
     return ScenarioRuns(
         plan=one.plan,
         experiment=one.experiment,
-        sides={side.id: found for side in one.plan.sides if (found := one.of_side(side.id))},
+        sides=sides,
         lacking=one.lacking,
         repeats=one.repeats,
         failures=one.failures,
         profile_description=described,
         swept=_swept(saturable(system), one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
+        profiled=explained_by([sides["baseline"], sides["candidate"]], store) if compared else None,
     )
 
 

@@ -43,7 +43,8 @@ def sides_of(
         return plain
     population = catalogue.population(metric.population)
     covariates = covariates_of(metric, population)
-    columns = list(dict.fromkeys([population.time_key or "", metric.id, *(one.column for one in covariates)]))
+    named = [population.time_key, metric.id, *(one.column for one in covariates)]
+    columns = list(dict.fromkeys(name for name in named if name is not None))
     runs = [*baseline, *candidate]
     frames = [_samples(run, metric, columns) for run in runs]
     if any(frame.is_empty() for frame in frames):

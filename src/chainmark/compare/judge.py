@@ -46,7 +46,7 @@ class Bench:
             return told
         return self.archive.spread(metric.id, statistic, working) if self.archive else None
 
-    def level(self, archive: int) -> float:
+    def level(self, archive: int = 0) -> float:
         """The error of an interval at each end, at this look, with so many degrees of freedom of the archive."""
         return lone_levels(replace(self.looks, archive=archive))[-1]
 
@@ -83,7 +83,7 @@ def _between_runs(
     baseline, candidate = sides
     if working is Working.RATIO:
         noise = f"between {baseline.runs} + {candidate.runs} runs (Welch)"
-        level = bench.level(0)
+        level = bench.level()
         return Noted(intervals.welch_ratio(baseline.values, candidate.values, level), noise, level)
     values = [scaled(side.values, working) for side in sides]
     own, known = intervals.own_spread(*values), bench.spread(metric, statistic, working)
@@ -105,7 +105,7 @@ def cannot_be_decided_by_one_pair(metric: Metric) -> bool:
     if metric.kind is not Kind.POSITIVE:
         return False
     error = max(metric.default_noise, ASSUMED_NOISE) * math.sqrt(2.0)
-    return math.log1p(metric.margin) <= t_quantile(1.0 - Bench().level(0), None) * error
+    return math.log1p(metric.margin) <= t_quantile(1.0 - Bench().level(), None) * error
 
 
 def _within_squared(side: SideEstimates, *, logarithmic: bool) -> float:
@@ -167,7 +167,7 @@ def _single_run(
     elif logarithmic:
         change = math.log1p(change / base)
     freedom = known.degrees_of_freedom if known else None
-    level = bench.level(0)
+    level = bench.level()
     contrast = intervals.from_standard_error(change, error, freedom, working, level)
     return Noted(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise, level)
 
@@ -201,7 +201,7 @@ def contrast_of(
     )
     if metric.kind not in _POOLED:
         return between
-    pooled = _pooled(metric, working, baseline, candidate, bench.level(0))
+    pooled = _pooled(metric, working, baseline, candidate, bench.level())
     wider, narrower = (between, pooled) if between.contrast.width > pooled.contrast.width else (pooled, between)
     return replace(wider, noise=f"{wider.noise}, wider than {narrower.noise}")
 

@@ -114,7 +114,7 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
         bench, bounds: as for `learnt_margins`.
     """
     learnt = catalogue.with_margins(learnt_margins(catalogue, bench, bounds))
-    level = bench.level(0)
+    level = bench.level()
     rows = []
     for metric, statistic, spread in _noises(catalogue, bench):
         deviation, freedom = math.sqrt(spread.variance), spread.degrees_of_freedom

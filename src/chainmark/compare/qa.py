@@ -24,6 +24,7 @@ from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome
 from chainmark.core.manifest import Fact, Scalar, Subject
 from chainmark.core.metric import Metric
+from chainmark.core.profiled import Profiled
 from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import (
     BesideRow,
@@ -54,6 +55,7 @@ class ScenarioRuns:
         failures: by side, why a run of it could not be made.
         profile_description: what its profile says of itself.
         swept: of a sweep, what the system found.
+        profiled: of a comparison, what the profiles of its sides say.
     """
 
     plan: ScenarioPlan
@@ -64,6 +66,7 @@ class ScenarioRuns:
     failures: Mapping[str, str] = field(default_factory=dict)
     profile_description: str = ""
     swept: Attachment | None = None
+    profiled: Profiled | None = None
 
     def all_runs(self) -> list[RunData]:
         """In the order in which they were made."""
@@ -260,6 +263,7 @@ class _Maker:
             history=self.history,
             margins=of_measured(self.made.plan.margins, [run for side in one.sides.values() for run in side]),
             tool_version=self.made.tool_version,
+            why=one.profiled,
         )
         comparison = _reduced(full)
         result, reasons = comparison.verdict, list(comparison.reasons)

@@ -27,8 +27,13 @@ from chainmark.store.runs import SealedRun, Store
 EXPERIMENT_SCHEMA = 1
 # Whether more runs of the baseline and the candidate would change nothing, with so many at most planned of each.
 IsSettled = Callable[[Sequence[SealedRun], Sequence[SealedRun], int], bool]
+# The kinds of profiles to take of the nodes in one further run a side, which explains what these runs show and is not
+# judged; none where there is nothing to explain.
+Explains = Callable[[Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
 # A single pair shows no noise of its own.
 LEAST_ROUNDS = 2
+# Behind the name of a scenario's experiment: that of the runs that explain it.
+EXPLAINING = "profiles"
 _CORES = "cores:"
 _MEMORY = "memory:"
 
@@ -165,11 +170,13 @@ class Qualifier:
 
     Attributes:
         is_settled: asked after every round of a scenario that goes on until it is decided.
+        explains: asked after every scenario in which two sides are compared.
     """
 
     store: Store
     system: QualifiableSystem
     is_settled: IsSettled = lambda baseline, candidate, most: False
+    explains: Explains = lambda baseline, candidate: ()
 
     def make(self, order: QaOrder, listener: QaListener) -> QaMade:
         """Begin a qualification and make it to its end, or until it is interrupted.
@@ -333,6 +340,7 @@ class _Work:
             for one in self.made:
                 self.listener.scenario(one.plan, one.lacking)
                 self._scenario(one)
+                self._explain(one)
             self.record.finished = not any(one.failures for one in self.made)
         except KeyboardInterrupt:
             interrupted = True
@@ -374,6 +382,27 @@ class _Work:
             self.record.settled[one.plan.id] = rounds
             self._write()
 
+    def _explain(self, one: ScenarioMade) -> None:
+        """Take profiles where the scenario asks for an explanation; what keeps them from being made is no failure."""
+        if one.plan.kind is not ScenarioKind.COMPARISON or one.lacking or one.failures:
+            return
+        sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
+        kinds = tuple(self.qualifier.explains(sides["baseline"], sides["candidate"])) if all(sides.values()) else ()
+        missing = [side for side, runs in sides.items() if kinds and not self.qualifier.store.profiled(runs)]
+        number = sum(len(scenario.done) for scenario in self.made)
+        for place, step in enumerate(step for step in one.of_round(1) if step.side in missing):
+            series = self._series(f"{one.experiment}-{EXPLAINING}", None, kinds)
+            self.listener.again(step, "its nodes' profiles explain what became worse")
+            try:
+                series.make(step, number + place + 1, self._total(number + len(missing)), self._left_s())
+            except EnvironmentFailure as error:
+                self.listener.again(step, f"no profiles were taken: {error.message}")
+                return
+
+    def _series(self, experiment: str, length: ExperimentLength | None, profiles: tuple[str, ...] = ()) -> Series:
+        lab = Lab(self.qualifier.store, self.qualifier.system)
+        return Series(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
+
     def _tried(self, one: ScenarioMade, step: Step) -> SealedRun:
         """The planned run, tried once more where it cannot be made at first: a machine may stumble once."""
         try:
@@ -393,10 +422,9 @@ class _Work:
     def _made(self, one: ScenarioMade, step: Step) -> SealedRun:
         if step.position not in one.done:
             self._check_others(one, step)
-            lab = Lab(self.qualifier.store, self.qualifier.system)
             most = one.plan.planned_runs if one.plan.goes_on else None
-            length = most and ExperimentLength(most=most, stops_early=True)
-            series = Series(lab, one.experiment, self.order.seed, self.order.keep_homes, self.listener, length or None)
+            length = ExperimentLength(most=most, stops_early=True) if most else None
+            series = self._series(one.experiment, length)
             number = sum(len(scenario.done) for scenario in self.made) + 1
             run = series.make(step, number, self._total(number), self._left_s())
             one.done[step.position] = run

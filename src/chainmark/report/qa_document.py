@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from chainmark.core import units
@@ -11,6 +12,8 @@ from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.blocks import Block, Definition, Definitions, Remarks, Section, one_line
 from chainmark.report.document import Document
+from chainmark.report.judged_rows import RowMaker
+from chainmark.report.profile_parts import why_sections
 from chainmark.report.qa_charts import scenario_charts
 from chainmark.report.qa_tables import (
     RESULT_WORDS,
@@ -54,10 +57,7 @@ def qa_document(report: QaReport) -> Document:
     sections = [
         Section("verdict", "Verdict", _verdict(report)),
         Section("method", "What was compared, and how", _method(report)),
-        *(
-            Section(f"scenario-{one.id}", one.title, _scenario(report, place))
-            for place, one in enumerate(report.scenarios)
-        ),
+        *(section for place in range(len(report.scenarios)) for section in _scenario_sections(report, place)),
         Section("second-rule", "The rule of the published reports", _second_rule(report)),
         Section("dictionary", "What the metrics mean", _dictionary(report)),
     ]
@@ -109,6 +109,17 @@ def _method(report: QaReport) -> list[Block]:
     if report.configuration_differences:
         blocks.append(configuration_table(report))
     return blocks
+
+
+def _scenario_sections(report: QaReport, place: int) -> Iterator[Section]:
+    """What a scenario shows, and what explains a change for the worse in it."""
+    one = report.scenarios[place]
+    yield Section(f"scenario-{one.id}", one.title, _scenario(report, place))
+    if one.comparison is None:
+        return
+    for section in why_sections(one.comparison, RowMaker(one.comparison).rows()):
+        blocks = [replace(block, id=f"{one.id}-{block.id}") for block in section.blocks]
+        yield replace(section, id=f"{one.id}-{section.id}", title=f"{one.title}: {section.title}", blocks=blocks)
 
 
 def _scenario(report: QaReport, place: int) -> list[Block]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from chainmark.compare import compare
-from chainmark.compare.split import Part, Parted, PartedChange, PartEffect, divided, effects, splits_of
-from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue
+from chainmark.compare.split import Part, Parted, PartedChange, PartEffect, divided, effects, splits_between, splits_of
+from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue, Splits
 from chainmark.core.errors import InternalError
 from chainmark.report.blocks import Table
 from chainmark.report.comparison_suite import comparison_suite
@@ -178,3 +180,163 @@ def test_of_several_comparisons_in_a_document_each_has_its_own_split() -> None:
 def test_why_nothing_is_divided_is_told_and_a_system_without_causes_says_nothing() -> None:
     assert "Line or work cannot be told: there was no line" in document_of(_with_splits("there was no line")).text(100)
     assert "splits" not in json_bytes(passing()).decode()
+
+
+def _still(value: float, samples: int = 40) -> FloatArray:
+    """A run whose one column never moves: no error within it."""
+    return np.full((samples, 1), value)
+
+
+def test_the_error_between_runs_by_hand() -> None:
+    """Of two and three runs: both sides' squares over three degrees of freedom."""
+    (found,), basis = effects([LINE], [_still(1.0), _still(1.2)], [_still(1.1), _still(1.4), _still(1.7)])
+    assert basis == "between 2 + 3 runs"
+    assert (found.baseline, found.candidate) == pytest.approx((1.1, 1.4))
+    assert found.degrees_of_freedom == 3.0
+    assert found.standard_error == pytest.approx(math.sqrt((0.02 + 0.18) / 3.0 * (1.0 / 2.0 + 1.0 / 3.0)))
+    assert found.half_width == pytest.approx(float(stats.t.ppf(0.95, 3.0)) * found.standard_error)
+
+
+def test_one_run_on_a_side_and_two_on_the_other_are_several() -> None:
+    (found,), basis = effects([LINE], [_still(1.0)], [_still(1.1), _still(1.4)])
+    assert basis == "between 1 + 2 runs"
+    assert found.degrees_of_freedom == 1.0
+    assert found.standard_error == pytest.approx(math.sqrt(0.045 * 1.5))
+
+
+def test_runs_that_agree_by_chance_are_not_known_better_than_each_of_them() -> None:
+    """The error within the runs counts where it is larger, each run's share of its side's mean."""
+    rng = np.random.default_rng(3)
+    run = 1.0 + rng.normal(0.0, 0.1, (400, 1))
+    (alone,), _ = effects([LINE], [run], [run])
+    (found,), _ = effects([LINE], [run, run], [run, run, run, run])
+    assert alone.standard_error == pytest.approx(math.sqrt(2.0) * 0.1 / 20.0, rel=0.2)
+    assert alone.half_width == pytest.approx(1.6448536269514722 * alone.standard_error)
+    one = alone.standard_error / math.sqrt(2.0)
+    assert found.standard_error == pytest.approx(one * math.sqrt(1.0 / 2.0 + 1.0 / 4.0))
+    assert found.degrees_of_freedom == 4.0
+
+
+def test_a_part_is_the_sum_of_the_columns_within_it_at_any_depth() -> None:
+    read_body, read_header = Part("body", "body", "read"), Part("header", "header", "read")
+    parts = (LINE, WORK, READ, read_body, read_header, WRITE)
+    columns = np.tile([1.0, 2.0, 4.0, 8.0], (20, 1))
+    found, _ = effects(parts, [columns], [2.0 * columns])
+    assert {one.part.id: one.baseline for one in found} == {
+        "line": 1.0, "work": 14.0, "read": 6.0, "body": 2.0, "header": 4.0, "w": 8.0,
+    }  # fmt: skip
+    assert all(one.candidate == 2.0 * one.baseline for one in found)
+
+
+def _parted(*pairs: tuple[Part, float, float], metric_id: str = "m") -> PartedChange:
+    return PartedChange(metric_id, _effects(*pairs), "b")
+
+
+def test_what_single_samples_lack_is_forgiven_up_to_a_hundredth_on_either_side() -> None:
+    change = _parted((LINE, 1.0, 2.0))
+    for values, holds in (
+        ((1.0099, 2.0), True),
+        ((1.0, 1.981), True),
+        ((1.0101, 2.0), False),
+        ((1.0, 1.979), False),
+        ((0.98, 2.0), False),
+    ):
+        assert (divided(change, values) is not None) == holds, values
+
+
+def test_parts_that_add_up_to_nothing_cannot_be_divided() -> None:
+    assert divided(_parted((LINE, 0.0, 1.0)), (0.0, 1.0)) is None
+    assert divided(_parted((LINE, 1.0, 0.0)), (1.0, 0.0)) is None
+
+
+def test_the_share_of_a_value_below_zero_is_of_its_size() -> None:
+    """A part that fell lowers the change, whatever sign the baseline has."""
+    split = divided(_parted((LINE, -1.0, -0.8), (WORK, -1.0, -1.1)), (-2.0, -1.9))
+    assert split is not None
+    assert (split.metric_id, split.statistic, split.scale, split.basis) == ("m", "mean", Scale.RELATIVE, "b")
+    assert split.change == pytest.approx(0.05)
+    assert [part.change for part in split.of()] == pytest.approx([0.1, -0.05])
+    line = split.of()[0]
+    assert (line.id, line.label, line.of) == ("line", "line", "")
+    assert (line.low, line.high) == pytest.approx((0.1 - 0.0082243, 0.1 + 0.0082243), abs=1e-6)
+
+
+@pytest.mark.parametrize(("write", "side"), [((0.5, 0.5), "baseline"), ((0.6, 0.6), "candidate")])
+def test_either_side_of_a_part_is_the_sum_of_its_parts(write: tuple[float, float], side: str) -> None:
+    change = _parted((WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, *write))
+    with pytest.raises(InternalError, match=rf"the parts of `work` of m do not add up to it on the {side}"):
+        divided(change, (1.0, 1.1))
+
+
+def test_rounding_is_no_mistake_of_the_system() -> None:
+    """Nor where a part is nothing at all."""
+    near = _parted((LINE, 1.0, 1.0), (WORK, 0.0, 1.0), (READ, 1e-13, 0.4), (WRITE, 0.0, 0.6 + 5e-10))
+    assert divided(near, (1.0, 2.0)) is not None
+
+
+def _judged(changes: Sequence[PartedChange], judgements: Sequence[Judgement], untold: str = "") -> Splits:
+    splits = splits_of(Parted("Line or work", changes, untold, ["a note"]), judgements, passing().catalogue)
+    assert splits is not None
+    return splits
+
+
+def test_only_judged_changes_of_means_that_have_parts_are_divided() -> None:
+    first, second = (one.id for one in passing().catalogue.metrics[:2])
+    change = _parted((LINE, 1.0, 1.2), metric_id=first)
+    judged = _judgement(first, 1.0, 1.2)
+    found = _judged([change], [_judgement(second, 1.0, 1.2), judged])
+    assert [split.metric_id for split in found.splits] == [first]
+    assert (found.title, found.untold, found.notes) == ("Line or work", "", ["a note"])
+    assert found.splits[0].basis == "b"
+    for left_out in (
+        {"statistic": "p99"},
+        {"change": None},
+        {"baseline": SideValue(value=None, per_run=[], samples=0)},
+    ):
+        none = _judged([change], [judged.model_copy(update=left_out)])
+        assert none.splits == []
+        assert none.notes == []
+    assert _judged([change], []).untold == "nothing that has parts was judged"
+    assert _judged([change], [], "there was no line").untold == "there was no line"
+
+
+def test_the_metrics_whose_parts_do_not_add_up_are_named_beside_those_that_do() -> None:
+    first, second = passing().catalogue.metrics[:2]
+    changes = [_parted((LINE, 1.0, 1.2), metric_id=one.id) for one in (first, second)]
+    found = _judged(changes, [_judgement(first.id, 1.2, 1.2), _judgement(second.id, 1.0, 1.2)])
+    told = (
+        f"the known parts of {first.label} add up to something else than the measured value, by more than 1 %: "
+        "too many samples lack a part"
+    )
+    assert [split.metric_id for split in found.splits] == [second.id]
+    assert (found.untold, found.notes) == ("", ["a note", told])
+    alone = _judged(changes, [_judgement(first.id, 1.2, 1.2)])
+    assert (alone.splits, alone.untold, alone.notes) == ([], told, [])
+
+
+def test_a_judged_change_is_told_as_it_was_judged_on_its_own_scale() -> None:
+    """Of several runs the baseline is their level, and no single run's."""
+    id_ = passing().judgements[0].metric_id
+    change = _parted((LINE, 1.0, 1.2), metric_id=id_)
+    several = SideValue(value=1.0, per_run=[0.9, None, 1.1], samples=3)
+    told = {"scale": Scale.ABSOLUTE, "change": 0.2004, "baseline": several}
+    (split,) = _judged([change], [_judgement(id_, 1.0, 1.2).model_copy(update=told)]).splits
+    assert (split.change, split.scale, split.basis, split.statistic) == (0.2004, Scale.ABSOLUTE, "b", "mean")
+    level = {**told, "baseline": SideValue(value=1.05, per_run=[None, 1.0], samples=3)}
+    (stepped,) = _judged([change], [_judgement(id_, 1.05, 1.2).model_copy(update=level)]).splits
+    assert stepped.change == pytest.approx(0.2)
+    assert stepped.scale is Scale.ABSOLUTE
+    assert "and not the level of releases" in stepped.basis
+    far = {"baseline": SideValue(value=1.05, per_run=[1.5], samples=1)}
+    assert _judged([change], [_judgement(id_, 1.05, 1.2).model_copy(update=far)]).splits == []
+
+
+def test_means_that_nobody_judged_are_divided_likewise() -> None:
+    parted = Parted("Line or work", [_parted((LINE, 1.0, 1.2))], notes=["a note"])
+    found = splits_between(parted, {"m": 1.0}, {"m": 1.2})
+    assert [split.change for split in found.splits] == [pytest.approx(0.2)]
+    assert (found.title, found.untold, found.notes) == ("Line or work", "", ["a note"])
+    other = splits_between(parted, {"m": 2.0}, {"m": 2.2})
+    assert (other.splits, other.untold) == ([], "the known parts add up to something else than the values")
+    silent = splits_between(Parted("Line or work", untold="there was no line"), {}, {})
+    assert (silent.splits, silent.untold) == ([], "there was no line")

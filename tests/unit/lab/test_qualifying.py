@@ -309,3 +309,36 @@ def test_the_standard_plan_takes_no_longer_than_three_quarters_of_an_hour(tmp_pa
         loads = len(SYSTEM.sweep_plan(profiles[0]).loads) if scenario.kind is ScenarioKind.SWEEP else 1
         seconds += sum(map(system.expected_seconds, profiles)) * scenario.planned_runs * loads
     assert seconds <= 45 * 60
+
+
+def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_judged(
+    tmp_path: Path, plan: QaPlan
+) -> None:
+    store, listener, system = Store(tmp_path / "store"), Followed(), StandIn()
+    qualifier = Qualifier(store, system, explains=lambda baseline, candidate: ("cpu",))
+    made = qualifier.make(_order(plan), listener)
+    assert [len(one.runs) for one in made.scenarios] == [4, 4]
+    explaining = [run for run in store.sealed() if run.manifest.profiles]
+    places = [(place.id, place.side) for run in explaining if (place := run.manifest.experiment)]
+    assert places == [(f"{made.experiment}-first-profiles", side) for side in ("baseline", "candidate")]
+    assert listener.again_because == ["its nodes' profiles explain what became worse"] * 2
+    # The second scenario ran the same versions under the same load, so the same profiles explain it.
+    (found,) = store.profiled(made.scenarios[1].of_side("candidate"))
+    assert found.run_id == explaining[1].run_id
+    Qualifier(store, system, explains=qualifier.explains).resume(made.experiment, Followed())
+    assert len(system.made) == 10
+
+
+def test_profiles_that_cannot_be_taken_leave_the_result_as_it_is(tmp_path: Path, plan: QaPlan) -> None:
+    tried: list[int] = []
+
+    def refuse(made: int) -> None:
+        tried.append(made)
+        if len(tried) == 5:
+            raise EnvironmentFailure("no profile")
+
+    store, listener = Store(tmp_path / "store"), Followed()
+    made = Qualifier(store, StandIn(refuse), explains=lambda baseline, candidate: ("cpu",)).make(_order(plan), listener)
+    assert [len(one.runs) for one in made.scenarios] == [4, 4]
+    assert [one.failures for one in made.scenarios] == [{}, {}]
+    assert "no profiles were taken: no profile" in listener.again_because

@@ -1,0 +1,245 @@
+"""Means of runs at equal conditions, by hand: what is taken off, what it costs in certainty, and where it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from chainmark.compare.adjusted import Sides, sides_of
+from chainmark.compare.estimates import collect
+from chainmark.compare.inputs import LoadedRun
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric, Population, Table
+from chainmark.stats.centiles import FloatArray
+from chainmark.stats.covariates import adjusted_means, day_waves
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+DELAY = metric(id="delay_s", statistics=["mean", "p50"], judged_by=["mean"], adjusted_for=["lag_s"])
+NOON = metric(id="noon_s", adjusted_for=["lag_s", "day_s"])
+ERRORS = metric(Kind.COUNT, id="errors", adjusted_for=["lag_s"])
+PLAIN = metric(id="plain_s")
+COVARIATES = [
+    Covariate(column="lag_s", label="header lag"),
+    Covariate(column="day_s", label="time of day", kind=CovariateKind.DAY),
+]
+
+
+def _catalogue(time_key: str | None = "time_s") -> Catalogue:
+    population = Population(
+        id="block",
+        label="blocks",
+        keys=["block", "time_s", "lag_s", "day_s"],
+        time_key=time_key,
+        covariates=COVARIATES,
+    )
+    return Catalogue(
+        system="x",
+        title="X",
+        populations=[population],
+        tables=[Table(id="all", title="All")],
+        metrics=[DELAY, NOON, ERRORS, PLAIN],
+    )
+
+
+CATALOGUE = _catalogue()
+SAMPLES = 200
+
+
+def _frame(seed: int, lag_s: float, effect_s: float, *, first_hour: int = 8, hours: int = 4) -> pl.DataFrame:
+    """Blocks 10 s apart; each second of header lag delays them by half a second."""
+    rng = np.random.default_rng(seed)
+    lag = lag_s + rng.uniform(0.0, 1.0, SAMPLES)
+    times = 10.0 * np.arange(SAMPLES)
+    day = 3600.0 * (first_hour + hours * np.arange(SAMPLES) / SAMPLES)
+    delay = 1.0 + effect_s + 0.5 * lag + rng.normal(0.0, 0.05, SAMPLES)
+    columns = {"block": np.arange(SAMPLES), "time_s": times, "lag_s": lag, "day_s": day, "delay_s": delay}
+    return pl.DataFrame({**columns, "noon_s": delay, "errors": np.round(10.0 * delay), "plain_s": delay})
+
+
+def _runs(*frames: pl.DataFrame, catalogue: Catalogue = CATALOGUE, number: int = 0) -> list[LoadedRun]:
+    return [
+        LoadedRun(SyntheticRun(manifest("v1", 1, run_id=f"run-{number}-{place}"), catalogue, {"block": frame}))
+        for place, frame in enumerate(frames)
+    ]
+
+
+BEFORE = [_frame(1, 0.0, 0.0), _frame(2, 0.1, 0.0)]
+AFTER = [_frame(3, 1.0, 0.2), _frame(4, 0.9, 0.2), _frame(5, 1.1, 0.2)]
+
+
+def _sides(
+    one: Metric,
+    before: Sequence[pl.DataFrame] = BEFORE,
+    after: Sequence[pl.DataFrame] = AFTER,
+    statistic: str = "mean",
+    catalogue: Catalogue = CATALOGUE,
+) -> Sides:
+    return sides_of(
+        catalogue,
+        one,
+        statistic,
+        _runs(*before, catalogue=catalogue),
+        _runs(*after, catalogue=catalogue, number=1),
+    )
+
+
+def _clusters(frames: Sequence[pl.DataFrame]) -> FloatArray:
+    """Twentieths of each run's 1,990 s, in the order of the runs; the last block is alone in one more."""
+    return np.concatenate([21 * place + frame["time_s"].to_numpy() // 99.5 for place, frame in enumerate(frames)])
+
+
+def _by_hand(frames: Sequence[pl.DataFrame], column: str, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Adjusted means and their errors, of two runs before and three after."""
+    values = np.concatenate([frame[column].to_numpy() for frame in frames]).astype(np.float64)
+    groups = np.repeat(np.arange(len(frames)), SAMPLES)
+    found = adjusted_means(values, groups, design, _clusters(frames).astype(np.int64))
+    assert found is not None
+    weights = np.array([-1.0 / 2.0] * 2 + [1.0 / 3.0] * 3)
+    exact = weights @ found.covariance @ weights
+    apart = weights**2 @ np.diag(found.covariance)
+    return found.means, np.sqrt(np.diag(found.covariance) * max(1.0, exact / apart))
+
+
+def _column(frames: Sequence[pl.DataFrame], name: str) -> FloatArray:
+    return np.concatenate([frame[name].to_numpy() for frame in frames])
+
+
+def test_a_mean_is_judged_at_equal_conditions_with_the_error_that_this_costs() -> None:
+    """As measured the release is slower by a third: mostly because it met later headers."""
+    found = _sides(DELAY)
+    means, errors = _by_hand([*BEFORE, *AFTER], "delay_s", _column([*BEFORE, *AFTER], "lag_s")[:, None])
+    assert [*found.baseline.values, *found.candidate.values] == pytest.approx(list(means))
+    assert [*found.baseline.per_run, *found.candidate.per_run] == pytest.approx(list(means))
+    assert [*found.baseline.standard_errors, *found.candidate.standard_errors] == pytest.approx(list(errors))
+    logs = [*found.baseline.log_standard_errors, *found.candidate.log_standard_errors]
+    assert logs == pytest.approx(list(errors / means))
+    assert np.mean(found.candidate.values) - np.mean(found.baseline.values) == pytest.approx(0.2, abs=0.02)
+    raw = collect(_runs(*BEFORE), DELAY, "mean"), collect(_runs(*AFTER), DELAY, "mean")
+    before, after = (float(np.exp(np.mean(np.log(side.values)))) for side in raw)
+    assert found.note == f"at equal header lag, as measured {units.percent(after / before - 1.0)}"
+    assert found.unlike == ""
+    # Unlike conditions make the errors of both sides opposite: taken as independent they would be too small.
+    plain = _by_hand([*BEFORE, *BEFORE, BEFORE[0]], "delay_s", _column([*BEFORE, *BEFORE, BEFORE[0]], "lag_s")[:, None])
+    assert errors[0] > 1.5 * plain[1][0]
+
+
+def test_the_time_of_day_is_taken_off_by_its_waves() -> None:
+    frames = [*BEFORE, *AFTER]
+    design = np.concatenate([_column(frames, "lag_s")[:, None], day_waves(_column(frames, "day_s"))], axis=1)
+    means, errors = _by_hand(frames, "noon_s", design)
+    found = _sides(NOON)
+    assert [*found.baseline.values, *found.candidate.values] == pytest.approx(list(means))
+    assert [*found.baseline.standard_errors, *found.candidate.standard_errors] == pytest.approx(list(errors))
+    assert found.note.startswith("at equal header lag and time of day, as measured")
+
+
+def test_the_total_of_a_count_is_that_of_its_adjusted_rate() -> None:
+    """The pooled interval counts events: as many as there would have been at equal conditions."""
+    found, plain = _sides(ERRORS), collect(_runs(*AFTER), ERRORS, "mean")
+    assert found.candidate.total == pytest.approx(float(np.mean(found.candidate.values)) * 3 * SAMPLES)
+    assert found.candidate.total != pytest.approx(plain.total, rel=0.01)
+    assert found.candidate.exposure == 3 * SAMPLES
+    assert _sides(DELAY).candidate.total == collect(_runs(*AFTER), DELAY, "mean").total
+
+
+def test_blocks_without_an_order_in_time_are_taken_to_be_independent() -> None:
+    frames, catalogue = [*BEFORE, *AFTER], _catalogue(time_key=None)
+    found = _sides(DELAY, catalogue=catalogue)
+    groups = np.repeat(np.arange(5), SAMPLES)
+    expected = adjusted_means(
+        _column(frames, "delay_s"), groups, _column(frames, "lag_s")[:, None], np.arange(5 * SAMPLES)
+    )
+    assert expected is not None
+    assert [*found.baseline.values, *found.candidate.values] == pytest.approx(list(expected.means))
+    least = np.sqrt(np.diag(expected.covariance))
+    ratios = np.array([*found.baseline.standard_errors, *found.candidate.standard_errors]) / least
+    assert ratios.min() >= 1.0
+    assert ratios == pytest.approx(np.full(5, ratios[0]))
+
+
+def test_samples_of_long_runs_depend_on_each_other_for_an_hour() -> None:
+    """Not for a twentieth of a run of days."""
+    days = [frame.with_columns(time_s=pl.col("time_s") * 100.0) for frame in [*BEFORE, *AFTER]]
+    clusters = np.concatenate([1000 * place + frame["time_s"].to_numpy() // 3600.0 for place, frame in enumerate(days)])
+    found = adjusted_means(
+        _column(days, "delay_s"),
+        np.repeat(np.arange(5), SAMPLES),
+        _column(days, "lag_s")[:, None],
+        clusters.astype(np.int64),
+    )
+    assert found is not None
+    weights = np.array([-1.0 / 2.0] * 2 + [1.0 / 3.0] * 3)
+    factor = weights @ found.covariance @ weights / (weights**2 @ np.diag(found.covariance))
+    expected = np.sqrt(np.diag(found.covariance) * max(1.0, factor))
+    told = _sides(DELAY, days[:2], days[2:])
+    assert [*told.baseline.standard_errors, *told.candidate.standard_errors] == pytest.approx(list(expected))
+
+
+def test_samples_of_which_a_condition_is_not_told_do_not_count() -> None:
+    holes = AFTER[2].with_columns(
+        lag_s=pl.when(pl.col("block") == 3).then(None).otherwise("lag_s"),
+        delay_s=pl.when(pl.col("block") == 4)
+        .then(float("nan"))
+        .when(pl.col("block") == 5)
+        .then(None)
+        .otherwise("delay_s"),
+    )
+    told = AFTER[2].filter(~pl.col("block").is_in([3, 4, 5]))
+    with_holes, without = (_sides(DELAY, BEFORE, [*AFTER[:2], last]) for last in (holes, told))
+    assert with_holes.candidate.values == pytest.approx(without.candidate.values)
+
+
+@pytest.mark.parametrize(
+    ("hours", "unlike"),
+    [
+        ((8, 4, 9, 4), ""),
+        ((8, 3, 9, 3), ""),  # two of four
+        ((8, 4, 10, 4), "the sides share 2 of 6 hours of the day, so the version cannot be told from the time of day"),
+        ((8, 2, 20, 2), "the sides share 0 of 4 hours of the day, so the version cannot be told from the time of day"),
+    ],
+)
+def test_sides_that_share_less_than_half_of_the_hours_are_not_judged(
+    hours: tuple[int, int, int, int], unlike: str
+) -> None:
+    before = [_frame(1, 0.0, 0.0, first_hour=hours[0], hours=hours[1])]
+    after = [_frame(3, 0.2, 0.2, first_hour=hours[2], hours=hours[3])]
+    found = _sides(NOON, before, after)
+    assert found.unlike == unlike
+    if unlike:
+        assert found.note == ""
+        assert found.baseline == collect(_runs(*before), NOON, "mean")
+    assert _sides(DELAY, before, after).unlike == "", "what does not depend on the time of day is judged"
+
+
+def test_the_hours_are_those_of_all_runs_of_a_side() -> None:
+    before = [_frame(1, 0.0, 0.0, first_hour=8, hours=2), _frame(2, 0.0, 0.0, first_hour=14, hours=2)]
+    after = [_frame(3, 0.2, 0.2, first_hour=9, hours=2), _frame(4, 0.2, 0.2, first_hour=14, hours=2)]
+    assert _sides(NOON, before, after).unlike == ""
+
+
+def test_a_condition_that_only_tells_the_sides_apart_is_named() -> None:
+    before = [BEFORE[0].with_columns(lag_s=pl.lit(0.0))]
+    after = [AFTER[0].with_columns(lag_s=pl.lit(1.0))]
+    found = _sides(DELAY, before, after)
+    assert found.unlike == "too few samples to tell the version from header lag"
+    assert (found.baseline, found.note) == (collect(_runs(*before), DELAY, "mean"), "")
+
+
+@pytest.mark.parametrize(("one", "statistic"), [(PLAIN, "mean"), (DELAY, "p50")])
+def test_what_is_not_adjusted_is_as_it_was_measured(one: Metric, statistic: str) -> None:
+    found = _sides(one, statistic=statistic)
+    assert found == Sides(collect(_runs(*BEFORE), one, statistic), collect(_runs(*AFTER), one, statistic))
+
+
+def test_a_side_without_samples_is_left_as_it_is() -> None:
+    """Its absence is told, not a regression over nothing."""
+    empty = AFTER[0].clear()
+    for before, after in ((BEFORE, [empty]), ([empty], AFTER), (BEFORE, [AFTER[0], empty])):
+        found = _sides(DELAY, before, after)
+        assert found == Sides(collect(_runs(*before), DELAY, "mean"), collect(_runs(*after), DELAY, "mean"))

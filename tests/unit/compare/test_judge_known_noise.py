@@ -1,0 +1,115 @@
+"""Judgements beside what is known of noise: a series, an archive, a level of releases; and what is assumed else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from chainmark.compare.judge import Bench, accepted_band, contrast_of, judge
+from chainmark.core.metric import Better, Kind
+from chainmark.stats.intervals import Working
+from chainmark.stats.level import Level
+from chainmark.stats.sequential import Looks, lone_levels
+from chainmark.stats.special import t_quantile
+
+from tests.unit.compare.metric_cases import ALONE, archived, counts, metric, side, spread, stub_run
+
+# A later look, whose error depends on how many degrees of freedom the archive adds.
+LATER = Looks(((2, 2), (4, 4)), 8)
+ARCHIVE = [stub_run("v1.0", value, number) for number, value in enumerate([1.0, 1.1, 0.9, 1.05])]
+
+
+def _at(looks: Looks, archive: int) -> float:
+    return lone_levels(replace(looks, archive=archive))[-1]
+
+
+def test_an_interval_is_as_wide_as_its_look_allows() -> None:
+    """The archive's degrees of freedom count where the archive has a part in the interval, and nowhere else."""
+    positive, errors = metric(), metric(Kind.COUNT)
+    three = side([1.0, 1.05, 1.1])
+    with_archive = replace(archived(ARCHIVE), looks=LATER)
+    assert len({_at(LATER, archive) for archive in (0, 1, 3)}) == 3
+    assert contrast_of(positive, "mean", three, three, with_archive).level == _at(LATER, 3)
+    alone = Bench(looks=LATER)
+    assert contrast_of(positive, "mean", three, three, alone).level == _at(LATER, 0)
+    assert contrast_of(positive, "mean", side([1.0]), side([1.1]), with_archive).level == _at(LATER, 0)
+    assert contrast_of(errors, "mean", counts([900.0, 300.0]), counts([200.0, 900.0]), alone).level == _at(LATER, 0)
+    pooled = contrast_of(errors, "mean", counts([500.0, 500.0]), counts([500.0, 500.0]), alone)
+    assert pooled.noise.startswith("Poisson")
+    assert pooled.level == _at(LATER, 0)
+
+
+def test_the_noise_of_a_share_that_is_assumed_is_one_of_the_rarer_outcome() -> None:
+    """A tenth of the failures: a tenth of 95 % of successes would let any loss pass."""
+    share = metric(Kind.PROPORTION, Better.HIGHER)
+    many = 10**9
+    before, after = (side([value], total=value * many, exposure=many) for value in (0.95, 0.93))
+    found = contrast_of(share, "mean", before, after, ALONE)
+    assert found.noise.startswith("assumed noise, 10 % between runs")
+    assert found.contrast.standard_error == pytest.approx(math.sqrt(2.0) * 0.1 * 0.07)
+    rare = [side([value], total=value * many, exposure=many) for value in (0.2, 0.1)]
+    assert contrast_of(share, "mean", rare[0], rare[1], ALONE).contrast.standard_error == pytest.approx(
+        math.sqrt(2.0) * 0.1 * 0.2
+    )
+    shift = contrast_of(metric(Kind.DIFFERENCE), "mean", side([0.95]), side([0.93]), ALONE)
+    assert shift.contrast.standard_error == pytest.approx(math.sqrt(2.0) * 0.1 * 0.95)
+
+
+def test_a_level_of_releases_stands_for_the_baselines_run_with_its_own_error() -> None:
+    """It has no error within a run: it is none. The candidate has both."""
+    level = Level(0.0, 0.0009, 5)
+    baseline, candidate = replace(side([1.0], error=0.5), level=level), side([1.1], error=0.001)
+    found = contrast_of(metric(), "mean", baseline, candidate, archived(ARCHIVE))
+    known = archived(ARCHIVE).spread(metric(), "mean", Working.LOG)
+    assert known is not None
+    assert found.contrast.standard_error == pytest.approx(math.sqrt(level.variance + known.variance))
+    assert found.noise == "archive of 4 runs; the baseline is the level of 5 releases"
+    alone = contrast_of(metric(), "mean", replace(baseline, level=Level(0.0, 0.0009, 1)), candidate, archived(ARCHIVE))
+    assert alone.noise.endswith("the baseline is the level of 1 release")
+
+
+def test_no_error_within_runs_is_not_larger_than_none_between_them() -> None:
+    found = contrast_of(metric(), "mean", side([1.0, 1.0]), side([1.1]), ALONE)
+    assert (found.noise, found.contrast.standard_error) == ("noise between 2 + 1 runs", 0.0)
+
+
+def test_the_accepted_change_of_a_difference_is_in_the_unit() -> None:
+    """And of a ratio a share, of whatever value."""
+    shift = metric(Kind.DIFFERENCE, margin=0.1, floor=0.3)
+    assert accepted_band(shift, 2.0, Working.DIFFERENCE) == (-0.3, 0.3)
+    assert accepted_band(shift, -5.0, Working.DIFFERENCE) == (-0.5, 0.5)
+    assert accepted_band(shift, 2.0, Working.RATIO) == (-0.15, 0.15)
+    assert accepted_band(shift, 2.0, Working.LOG) == pytest.approx((math.log(0.85), math.log(1.15)))
+
+
+@pytest.mark.parametrize("better", [Better.LOWER, Better.HIGHER])
+@pytest.mark.parametrize("change", [0.5, 1.0, 2.0])
+def test_a_margin_is_inside_the_noise_where_an_unchanged_release_could_not_be_shown_to_be_equal(
+    better: Better, change: float
+) -> None:
+    """Whatever the release did: half of the interval is what counts, and not where it lies."""
+    one = metric(better=better)
+    assert judge(one, "mean", side([1.0]), side([change]), ALONE).inside_noise
+    quiet, other = side(spread(1.0, 0.01)), side(spread(change, 0.01))
+    assert not judge(one, "mean", quiet, other, ALONE).inside_noise
+    # Just inside, and just outside: the margin is 10 % on the side that is worse.
+    margin = -math.log1p(-0.1) if better is Better.HIGHER else math.log1p(0.1)
+    deviation = margin / (t_quantile(1.0 - ALONE.level(), 4.0) * math.sqrt(2.0 / 3.0))
+    for factor, inside in ((0.99, False), (1.01, True)):
+        runs = [side(spread(value, factor * deviation)) for value in (1.0, change)]
+        assert judge(one, "mean", runs[0], runs[1], ALONE).inside_noise is inside
+
+
+def test_a_metric_without_a_margin_is_not_said_to_be_inside_the_noise() -> None:
+    """0 on both sides and no floor: there is no margin that could be too narrow."""
+    one = metric(Kind.DIFFERENCE, floor=0.0)
+    assert not judge(one, "mean", side([0.0, 0.0]), side([0.0, 0.0]), ALONE).inside_noise
+
+
+def test_a_baseline_that_counted_a_single_event_counted_one() -> None:
+    found = judge(metric(Kind.COUNT, floor=0.5), "mean", counts([1.0]), counts([2.0]), ALONE)
+    assert found.note == "the floor is its margin, so the difference is compared instead of the ratio"
+    none = judge(metric(Kind.COUNT, floor=0.5), "mean", counts([0.0]), counts([2.0]), ALONE)
+    assert none.note == "the baseline counted none, so the difference is compared instead of the ratio"

@@ -1,0 +1,389 @@
+"""A series of releases by hand: which runs are in it, which steps and re-runs are noise, and where releases stand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.judge import Bench
+from chainmark.compare.noise import Archive
+from chainmark.compare.releases import LEAST_SETUP, Releases
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.epoch import Epoch
+from chainmark.core.manifest import Gate, GateStatus, Status
+from chainmark.core.metric import Kind, Metric, Population, Table
+from chainmark.stats.intervals import Working
+from chainmark.stats.level import level_of
+from chainmark.stats.moderated import STEP_FREEDOM, Repeated, moderated, prior_of, step_variance
+
+from tests.unit.compare.metric_cases import metric
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+LOG, DIFFERENCE = Working.LOG, Working.DIFFERENCE
+METRICS = [
+    *(metric(id=f"m{number}_s", order=number) for number in range(4)),
+    metric(Kind.DIFFERENCE, id="shift_s", order=8),
+    metric(Kind.COUNT, id="errors", order=9),
+]
+CATALOGUE = Catalogue(
+    system="cometbft",
+    title="CometBFT",
+    populations=[Population(id="block", label="blocks", keys=["height", "host"], average_over=["host"])],
+    tables=[Table(id="all", title="All")],
+    metrics=METRICS,
+)
+# Of every metric, run by run.
+Values = Mapping[str, Sequence[float | None]]
+
+
+def _summary(metric_id: str, value: float | None) -> MetricSummary:
+    estimates = {} if value is None else {"mean": Estimate(value=value, standard_error=None, method="stub")}
+    return MetricSummary(metric_id=metric_id, distribution=None, estimates=estimates)
+
+
+def _run(
+    version: str, month: int, values: Mapping[str, float | None], catalogue: Catalogue = CATALOGUE
+) -> SyntheticRun:
+    described = manifest(version, 1, run_id=f"run-{month:02}", experiment=None)
+    described.started_at = f"2020-{month:02}-01T00:00:00Z"
+    return SyntheticRun(described, catalogue, {}, {name: _summary(name, value) for name, value in values.items()})
+
+
+# v1.2 was run again at once, and v1.5 after another release.
+VERSIONS = ["v1.1", "v1.2", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6", "v1.5", "v1.7", "v1.8", "v1.9", "v1.10"]
+STEPS_WITHOUT = {(1, 2)}  # no step lies between two runs of one build
+BUILDS = len(set(VERSIONS))
+
+
+def _values(seed: int = 1, noise: float = 0.02) -> dict[str, list[float | None]]:
+    rng = np.random.default_rng(seed)
+    drawn = {one.id: list(np.exp(rng.normal(0.0, noise, len(VERSIONS)))) for one in METRICS}
+    drawn["shift_s"] = [value - 1.0 for value in drawn["shift_s"]]
+    return {name: [float(value) for value in found] for name, found in drawn.items()}
+
+
+def _series(values: Values, catalogue: Catalogue = CATALOGUE) -> list[SyntheticRun]:
+    return [
+        _run(version, place + 1, {name: found[place] for name, found in values.items()}, catalogue)
+        for place, version in enumerate(VERSIONS)
+    ]
+
+
+def _like() -> LoadedRun:
+    return LoadedRun(_run("v1.99", 12, {one.id: 1.0 for one in METRICS}))
+
+
+def _releases(runs: Sequence[SyntheticRun], epochs: Sequence[Epoch] = ()) -> Releases:
+    like = _like()
+    like.manifest.run_id = "compared"
+    return Releases([like], runs, epochs)
+
+
+def _repeated(found: Sequence[float | None], without: set[tuple[int, int]] = STEPS_WITHOUT) -> Repeated:
+    """By hand, on whatever scale: both pairs of re-runs, and all steps between neighbours of two builds."""
+    values = [0.0 if value is None else value for value in found]
+    steps = [values[b] - values[a] for a, b in pairwise(range(len(values))) if (a, b) not in without]
+    squares = (values[1] - values[2]) ** 2 / 2.0 + (values[5] - values[7]) ** 2 / 2.0
+    return Repeated(squares, 2.0, step_variance(steps), STEP_FREEDOM * len(steps))
+
+
+def _logs(found: Sequence[float | None]) -> list[float]:
+    return [math.log(value) for value in found if value is not None]
+
+
+def _expected(values: Values) -> dict[str, Repeated]:
+    """On the scale of logarithms, the difference on its own; a metric's last scale is the one that the prior takes."""
+    return {name: _repeated(values[name] if name == "shift_s" else _logs(values[name])) for name in values}
+
+
+def test_the_spread_of_a_run_is_that_of_its_re_runs_and_steps_moderated_over_all_metrics() -> None:
+    """A count has an error of its own: nothing is told of its noise, and it is no witness."""
+    values = _values()
+    releases = _releases(_series(values))
+    # A positive metric's plain differences are what the prior is fitted to: one figure a metric.
+    witnesses = [_repeated(values[one.id]) for one in METRICS if one.kind is not Kind.COUNT]
+    for one in METRICS:
+        working = DIFFERENCE if one.kind is Kind.DIFFERENCE else LOG
+        found = releases.spread(one.id, "mean", working)
+        if one.kind is Kind.COUNT:
+            assert found is None
+            continue
+        variance, freedom = moderated(_expected(values)[one.id], prior_of(witnesses))
+        assert found is not None
+        assert (found.variance, found.degrees_of_freedom) == pytest.approx((variance, freedom))
+        assert (found.runs, found.source) == (12, f"history of {BUILDS} builds: 2 re-runs and 10 steps")
+    assert releases.spread("shift_s", "mean", LOG) is None
+    assert releases.spread("m0_s", "p99", LOG) is None
+    assert releases.spread("m0_s", "mean", DIFFERENCE) is not None
+
+
+def test_where_a_value_is_0_or_below_a_metric_has_no_ratio() -> None:
+    values = _values()
+    values["m0_s"][3] = 0.0
+    releases = _releases(_series(values))
+    assert releases.spread("m0_s", "mean", LOG) is None
+    assert releases.spread("m0_s", "mean", DIFFERENCE) is not None
+
+
+def test_a_run_without_a_value_is_stepped_over() -> None:
+    values = _values()
+    values["m0_s"][3] = None
+    found = _releases(_series(values)).spread("m0_s", "mean", LOG)
+    assert found is not None
+    assert found.source == f"history of {BUILDS} builds: 2 re-runs and 9 steps"
+
+
+def test_a_metric_that_never_moves_tells_no_noise() -> None:
+    """An interval without a width would call any change worse."""
+    still: Values = {**_values(), "m0_s": [1.0] * len(VERSIONS)}
+    assert _releases(_series(still)).spread("m0_s", "mean", LOG) is None
+
+
+# --- which runs are alike --------------------------------------------------------------------------------------------
+
+
+def _other_system(run: SyntheticRun) -> None:
+    run.manifest.subject = run.manifest.subject.model_copy(update={"system": "other"})
+
+
+def _failed(run: SyntheticRun) -> None:
+    run.manifest.status = Status.INVALID
+    run.manifest.gates = [Gate(id="x", label="x", status=GateStatus.FAIL, measured="1", limit="2")]
+
+
+def _other_machine(run: SyntheticRun) -> None:
+    run.manifest.host = run.manifest.host.model_copy(update={"cores": 64})
+
+
+def _other_workload(run: SyntheticRun) -> None:
+    run.manifest.workload = {**run.manifest.workload, "load.rate_tx_per_s": 1}
+
+
+def _other_rules(run: SyntheticRun) -> None:
+    population = Population(id="block", label="blocks", keys=["height", "host"], average_over=["height"])
+    run.catalogue = run.catalogue.model_copy(update={"populations": [population]})
+
+
+@pytest.mark.parametrize("change", [_other_system, _failed, _other_machine, _other_workload, _other_rules])
+def test_runs_that_are_not_alike_are_not_in_the_series(change: Callable[[SyntheticRun], None]) -> None:
+    """Another machine's noise would decide what is a regression on this one."""
+    runs = _series(_values())
+    for one in runs[:2]:
+        change(one)
+    releases = _releases(runs)
+    assert [one.run_id for one in releases.runs] == [one.manifest.run_id for one in runs[2:]]
+    assert releases.builds == BUILDS - 1
+
+
+def test_rules_of_a_population_that_one_of_them_does_not_have_do_not_differ() -> None:
+    runs = _series(_values())
+    runs[0].catalogue = runs[0].catalogue.model_copy(update={"populations": []})
+    assert len(_releases(runs).runs) == len(runs)
+
+
+def test_a_series_is_in_the_order_of_time_and_has_each_run_once() -> None:
+    runs = _series(_values())
+    releases = _releases([*runs[::-1], runs[3]])
+    assert [one.run_id for one in releases.runs] == [f"run-{month:02}" for month in range(1, 13)]
+
+
+def test_a_published_run_is_one_run_under_whatever_name_it_was_read() -> None:
+    """Else a report that was read twice would look like a re-run without any noise."""
+    runs = _series(_values())
+    for number, one in enumerate(runs):
+        one.manifest.identity = f"report {number}"
+    again = _series(_values())[4]
+    again.manifest.identity, again.manifest.run_id = "report 4", "another name"
+    assert len(_releases([*runs, again]).runs) == len(runs)
+    compared = Releases([LoadedRun(again)], runs)
+    assert [one.manifest.identity for one in compared.runs] == [f"report {n}" for n in range(12) if n != 4]
+    assert len(Releases([LoadedRun(again)], runs, leave_out=False).runs) == len(runs)
+
+
+def test_eight_builds_tell_and_seven_do_not() -> None:
+    runs = [one for one in _series(_values()) if one.manifest.subject.version in {*VERSIONS[:9], "v1.8"}]
+    assert {one.manifest.subject.version for one in runs} == {f"v1.{number}" for number in range(1, 9)}
+    assert _releases(runs).tell
+    assert not _releases(runs[:-1]).tell
+    assert _releases(runs[:-1]).spread("m0_s", "mean", LOG) is None
+
+
+# --- changes of the set-up -------------------------------------------------------------------------------------------
+
+
+def _epoch(month: int, *metrics: str, system: str = "cometbft") -> Epoch:
+    return Epoch(system=system, since=f"2020-{month:02}-01T00:00:00Z", text="new disks", metrics=metrics)
+
+
+def test_no_step_and_no_re_run_leads_across_a_noted_change_of_what_it_changed() -> None:
+    """v1.5 was run before it and after it: these two are no re-runs."""
+    runs = _series(_values())
+    releases = _releases(runs, [_epoch(7, "m0_s")])
+    told = {name: releases.spread(name, "mean", LOG) for name in ("m0_s", "m1_s")}
+    sources = {name: one.source for name, one in told.items() if one is not None}
+    assert sources["m0_s"] == f"history of {BUILDS} builds: 1 re-run and 9 steps"
+    assert sources["m1_s"] == f"history of {BUILDS} builds: 2 re-runs and 10 steps"
+    elsewhere = _releases(runs, [_epoch(7, system="other")])
+    assert elsewhere.spread("m0_s", "mean", LOG) == _releases(runs).spread("m0_s", "mean", LOG)
+
+
+def test_a_metric_of_which_too_few_steps_are_left_tells_nothing() -> None:
+    """Seven steps do; the change of the set-up takes one of them from one metric."""
+    runs = [one for one in _series(_values()) if one.manifest.subject.version in {*VERSIONS[:9], "v1.8"}][:10]
+    runs = [one for place, one in enumerate(runs) if place != 7]
+    assert len(runs) == 9
+    releases = _releases(runs, [_epoch(5, "m0_s")])
+    assert releases.tell
+    assert releases.spread("m0_s", "mean", LOG) is None
+    left = releases.spread("m1_s", "mean", LOG)
+    assert left is not None
+    assert left.source == "history of 8 builds: 1 re-run and 7 steps"
+
+
+def _apart(values: Values, by: float, metric_id: str = "m0_s") -> dict[str, list[float | None]]:
+    """With the second run of v1.5 further off, and all others still near."""
+    found = [*values[metric_id]]
+    first = found[5] or 0.0
+    found[7] = first + by if metric_id == "shift_s" else first * math.exp(by)
+    return {**{name: [*column] for name, column in values.items()}, metric_id: found}
+
+
+def test_two_runs_of_one_build_that_lie_far_apart_show_a_change_of_the_set_up() -> None:
+    """It is told once, as a ratio, with the runs between which it lies, and is no noise."""
+    releases = _releases(_series(_apart(_values(noise=0.01), -0.4)))
+    (change,) = releases.setup_changes
+    assert (change.metric_id, change.working) == ("m0_s", LOG)
+    assert (change.before, change.after, change.started) == ("v1.5", "v1.5", "2020-08-01T00:00:00Z")
+    assert change.change == pytest.approx(-0.4)
+    found = releases.spread("m0_s", "mean", LOG)
+    assert found is not None
+    assert found.source == f"history of {BUILDS} builds: 1 re-run and 10 steps"
+    assert math.sqrt(found.variance) < 0.03
+
+
+def test_what_has_no_ratio_is_told_by_its_difference() -> None:
+    (change,) = _releases(_series(_apart(_values(noise=0.01), 0.4, "shift_s"))).setup_changes
+    assert (change.metric_id, change.working) == ("shift_s", DIFFERENCE)
+    assert change.change == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("by", "changes"), [(0.9 * LEAST_SETUP, 0), (1.1 * LEAST_SETUP, 1)])
+def test_what_re_running_months_later_does_is_no_change_of_the_set_up(by: float, changes: int) -> None:
+    """However quiet the series is otherwise."""
+    for sign in (1.0, -1.0):
+        releases = _releases(_series(_apart(_values(noise=0.001), sign * by)))
+        found = [one for one in releases.setup_changes if one.working is LOG]
+        assert len(found) == changes
+        noise = releases.spread("m0_s", "mean", LOG)
+        assert noise is not None
+        assert f"{2 - changes} re-run" in noise.source
+
+
+def test_what_steps_between_releases_do_as_well_is_no_change_of_the_set_up() -> None:
+    """By six standard deviations of a difference: here of a tenth each."""
+    assert _releases(_series(_apart(_values(noise=0.1), 0.4))).setup_changes == []
+
+
+def test_a_noted_change_is_not_told_again() -> None:
+    runs = _series(_apart(_values(noise=0.01), -0.4))
+    assert _releases(runs, [_epoch(7)]).setup_changes == []
+    assert len(_releases(runs, [_epoch(9)]).setup_changes) == 1
+
+
+def test_the_runs_behind_a_change_are_held_against_each_other() -> None:
+    """Three runs of one build, the last two on new machines: those two are re-runs."""
+    values = _apart(_values(noise=0.01), -0.4)
+    runs = _series(values)
+    late = _run("v1.5", 9, {name: column[7] for name, column in values.items()})
+    late.manifest.run_id = "again"
+    found = _releases([*runs, late]).spread("m0_s", "mean", LOG)
+    assert found is not None
+    assert "2 re-runs" in found.source
+    assert len(_releases([*runs, late]).setup_changes) == 1
+
+
+def test_a_noted_change_between_the_compared_runs_is_found_for_what_it_changed() -> None:
+    runs = [LoadedRun(one) for one in _series(_values())]
+    epoch = _epoch(7, "m0_s")
+    releases = _releases(_series(_values()), [_epoch(2, "m1_s"), epoch])
+    assert releases.noted_between("m0_s", runs[0], runs[11]) == epoch
+    assert releases.noted_between("m0_s", runs[7], runs[11]) is None
+    assert releases.noted_between("m2_s", runs[0], runs[11]) is None
+
+
+# --- the level ---------------------------------------------------------------------------------------------------
+
+
+def _baseline(month: int, value: float) -> LoadedRun:
+    run = _run("v1.98", month, {one.id: value for one in METRICS})
+    run.manifest.run_id = "run-00"  # before any other of the same moment
+    return LoadedRun(run)
+
+
+def test_the_level_is_that_of_the_releases_before_the_baseline_and_of_itself() -> None:
+    values = _values()
+    releases = _releases(_series(values))
+    spread = releases.spread("m0_s", "mean", LOG)
+    assert spread is not None
+    series = [*_logs(values["m0_s"])[:8], math.log(1.01)]
+    expected = level_of(series, spread.variance, _expected(values)["m0_s"].bound)
+    assert releases.level(("m0_s", "mean", LOG), _baseline(9, 1.01)) == expected
+    assert expected.runs > 5
+
+
+def test_a_level_begins_behind_a_change_of_the_set_up() -> None:
+    values = _values()
+    releases = _releases(_series(values), [_epoch(4, "m0_s")])
+    found = releases.level(("m0_s", "mean", LOG), _baseline(9, 1.01))
+    assert found is not None
+    assert found.runs <= 6
+    spread = releases.spread("m0_s", "mean", LOG)
+    assert spread is not None
+    bound = _repeated(_logs(values["m0_s"]), {*STEPS_WITHOUT, (2, 3)}).bound
+    assert found == level_of([*_logs(values["m0_s"])[3:8], math.log(1.01)], spread.variance, bound)
+
+
+def test_there_is_no_level_of_what_the_series_or_the_baseline_does_not_tell() -> None:
+    releases = _releases(_series(_values()))
+    assert releases.level(("errors", "mean", LOG), _baseline(9, 1.0)) is None
+    silent = _run("v1.98", 9, {"m1_s": 1.0})
+    assert releases.level(("m0_s", "mean", LOG), LoadedRun(silent)) is None
+    assert releases.level(("m0_s", "mean", LOG), _baseline(9, 0.0)) is None
+    shift = releases.level(("shift_s", "mean", DIFFERENCE), _baseline(9, 0.0))
+    assert shift is not None, "a difference of 0 is a value"
+
+
+def test_of_several_the_metrics_are_those_of_the_printed_run() -> None:
+    """A report prints means; a run of today that is judged by its median is held against what it prints."""
+    by_median = [_by_median(one) for one in METRICS]
+    logs = _run("v1.99", 12, {one.id: 1.0 for one in METRICS}, CATALOGUE.model_copy(update={"metrics": by_median}))
+    report = _run("v1.98", 12, {one.id: 1.0 for one in METRICS})
+    report.manifest.printed = True
+    report.manifest.run_id = "report"
+    runs = _series(_values())
+    assert Releases([LoadedRun(logs)], runs).spread("m0_s", "mean", LOG) is None
+    assert Releases([LoadedRun(logs), LoadedRun(report)], runs).spread("m0_s", "mean", LOG) is not None
+
+
+def _by_median(one: Metric) -> Metric:
+    """The metric, judged by its median."""
+    return one.model_copy(update={"statistics": ["p50"], "judged_by": ["p50"]})
+
+
+def test_a_series_of_releases_is_asked_before_an_archive_and_the_archive_where_it_tells_nothing() -> None:
+    runs = _series(_values())
+    archive = Archive((), runs[0].manifest, runs)
+    bench = Bench(archive, releases=_releases(runs))
+    told = bench.spread(METRICS[0], "mean", LOG)
+    assert told is not None
+    assert told == _releases(runs).spread("m0_s", "mean", LOG)
+    errors = next(one for one in METRICS if one.kind is Kind.COUNT)
+    assert bench.spread(errors, "mean", DIFFERENCE) == archive.spread("errors", "mean", DIFFERENCE)
+    assert archive.spread("errors", "mean", DIFFERENCE) is not None
+    assert bench.spread(METRICS[0], "p99", LOG) is None
