@@ -202,7 +202,7 @@ def contrast_of(
     if metric.kind not in _POOLED:
         return between
     pooled = _pooled(metric, working, baseline, candidate, bench.level())
-    wider, narrower = (between, pooled) if between.contrast.width > pooled.contrast.width else (pooled, between)
+    narrower, wider = sorted((between, pooled), key=lambda noted: noted.contrast.width)
     return replace(wider, noise=f"{wider.noise}, wider than {narrower.noise}")
 
 
