@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.cli.app import COMMANDS
+from chainmark.report.layouts import LAYOUTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "chainmark"
@@ -23,8 +24,12 @@ FLOORS = {
     **{"capacity": 2, "lab": 3, "compare": 4, "report": 4, "systems": 5, "api": 6, "cli": 7},
 }
 # Run by name, not imported; a command is loaded when it is chosen.
-ENTRANCES = {"chainmark.cli.__main__", "chainmark.cli.reference", "chainmark.report.typesetting"} | {
-    f"chainmark.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()
+ENTRANCES = {
+    "chainmark.cli.__main__",
+    "chainmark.cli.reference",
+    "chainmark.report.typesetting",
+    *(f"chainmark.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()),
+    *(f"chainmark.report.{name}" for name in LAYOUTS.values()),
 }
 
 
