@@ -267,8 +267,8 @@ struct Carried {
     is_looked_through: bool,
 }
 
-/// Tells the lines that another thread reads, hashes, decompresses and marks meanwhile, and that others decode: each the
-/// next piece in turn, so that they are told one after the other, and nothing depends on the threads.
+/// Tells the lines that another thread reads, hashes, decompresses and marks meanwhile, and that others decode: each
+/// the next piece in turn, so that they are told one after the other, and nothing depends on the threads.
 fn each_divided(
     pieces: &mut Pieces<'_>,
     scouts: usize,
@@ -307,8 +307,8 @@ fn each_divided(
     })
 }
 
-/// Reads a file, and gives each of the others the next piece in turn, until the last one, or nobody takes what comes behind a
-/// line at which the reading was broken off.
+/// Reads a file, and gives each of the others the next piece in turn, until the last one, or nobody takes what comes
+/// behind a line at which the reading was broken off.
 fn read_through(
     pieces: &mut Pieces<'_>,
     to_others: &[SyncSender<Result<Carried>>],

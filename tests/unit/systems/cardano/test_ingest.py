@@ -102,11 +102,11 @@ def test_the_published_rows_say_what_was_written(cluster: Path, imported: Manife
 def test_threads_and_repetition_change_no_byte(cluster: Path, tmp_path: Path) -> None:
     """Two people who import the same logs, wherever they keep them, must hold the same run."""
     moved = changed(cluster, tmp_path / "elsewhere")
-    for threads, source in ((1, cluster), (2, cluster), (8, moved)):
+    for threads, source in ((1, cluster), (2, cluster), (8, moved), (16, cluster)):
         assert ingest(tmp_path / f"{threads}", source, threads=threads, keep_events=True).is_new
     first = everything(tmp_path / "1")
     assert len([name for name in first if "/events/" in name]) == len(HOSTS) + 1
-    assert all(everything(tmp_path / f"{threads}") == first for threads in (2, 8))
+    assert all(everything(tmp_path / f"{threads}") == first for threads in (2, 8, 16))
     again = ingest(tmp_path / "1", cluster, keep_events=True)
     assert not again.is_new
     assert everything(tmp_path / "1") == first
