@@ -9,7 +9,7 @@ use std::time::Instant;
 use chainmark_trace::books::HostBooks;
 use chainmark_trace::control::Control;
 use chainmark_trace::host::{HostOrder, decode_host};
-use chainmark_trace::reader::read_host;
+use chainmark_trace::reader::{Division, read_host};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let begun = Instant::now();
         let books = match &events {
             Some(out) => decode(&files, out)?,
-            None => read_host(&files, false, &Control::default(), &mut |_, _| {})?,
+            None => read_host(&files, Division::new(threads()), &Control::default(), &mut |_, _| {})?,
         };
         let seconds = begun.elapsed().as_secs_f64();
         best_s = best_s.min(seconds);
@@ -41,11 +41,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Threads that the files are divided among: `THREADS=4`.
+fn threads() -> usize {
+    std::env::var("THREADS").ok().and_then(|told| told.parse().ok()).unwrap_or(1)
+}
+
 fn decode(files: &[PathBuf], out: &Path) -> Result<HostBooks, Box<dyn Error>> {
     let order = HostOrder {
         host: "host".to_owned(),
         files: files.to_vec(),
-        read_ahead: std::env::var_os("READ_AHEAD").is_some(),
+        threads: threads(),
         published_rules: false,
         system_start_ns: 0,
         slot_length_s: 1.0,

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type,
@@ -24,6 +25,8 @@ use crate::event::Hash;
 pub type Text = ByteArray;
 
 const CREATED_BY: &str = "chainmark";
+/// Rows that are written at a time.
+const BATCH_ROWS: usize = 16 * 1024;
 const HASH_BYTES: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub enum Kind {
     Flag,
     /// UTF-8.
     Text,
+    /// UTF-8, one of these; never absent.
+    Name(&'static [&'static str]),
     /// 32 bytes.
     Hash,
 }
@@ -65,7 +70,7 @@ impl Field {
             Kind::Small => format!("{repetition} int32 {name};"),
             Kind::Number => format!("{repetition} double {name};"),
             Kind::Flag => format!("{repetition} boolean {name};"),
-            Kind::Text => format!("{repetition} binary {name} (UTF8);"),
+            Kind::Text | Kind::Name(_) => format!("{repetition} binary {name} (UTF8);"),
             Kind::Hash => format!("{repetition} fixed_len_byte_array({HASH_BYTES}) {name};"),
         }
     }
@@ -77,6 +82,8 @@ enum Values {
     Numbers(Vec<f64>),
     Flags(Vec<bool>),
     Texts(Vec<Text>),
+    /// The names, and which of them every row has: a byte for what would be thirty.
+    Names(Vec<Text>, Vec<u8>),
     Hashes(Vec<u8>),
 }
 
@@ -88,6 +95,11 @@ impl Values {
             Kind::Number => Self::Numbers(Vec::new()),
             Kind::Flag => Self::Flags(Vec::new()),
             Kind::Text => Self::Texts(Vec::new()),
+            Kind::Name(names) => {
+                // Static ones, which are cloned without a count.
+                let text = |name: &&'static str| Text::from(Bytes::from_static(name.as_bytes()));
+                Self::Names(names.iter().map(text).collect(), Vec::new())
+            }
             Kind::Hash => Self::Hashes(Vec::new()),
         }
     }
@@ -99,6 +111,7 @@ impl Values {
             Self::Numbers(values) => values.clear(),
             Self::Flags(values) => values.clear(),
             Self::Texts(values) => values.clear(),
+            Self::Names(_, rows) => rows.clear(),
             Self::Hashes(values) => values.clear(),
         }
     }
@@ -190,6 +203,15 @@ impl Table {
         }
     }
 
+    /// The name at this place among those of the column.
+    #[inline]
+    pub fn name(&mut self, column: usize, place: u8) {
+        match self.at(column) {
+            Values::Names(_, rows) => rows.push(place),
+            _ => unreachable!("column {column} holds no names"),
+        }
+    }
+
     #[inline]
     pub fn hash(&mut self, column: usize, value: &Hash) {
         match self.at(column) {
@@ -262,13 +284,13 @@ fn properties(fields: &[Field]) -> WriterProperties {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_dictionary_enabled(false)
-        .set_write_batch_size(16 * 1024)
+        .set_write_batch_size(BATCH_ROWS)
         .set_created_by(CREATED_BY.to_owned());
     for field in fields {
         let path = ColumnPath::from(field.name.as_str());
         properties = match field.kind {
             Kind::Integer | Kind::Small => properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-            Kind::Text | Kind::Hash => properties.set_column_dictionary_enabled(path, true),
+            Kind::Text | Kind::Name(_) | Kind::Hash => properties.set_column_dictionary_enabled(path, true),
             Kind::Number | Kind::Flag => properties,
         };
     }
@@ -286,6 +308,15 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &mut [Column]) ->
             Values::Numbers(values) => writer.typed::<DoubleType>().write_batch(values, levels, None)?,
             Values::Flags(values) => writer.typed::<BoolType>().write_batch(values, levels, None)?,
             Values::Texts(values) => writer.typed::<ByteArrayType>().write_batch(values, levels, None)?,
+            Values::Names(names, rows) => {
+                let mut values = Vec::with_capacity(BATCH_ROWS.min(rows.len()));
+                for rows in rows.chunks(BATCH_ROWS) {
+                    values.clear();
+                    values.extend(rows.iter().map(|&place| names[usize::from(place)].clone()));
+                    writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+                }
+                rows.len()
+            }
             Values::Hashes(bytes) => {
                 let values = shared_hashes(bytes);
                 writer.typed::<FixedLenByteArrayType>().write_batch(&values, levels, None)?
@@ -321,6 +352,7 @@ mod tests {
             Field::optional("told", Kind::Flag),
             Field::optional("peer", Kind::Text),
             Field::optional("block", Kind::Hash),
+            Field::required("message", Kind::Name(&["forged", "sent"])),
         ]
     }
 
@@ -328,6 +360,7 @@ mod tests {
         let mut table = Table::create(path, &fields(), 7).unwrap();
         for row in 0..rows {
             table.integer(0, row * 1000 - 5000);
+            table.name(6, (row % 2) as u8);
             if row % 3 == 1 {
                 table.hash(5, &Hash([row as u8; 32]));
                 table.text(4, Text::from(if row % 2 == 0 { "even" } else { "odd" }));
@@ -365,6 +398,7 @@ mod tests {
             let named = row % 3 == 1;
             let peer = if row % 2 == 0 { "even" } else { "odd" };
             assert_eq!(record.get_string(4).ok().map(String::as_str), named.then_some(peer));
+            assert_eq!(record.get_string(6).unwrap(), if row % 2 == 0 { "forged" } else { "sent" });
             assert_eq!(record.get_bytes(5).ok().map(|hash| hash.data()), named.then_some(&[row as u8; 32][..]));
         }
         fs::remove_dir_all(folder).unwrap();
@@ -385,6 +419,7 @@ mod tests {
         let mut table = Table::create(&folder.join("table.parquet"), &fields(), 2).unwrap();
         for row in 0..5 {
             table.integer(0, row);
+            table.name(6, 0);
             table.end_row().unwrap();
         }
         assert!(folder.join("table.parquet.part").exists());
@@ -399,7 +434,7 @@ mod tests {
         write(&folder.join("table.parquet"), 0);
         let reader = SerializedFileReader::new(File::open(folder.join("table.parquet")).unwrap()).unwrap();
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
-        assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 6);
+        assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 7);
         fs::remove_dir_all(folder).unwrap();
     }
 }

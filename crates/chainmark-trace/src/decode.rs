@@ -7,14 +7,16 @@ mod opening;
 mod peers;
 mod problem;
 mod repeats;
+mod scout;
 mod shown;
 
 use std::borrow::Cow;
 
 pub use problem::Problem;
+pub use scout::{Findings, Name, Scout, Scouted};
 
-use crate::books::{self, HostBooks, MAX_ADDRESSES};
-use crate::event::{Event, Fact, Peer};
+use crate::books::HostBooks;
+use crate::event::{Event, Fact};
 use crate::json::{self, Scanner, Span, plain_string, string, word_of};
 use crate::key;
 use crate::message::{Message, Route, Routed, Routes};
@@ -85,6 +87,13 @@ impl Decoder {
             Opened::NotObject => self.after_lead(&text.bytes[start..end]),
             Opened::Bad(problem) => self.core.bad_envelope(problem, text, start, end),
         }
+    }
+
+    /// The class of a line that a scout has decoded.
+    #[inline]
+    pub fn scouted<'a>(&mut self, scouted: &Scouted<'a>) -> Line<'a> {
+        self.wrappers[Wrapper::None as usize] += 1;
+        self.core.scouted(scouted)
     }
 
     /// A line that begins with no object, but may have a node's behind what a journal or a runtime puts before it.
@@ -202,6 +211,8 @@ struct Core {
     repeats: Repeats,
     tally: HostBooks,
     decoded: [u64; Message::ALL.len()],
+    /// Where the last readable line went.
+    routed: Routed,
     /// The last line's host, and how often it was told since it was last counted.
     last_name: (String, u64),
     latest_ns: i64,
@@ -219,6 +230,7 @@ impl Default for Core {
             repeats: Repeats::default(),
             tally: HostBooks::default(),
             decoded: [0; Message::ALL.len()],
+            routed: Routed { route: Route::Ignore, known: None },
             last_name: (String::new(), 0),
             latest_ns: i64::MIN,
             behind_ns: 0,
@@ -300,18 +312,23 @@ impl Core {
     /// The class of a line that is equal, behind its time, to one that was scanned: the time is all there is to read.
     #[inline(always)]
     fn repeated(&mut self, text: &Text<'_>, start: usize, rest: Rest) -> Option<Line<'static>> {
-        let said = self.repeats.find(text, rest)?;
+        let (routed, said) = self.repeats.find(text, rest)?;
         let at_ns = self.clock.read(text, start + TIME_LEAD, rest.start)?;
         self.count_object(at_ns);
         self.last_name.1 += 1;
+        self.routed = routed;
         match said {
-            Said::Ignored(routed) => {
+            Said::Ignored => {
                 self.routes.count_ignored(routed);
                 Some(Line::Ignored)
             }
-            Said::Event(message, fact) => {
-                self.decoded[message as usize] += 1;
-                Some(Line::Event(Event { at_ns, fact }))
+            Said::Collected { count } => {
+                self.decoded[Message::Collected as usize] += 1;
+                Some(Line::Event(Event { at_ns, fact: Fact::TransactionsCollected { count } }))
+            }
+            Said::Processed { accepted, rejected } => {
+                self.decoded[Message::Processed as usize] += 1;
+                Some(Line::Event(Event { at_ns, fact: Fact::TransactionsProcessed { accepted, rejected } }))
             }
         }
     }
@@ -344,7 +361,7 @@ impl Core {
             if let Route::Note(note) = routed.route {
                 self.tally.note(note, fields);
             } else if let Some(rest) = rest {
-                self.repeats.keep(text, rest, Said::Ignored(routed));
+                self.repeats.keep(text, rest, routed, Said::Ignored);
             }
             self.routes.count_ignored(routed);
             return Line::Ignored;
@@ -354,19 +371,27 @@ impl Core {
             Line::Event(event) => {
                 self.decoded[message as usize] += 1;
                 if let Some(rest) = rest
-                    && let Some(fact) = event.fact.of_count()
+                    && let Some(said) = Said::of(&event.fact)
                 {
-                    self.repeats.keep(text, rest, Said::Event(message, fact));
+                    self.repeats.keep(text, rest, routed, said);
                 }
-                if let Fact::Fetched { peer: Peer { local: Some(local), .. }, .. } = &event.fact {
-                    books::count_name(&mut self.tally.local_addresses, local, MAX_ADDRESSES);
-                }
+                self.tally.count_address(&event.fact);
             }
             Line::Skipped => self.tally.skipped += 1,
             Line::Malformed(_) => self.tally.malformed_body += 1,
             Line::Ignored | Line::NotObject | Line::Piece => self.routes.count_ignored(routed),
         }
         line
+    }
+
+    #[inline(always)]
+    fn tell_host(&mut self, host: &[u8]) {
+        if *host == *self.last_name.0.as_bytes() && self.last_name.1 > 0 {
+            self.last_name.1 += 1;
+        } else {
+            count_host(&mut self.tally.names, &mut self.last_name, host);
+            self.repeats.clear();
+        }
     }
 
     /// Reads what every log object has: its time, and what is to be done with it.
@@ -403,12 +428,8 @@ impl Core {
             }
         }
         let routed = self.routes.find(&ns, &kind);
-        if *host == *self.last_name.0.as_bytes() && self.last_name.1 > 0 {
-            self.last_name.1 += 1;
-        } else {
-            count_host(&mut self.tally.names, &mut self.last_name, &host);
-            self.repeats.clear();
-        }
+        self.routed = routed;
+        self.tell_host(&host);
         if env.present() && self.tally.node_version.is_none() {
             self.tally.note_environment(string(env));
         }

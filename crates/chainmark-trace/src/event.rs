@@ -196,18 +196,6 @@ impl Fact<'_> {
         }
     }
 
-    /// The fact if it is nothing but a count: others tell a slot, a block or the time, and hardly ever the same again.
-    #[inline(always)]
-    pub fn of_count(&self) -> Option<Fact<'static>> {
-        match *self {
-            Fact::TransactionsCollected { count } => Some(Fact::TransactionsCollected { count }),
-            Fact::TransactionsProcessed { accepted, rejected } => {
-                Some(Fact::TransactionsProcessed { accepted, rejected })
-            }
-            _ => None,
-        }
-    }
-
     /// The peer that the line names.
     pub fn peer(&self) -> Peer<'_> {
         match *self {
@@ -222,6 +210,38 @@ impl Fact<'_> {
 pub struct Event<'a> {
     pub at_ns: i64,
     pub fact: Fact<'a>,
+}
+
+/// An event that outlives its line.
+#[derive(Debug)]
+pub struct OwnedEvent {
+    pub at_ns: i64,
+    fact: Fact<'static>,
+    local: Option<Box<str>>,
+    remote: Option<Box<str>>,
+}
+
+impl OwnedEvent {
+    pub fn new(event: &Event<'_>) -> Self {
+        let peer = event.fact.peer();
+        Self {
+            at_ns: event.at_ns,
+            fact: event.fact.without_peer(),
+            local: peer.local.map(Box::from),
+            remote: peer.remote.map(Box::from),
+        }
+    }
+
+    pub fn event(&self) -> Event<'_> {
+        let peer = Peer { local: self.local.as_deref(), remote: self.remote.as_deref() };
+        let fact = match self.fact {
+            Fact::Noticed { slot, block_no, block, .. } => Fact::Noticed { slot, block_no, block, peer },
+            Fact::Requested { head, length, .. } => Fact::Requested { head, length, peer },
+            Fact::Fetched { block, size_bytes, .. } => Fact::Fetched { block, size_bytes, peer },
+            other => other,
+        };
+        Event { at_ns: self.at_ns, fact }
+    }
 }
 
 /// Where a line stands: the index of its file in time order, and its number in it, from 1.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use crate::columns::{Field, Kind, Table, Text};
@@ -14,7 +13,7 @@ const GROUP_ROWS: usize = 65_536;
 /// Peers whose names are kept ready; a host has some dozens.
 const READY_PEERS: usize = 4096;
 
-const MESSAGES: [&str; 26] = [
+static MESSAGES: [&str; 26] = [
     "resources",
     "loop_start",
     "block_context",
@@ -82,7 +81,7 @@ const FIRST_SAMPLED: usize = 17;
 fn fields() -> Vec<Field> {
     let mut fields = vec![
         Field::required("at_ns", Kind::Integer),
-        Field::required("message", Kind::Text),
+        Field::required("message", Kind::Name(&MESSAGES)),
         Field::required("file", Kind::Small),
         Field::required("line", Kind::Integer),
         Field::optional("slot", Kind::Integer),
@@ -106,8 +105,6 @@ fn fields() -> Vec<Field> {
 /// The table of a host's events.
 pub struct EventTable {
     table: Table,
-    /// Static ones, which are cloned without a count.
-    messages: [Text; MESSAGES.len()],
     peers: FxHashMap<Box<str>, Text>,
 }
 
@@ -115,19 +112,14 @@ impl EventTable {
     /// # Errors
     /// The file cannot be made.
     pub fn create(path: &Path) -> Result<Self> {
-        let table = Table::create(path, &fields(), GROUP_ROWS)?;
-        Ok(Self {
-            table,
-            messages: MESSAGES.map(|name| Text::from(Bytes::from_static(name.as_bytes()))),
-            peers: FxHashMap::default(),
-        })
+        Ok(Self { table: Table::create(path, &fields(), GROUP_ROWS)?, peers: FxHashMap::default() })
     }
 
     /// # Errors
     /// The file cannot be written.
     pub fn listen(&mut self, event: &Event<'_>, place: Place) -> Result<()> {
         self.table.integer(AT, event.at_ns);
-        self.table.text(MESSAGE, self.messages[message(&event.fact)].clone());
+        self.table.name(MESSAGE, message(&event.fact));
         self.table.small(PLACE, place.file as i32);
         self.table.integer(PLACE + 1, place.line as i64);
         self.tell(&event.fact);
@@ -244,7 +236,7 @@ impl EventTable {
 }
 
 /// The place of its name.
-fn message(fact: &Fact<'_>) -> usize {
+fn message(fact: &Fact<'_>) -> u8 {
     match fact {
         Fact::Resources(_) => 0,
         Fact::LoopStart { .. } => 1,

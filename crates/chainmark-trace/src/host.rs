@@ -14,7 +14,7 @@ use crate::event::{Event, Fact, Place};
 use crate::events_out::EventTable;
 use crate::links::{Links, LinksSummary};
 use crate::lives::{Lives, LivesSummary};
-use crate::reader::read_host;
+use crate::reader::{Division, read_host};
 use crate::time_filter::TimeFilter;
 use crate::timeline::{Clock, GROUP_ROWS, Timeline, TimelineSummary};
 use crate::usage::{Unused, Usage, Use};
@@ -31,9 +31,9 @@ const EARLIEST_ROUND_NS: i64 = 3_600_000_000_000;
 pub struct HostOrder {
     pub host: String,
     pub files: Vec<PathBuf>,
-    /// Whether a second thread reads what is decoded next, for a host that has a processor left.
-    #[serde(default)]
-    pub read_ahead: bool,
+    /// How many threads its files are divided among.
+    #[serde(default = "one_thread")]
+    pub threads: usize,
     /// Whether the published analysis is followed where it errs.
     pub published_rules: bool,
     pub system_start_ns: i64,
@@ -51,6 +51,10 @@ pub struct HostOrder {
     pub published_slots_out: Option<PathBuf>,
     pub published_lives_out: Option<PathBuf>,
     pub events_out: Option<PathBuf>,
+}
+
+fn one_thread() -> usize {
+    1
 }
 
 fn default_group_rows() -> NonZeroUsize {
@@ -123,8 +127,8 @@ pub struct HostSummary {
 /// A file cannot be read or written, or the reading was cancelled.
 pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result<HostSummary> {
     let mut folds = Folds::new(order, clock)?;
-    let books =
-        read_host(&order.files, order.read_ahead, control, &mut |event, place| folds.listen(event, place, control));
+    let division = Division::new(order.threads);
+    let books = read_host(&order.files, division, control, &mut |event, place| folds.listen(event, place, control));
     if let Some(failure) = folds.failure {
         return Err(failure);
     }
@@ -318,7 +322,7 @@ mod tests {
         let mut order = HostOrder {
             host: "node-7".to_owned(),
             files: Vec::new(),
-            read_ahead: false,
+            threads: 1,
             published_rules: false,
             system_start_ns: 0,
             slot_length_s: 1.0,

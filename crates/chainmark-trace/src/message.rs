@@ -140,7 +140,8 @@ pub struct Routes {
 #[derive(Debug, Clone, Copy)]
 pub struct Routed {
     pub route: Route,
-    known: Option<u16>,
+    /// Where its name stands among those that were seen; none where they were too many.
+    pub known: Option<u16>,
 }
 
 impl Default for Routes {
@@ -183,6 +184,11 @@ impl Routes {
         self.known.push(Known { hash, ns: ns.into(), kind: kind.into(), route, ignored: 0 });
         self.slots[slot] = index + 1;
         Routed { route, known: Some(index) }
+    }
+
+    /// Namespaces and kinds in the order in which they were first seen, without the first `count`.
+    pub fn names_behind(&self, count: usize) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.known[count..].iter().map(|known| (&*known.ns, &*known.kind))
     }
 
     #[inline(always)]

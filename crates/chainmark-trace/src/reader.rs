@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use serde::Serialize;
 
 use crate::books::{Container, FileBook, HostBooks, KEPT, KEPT_TEXT, Malformed};
 use crate::control::Control;
-use crate::decode::{Decoder, Line, MAX_LINE, Problem};
+use crate::decode::{Decoder, Findings, Line, MAX_LINE, Name, Problem, Scout, Scouted};
 use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
 use crate::input::Input;
@@ -21,21 +21,42 @@ use crate::wrapper::Wrapper;
 const CHUNK: usize = 256 << 10;
 /// Room for the beginning of a line before a chunk that ends it.
 const BEGUN: usize = 32 << 10;
-/// Pieces that are read before their turn.
+/// Threads that decode one file: more wait for the one that reads and the one that puts together.
+const MOST_SCOUTS: usize = 2;
+/// Pieces that wait for each thread.
 const AHEAD: usize = 4;
 
+/// How the reading of one host is divided among threads. Nothing that is told depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Division {
+    /// One does everything; of two, one reads ahead of the other; of more, one reads, others decode pieces of the file,
+    /// and one puts together what they found.
+    pub threads: usize,
+    /// Text that is read together. Files are divided where a line ends.
+    pub piece_bytes: usize,
+}
+
+impl Division {
+    pub fn new(threads: usize) -> Self {
+        Self { threads, piece_bytes: CHUNK }
+    }
+
+    fn scouts(self) -> usize {
+        if self.threads > 2 { (self.threads - 1).min(MOST_SCOUTS) } else { 0 }
+    }
+}
+
 /// Reads the files of one host, in the order of the first time stamps in them, and tells `listen` every event in the
-/// order of the lines. The file of a place is an index into the books' files. With `ahead`, another thread reads what
-/// is decoded next.
+/// order of the lines. The file of a place is an index into the books' files.
 pub fn read_host(
     files: &[PathBuf],
-    ahead: bool,
+    division: Division,
     control: &Control,
     listen: &mut dyn FnMut(&Event<'_>, Place),
 ) -> Result<HostBooks> {
     let mut reader = HostReader {
         decoder: Decoder::default(),
-        ahead,
+        division,
         control,
         listen,
         told: Told::default(),
@@ -94,7 +115,7 @@ impl Told {
 
 struct HostReader<'a> {
     decoder: Decoder,
-    ahead: bool,
+    division: Division,
     control: &'a Control,
     listen: &'a mut dyn FnMut(&Event<'_>, Place),
     told: Told,
@@ -107,7 +128,7 @@ impl HostReader<'_> {
         let mut place = Place { file: self.files.len() as u32, line: 0 };
         let name = path.to_string_lossy();
         let mut lines = Lines::open(path, self.control, true)?;
-        lines.ahead = self.ahead;
+        lines.divide(self.division);
         lines.each(self.control, |piece| {
             place.line += 1;
             let line = piece.decode(&mut self.decoder);
@@ -168,15 +189,27 @@ fn malformed(file: &str, place: Place, problem: Problem, text: &[u8]) -> Malform
 
 /// A line without its newline, or the beginning of one that is too long.
 enum Piece<'a> {
-    Line { text: &'a Text<'a>, start: usize, end: usize },
-    TooLong { text: &'a Text<'a> },
+    Line {
+        text: &'a Text<'a>,
+        start: usize,
+        end: usize,
+    },
+    /// One that a scout has decoded.
+    Scouted(Scouted<'a>),
+    TooLong {
+        text: &'a Text<'a>,
+    },
 }
 
 impl<'a> Piece<'a> {
     #[inline(always)]
-    fn decode<'d>(&self, decoder: &'d mut Decoder) -> Line<'d> {
-        match *self {
-            Self::Line { text, start, end } => decoder.line(text, start, end),
+    fn decode<'d>(&self, decoder: &'d mut Decoder) -> Line<'d>
+    where
+        'a: 'd,
+    {
+        match self {
+            Self::Line { text, start, end } => decoder.line(text, *start, *end),
+            Self::Scouted(scouted) => decoder.scouted(scouted),
             Self::TooLong { text } => decoder.too_long(text),
         }
     }
@@ -184,6 +217,8 @@ impl<'a> Piece<'a> {
     fn bytes(&self) -> &'a [u8] {
         match *self {
             Self::Line { text, start, end } => &text.bytes[start..end],
+            // Whoever wants to see a line wants one that cannot be read.
+            Self::Scouted(_) => &[],
             Self::TooLong { text } => &text.bytes[..text.len],
         }
     }
@@ -192,22 +227,27 @@ impl<'a> Piece<'a> {
 /// The lines of one file.
 struct Lines<'a> {
     pieces: Pieces<'a>,
-    /// Whether a thread of its own reads ahead.
-    ahead: bool,
+    division: Division,
 }
 
 impl<'a> Lines<'a> {
     fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
         let input = Input::open(path, control, whole)?;
-        Ok(Self { pieces: Pieces { input, text_bytes: 0, skipping: false }, ahead: false })
+        let division = Division::new(1);
+        Ok(Self { pieces: Pieces { input, piece_bytes: CHUNK, text_bytes: 0, skipping: false }, division })
+    }
+
+    fn divide(&mut self, division: Division) {
+        self.division = division;
+        self.pieces.piece_bytes = division.piece_bytes.max(1);
     }
 
     /// Tells every line until there is none, or `tell` breaks off.
     fn each(&mut self, control: &Control, mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>) -> Result<()> {
-        if self.ahead {
-            return each_ahead(&mut self.pieces, control, &mut tell);
+        if self.division.threads > 1 {
+            return each_divided(&mut self.pieces, self.division.scouts(), control, &mut tell);
         }
-        let mut buffer = TextBuffer::new(CHUNK + BEGUN);
+        let mut buffer = self.pieces.buffer();
         loop {
             let found = self.pieces.next(&mut buffer, control)?;
             if found.tell(&buffer, control, &mut tell).is_break() || found.is_last {
@@ -218,49 +258,129 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Tells the lines that another thread reads, hashes, decompresses and marks meanwhile: one piece after the other, so
-/// that nothing depends on the threads.
-fn each_ahead(
+/// A piece on its way. Room is used again: whoever frees what another thread took makes both wait.
+struct Carried {
+    buffer: TextBuffer,
+    found: Found,
+    findings: Findings,
+    /// Whether the findings are those of this piece.
+    is_looked_through: bool,
+}
+
+/// Tells the lines that another thread reads, hashes, decompresses and marks meanwhile, and that others decode: each
+/// the next piece in turn, so that they are told one after the other, and nothing depends on the threads.
+fn each_divided(
     pieces: &mut Pieces<'_>,
+    scouts: usize,
     control: &Control,
     tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
-    let (give, take) = sync_channel::<Result<(TextBuffer, Found)>>(AHEAD);
-    let (give_back, take_back) = sync_channel::<TextBuffer>(AHEAD + 2);
+    let (give_back, take_back) = sync_channel::<Carried>(2 * AHEAD * scouts.max(1));
     std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut left = Vec::new();
-            loop {
-                let mut buffer = take_back.try_recv().unwrap_or_else(|_| TextBuffer::new(CHUNK + BEGUN));
-                buffer.clear();
-                buffer.append(&left);
-                let found = pieces.next(&mut buffer, control);
-                let is_last = found.as_ref().map_or(true, |found| found.is_last);
-                if let Ok(found) = &found {
-                    left.clear();
-                    left.extend_from_slice(&buffer.as_bytes()[found.until..]);
-                }
-                // Nobody takes what comes behind a line at which the reading was broken off.
-                if give.send(found.map(|found| (buffer, found))).is_err() || is_last {
-                    return;
-                }
-            }
-        });
-        for read in take {
-            let (buffer, found) = read?;
-            if found.tell(&buffer, control, tell).is_break() {
+        let (mut to_others, mut from_others) = (Vec::new(), Vec::new());
+        for _ in 0..scouts.max(1) {
+            let (give_read, take_read) = sync_channel::<Result<Carried>>(AHEAD);
+            to_others.push(give_read);
+            if scouts == 0 {
+                from_others.push((take_read, Vec::new()));
                 break;
             }
-            // A buffer that is not wanted back is dropped.
-            let _ = give_back.try_send(buffer);
+            let (give, take) = sync_channel::<Result<Carried>>(AHEAD);
+            from_others.push((take, Vec::new()));
+            scope.spawn(move || look_through(take_read, give));
+        }
+        scope.spawn(move || read_through(pieces, &to_others, take_back, control));
+        let mut turn = 0;
+        // None comes behind the last one.
+        while let Ok(looked) = from_others[turn].0.recv() {
+            let mut piece = looked?;
+            let names: &mut Vec<Name> = &mut from_others[turn].1;
+            names.extend(piece.findings.take_names());
+            if piece.tell(names, control, tell).is_break() {
+                break;
+            }
+            // One that is not wanted back is dropped.
+            let _ = give_back.try_send(piece);
+            turn = (turn + 1) % from_others.len();
         }
         Ok(())
     })
 }
 
+/// Reads a file, and gives each of the others the next piece in turn, until the last one, or nobody takes what comes
+/// behind a line at which the reading was broken off.
+fn read_through(
+    pieces: &mut Pieces<'_>,
+    to_others: &[SyncSender<Result<Carried>>],
+    take_back: Receiver<Carried>,
+    control: &Control,
+) {
+    let mut left = Vec::new();
+    for to_other in to_others.iter().cycle() {
+        let used = take_back.try_recv().map(|piece| (piece.buffer, piece.findings));
+        let (mut buffer, findings) = used.unwrap_or_else(|_| (pieces.buffer(), Findings::default()));
+        buffer.clear();
+        buffer.append(&left);
+        let found = pieces.next(&mut buffer, control);
+        let is_last = found.as_ref().map_or(true, |found| found.is_last);
+        if let Ok(found) = &found {
+            left.clear();
+            left.extend_from_slice(&buffer.as_bytes()[found.until..]);
+        }
+        let piece = found.map(|found| Carried { buffer, found, findings, is_looked_through: false });
+        if to_other.send(piece).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+fn look_through(take: Receiver<Result<Carried>>, give: SyncSender<Result<Carried>>) {
+    let mut scout = Scout::default();
+    for mut read in take {
+        if let Ok(piece) = &mut read {
+            piece.look(&mut scout);
+        }
+        if give.send(read).is_err() {
+            return;
+        }
+    }
+}
+
+impl Carried {
+    fn look(&mut self, scout: &mut Scout) {
+        let text = &self.buffer.text();
+        // What cannot be read has no lines.
+        if !self.found.too_long {
+            scout.look(text, self.found.lines(text), &mut self.findings);
+            self.is_looked_through = true;
+        }
+    }
+
+    /// Tells the lines, in their order.
+    fn tell(
+        &self,
+        names: &[Name],
+        control: &Control,
+        tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if !self.is_looked_through {
+            return self.found.tell(&self.buffer, control, tell);
+        }
+        let text = &self.buffer.text();
+        let mut count = 0;
+        for (start, end, scouted) in self.findings.lines(names) {
+            count += 1;
+            tell(scouted.map_or(Piece::Line { text, start, end }, Piece::Scouted))?;
+        }
+        control.lines.fetch_add(count, Ordering::Relaxed);
+        ControlFlow::Continue(())
+    }
+}
+
 /// A file's text in pieces of whole lines.
 struct Pieces<'a> {
     input: Input<'a>,
+    piece_bytes: usize,
     text_bytes: u64,
     /// Whether the text until the next newline belongs to a line that was told as too long.
     skipping: bool,
@@ -278,6 +398,10 @@ struct Found {
 }
 
 impl Pieces<'_> {
+    fn buffer(&self) -> TextBuffer {
+        TextBuffer::new(self.piece_bytes + BEGUN)
+    }
+
     /// Adds text to a buffer, which begins with what is left of the piece before, until a line ends in it.
     fn next(&mut self, buffer: &mut TextBuffer, control: &Control) -> Result<Found> {
         loop {
@@ -306,7 +430,7 @@ impl Pieces<'_> {
     fn read(&mut self, buffer: &mut TextBuffer) -> Result<bool> {
         let is_long = buffer.len() > BEGUN;
         let free = buffer.free();
-        let wanted = if is_long { free.len() } else { self.input.to_next(CHUNK).min(free.len()) };
+        let wanted = if is_long { free.len() } else { self.input.to_next(self.piece_bytes).min(free.len()) };
         let added = self.input.fill(&mut free[..wanted])?;
         self.text_bytes += added as u64;
         buffer.extend(added);
@@ -329,18 +453,24 @@ impl Found {
             let _ = tell(Piece::TooLong { text });
             return ControlFlow::Continue(());
         }
-        let until = if self.is_last { text.len } else { self.until };
-        let (mut start, mut count, mut skip) = (0, 0, self.skip_first);
-        while start < until {
-            let end = text.next_newline(start);
-            if !std::mem::take(&mut skip) {
-                count += 1;
-                tell(Piece::Line { text, start, end })?;
-            }
-            start = end + 1;
+        let mut count = 0;
+        for (start, end) in self.lines(text) {
+            count += 1;
+            tell(Piece::Line { text, start, end })?;
         }
         control.lines.fetch_add(count, Ordering::Relaxed);
         ControlFlow::Continue(())
+    }
+
+    /// Where the lines in a buffer begin and end.
+    fn lines(&self, text: &Text<'_>) -> impl Iterator<Item = (usize, usize)> {
+        let until = if self.is_last { text.len } else { self.until };
+        let mut start = if self.skip_first { text.next_newline(0) + 1 } else { 0 };
+        std::iter::from_fn(move || {
+            let line = (start < until).then(|| (start, text.next_newline(start)))?;
+            start = line.1 + 1;
+            Some(line)
+        })
     }
 }
 

@@ -6,15 +6,62 @@ use crate::event::{Event, Fact};
 
 /// Messages of a generation; two generations are remembered.
 const REMEMBERED: usize = 1 << 15;
+/// Messages that are looked through, and moved, one by one.
+const NEAR: usize = 64;
 /// Times that are multiples of this may be rounded: several messages have the same one.
 const ROUNDED_NS: i64 = 1_000_000;
+
+type Message = (i64, u64);
 
 /// The last messages of a host. What comes in order is not looked up.
 #[derive(Debug, Default)]
 pub struct Recent {
-    newer: FxHashSet<(i64, u64)>,
-    older: FxHashSet<(i64, u64)>,
+    newer: Generation,
+    older: Generation,
     latest_ns: Option<i64>,
+}
+
+/// Messages, each once. Lines of several threads are written in almost their order, so that nearly all messages find
+/// their place in a sorted row near its end; a table would cost more than all else that is done with such a message.
+#[derive(Debug, Default)]
+struct Generation {
+    row: Vec<Message>,
+    late: FxHashSet<Message>,
+}
+
+impl Generation {
+    fn len(&self) -> usize {
+        self.row.len() + self.late.len()
+    }
+
+    /// How many of the row are not behind the message; none if that is far from its end.
+    fn place(&self, message: &Message) -> Option<usize> {
+        let later = self.row.iter().rev().take(NEAR).take_while(|told| *told > message).count();
+        (later < NEAR).then(|| self.row.len() - later)
+    }
+
+    fn contains(&self, message: &Message) -> bool {
+        let in_row = match self.place(message) {
+            Some(place) => self.row[..place].last() == Some(message),
+            None => self.row.binary_search(message).is_ok(),
+        };
+        in_row || (!self.late.is_empty() && self.late.contains(message))
+    }
+
+    /// Adds a message that it does not hold.
+    fn insert(&mut self, message: Message) {
+        match self.place(&message) {
+            Some(place) => self.row.insert(place, message),
+            None => {
+                self.late.insert(message);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.row.clear();
+        self.late.clear();
+    }
 }
 
 impl Recent {
@@ -28,7 +75,8 @@ impl Recent {
             return true;
         }
         if self.newer.len() == REMEMBERED {
-            self.older = std::mem::take(&mut self.newer);
+            std::mem::swap(&mut self.older, &mut self.newer);
+            self.newer.clear();
         }
         self.newer.insert(message);
         self.latest_ns = self.latest_ns.max(Some(at_ns));
@@ -52,6 +100,8 @@ fn said(fact: &Fact<'_>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn repeated(messages: &[(i64, u64)]) -> Vec<bool> {
@@ -66,6 +116,19 @@ mod tests {
         let mut many: Vec<(i64, u64)> = (0..REMEMBERED as i64).map(|at| (2 * at + 1, 1)).collect();
         many.push((1, 1));
         assert_eq!(repeated(&many).pop(), Some(true));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn in_any_order_a_message_is_a_repetition_if_it_was_told(
+            messages in prop::collection::vec((1_i64..200, 0_u64..3), 0..600),
+        ) {
+            let mut told = FxHashSet::default();
+            let expected: Vec<bool> = messages.iter().map(|message| !told.insert(*message)).collect();
+            prop_assert_eq!(repeated(&messages), expected);
+        }
     }
 
     #[test]

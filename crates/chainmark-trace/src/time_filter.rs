@@ -3,41 +3,20 @@
 //! A line whose time is far from that of the line before waits for the lines after it. If they go on from there, as
 //! after a gap or a restart, it is believed; if they go back to where the time was, it is not.
 
-use crate::event::{Event, Fact, Peer, Place};
+use crate::event::{Event, OwnedEvent, Place};
 
 /// Messages that are asked at most whether they confirm a jump: a node prints as many in a second.
 const WITNESSES: usize = 32;
 
 /// An event that waits.
 struct Held {
-    at_ns: i64,
+    event: OwnedEvent,
     place: Place,
-    fact: Fact<'static>,
-    local: Option<Box<str>>,
-    remote: Option<Box<str>>,
 }
 
 impl Held {
     fn new(event: &Event<'_>, place: Place) -> Self {
-        let peer = event.fact.peer();
-        Self {
-            at_ns: event.at_ns,
-            place,
-            fact: event.fact.without_peer(),
-            local: peer.local.map(Box::from),
-            remote: peer.remote.map(Box::from),
-        }
-    }
-
-    fn event(&self) -> Event<'_> {
-        let peer = Peer { local: self.local.as_deref(), remote: self.remote.as_deref() };
-        let fact = match self.fact {
-            Fact::Noticed { slot, block_no, block, .. } => Fact::Noticed { slot, block_no, block, peer },
-            Fact::Requested { head, length, .. } => Fact::Requested { head, length, peer },
-            Fact::Fetched { block, size_bytes, .. } => Fact::Fetched { block, size_bytes, peer },
-            ref other => other.without_peer(),
-        };
-        Event { at_ns: self.at_ns, fact }
+        Self { event: OwnedEvent::new(event), place }
     }
 }
 
@@ -81,8 +60,9 @@ impl TimeFilter {
         if at_ns >= floor_ns {
             // Time went on from where it was: it was not where these say, nor behind it.
             let ceiling_ns = at_ns.saturating_add(limit_ns);
-            for held in self.held.extract_if(.., |held| held.at_ns > ceiling_ns || held.at_ns < floor_ns) {
-                tell(&held.event(), held.place, false);
+            let is_outside = |held: &mut Held| held.event.at_ns > ceiling_ns || held.event.at_ns < floor_ns;
+            for held in self.held.extract_if(.., is_outside) {
+                tell(&held.event.event(), held.place, false);
             }
         }
         if self.is_near(at_ns) {
@@ -98,9 +78,9 @@ impl TimeFilter {
 
     fn release(&mut self, believed: bool, tell: &mut impl FnMut(&Event<'_>, Place, bool)) {
         for held in self.held.drain(..) {
-            tell(&held.event(), held.place, believed);
+            tell(&held.event.event(), held.place, believed);
             if believed {
-                self.last_ns = Some(held.at_ns);
+                self.last_ns = Some(held.event.at_ns);
             }
         }
     }
@@ -109,6 +89,7 @@ impl TimeFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Fact;
 
     const LIMIT: i64 = 10;
 

@@ -56,7 +56,7 @@ fn order() -> (PathBuf, HostOrder) {
     let order = HostOrder {
         host: "node-7".to_owned(),
         files,
-        read_ahead: false,
+        threads: 1,
         published_rules: false,
         system_start_ns: 1_770_317_536_000_000_000,
         slot_length_s: 1.0,

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::books::{HostBooks, MAX_NAMES};
+use crate::books::{HostBooks, MAX_ADDRESSES, MAX_NAMES, count_name};
 use crate::decode::fields::Fields;
+use crate::event::{Fact, Peer};
 use crate::json::{Key, string};
 use crate::key;
 use crate::message::Note;
@@ -23,6 +24,14 @@ pub(super) fn count_host(names: &mut BTreeMap<String, u64>, last: &mut (String, 
 }
 
 impl HostBooks {
+    /// A fetch tells the host's own end of the connection.
+    #[inline(always)]
+    pub(super) fn count_address(&mut self, fact: &Fact<'_>) {
+        if let Fact::Fetched { peer: Peer { local: Some(local), .. }, .. } = fact {
+            count_name(&mut self.local_addresses, local, MAX_ADDRESSES);
+        }
+    }
+
     #[cold]
     pub(super) fn note(&mut self, note: Note, fields: Fields<'_>) {
         let told = |key: Key| {

@@ -6,7 +6,7 @@ use crate::log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read,
 use chainmark_trace::books::Container;
 use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
-use chainmark_trace::reader::{read_host, scan_head};
+use chainmark_trace::reader::{Division, read_host, scan_head};
 use chainmark_trace::wrapper::Wrapper;
 use proptest::prelude::*;
 
@@ -236,7 +236,7 @@ fn a_damaged_file_counts_as_far_as_it_goes() {
 fn a_missing_file_is_an_error() {
     let folder = Folder::new();
     let missing = folder.path("missing");
-    let result = read_host(std::slice::from_ref(&missing), false, &Control::default(), &mut |_, _| {});
+    let result = read_host(std::slice::from_ref(&missing), Division::new(1), &Control::default(), &mut |_, _| {});
     assert!(matches!(result, Err(ReadError::Storage { path, .. }) if path == missing));
 }
 
@@ -246,8 +246,9 @@ fn a_reading_can_be_ended() {
     let control = Control::default();
     control.cancel();
     let files = [folder.write("log", slots(3).join("\n").as_bytes())];
-    for ahead in [false, true] {
-        assert!(matches!(read_host(&files, ahead, &control, &mut |_, _| {}), Err(ReadError::Cancelled)));
+    for threads in [1, 2, 3] {
+        let ended = read_host(&files, Division::new(threads), &control, &mut |_, _| {});
+        assert!(matches!(ended, Err(ReadError::Cancelled)));
     }
 }
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use chainmark_trace::books::HostBooks;
+use chainmark_trace::books::{Container, HostBooks};
 use chainmark_trace::control::Control;
 use chainmark_trace::event::{Event, Place};
-use chainmark_trace::reader::read_host;
+use chainmark_trace::reader::{Division, read_host};
 
 pub const HASH: &str = "a1e88dba00b72362da126842045a0155b72f358656e69a81d60cfd25f81b7ccd";
 pub const PARENT: &str = "140dd66638889ddac93bec38b560e021f4a535b935911a7e909cb86f26c0788e";
@@ -66,17 +66,23 @@ pub fn told(event: &Event<'_>) -> String {
     format!("{event:?}")
 }
 
-/// The events of the files as text with their places, and the counts; the same whether or not a thread reads ahead.
+/// The events of the files as text with their places, and the counts; the same however the reading is divided.
 pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostBooks) {
-    let read = |ahead| {
-        let mut events = Vec::new();
-        let books = read_host(files, ahead, &Control::default(), &mut |event, place| events.push((told(event), place)))
-            .expect("the files can be read");
-        (events, books)
-    };
-    let found = read(false);
-    assert_eq!(found, read(true));
+    let found = read_divided(files, Division::new(1));
+    assert_eq!(found, read_divided(files, Division::new(2)));
+    assert_eq!(found, read_divided(files, Division::new(3)));
+    // How much of a damaged packed file can be saved depends on how much of it is unpacked at once.
+    if found.1.files.iter().all(|file| file.container == Container::Plain) {
+        assert_eq!(found, read_divided(files, Division { threads: 3, piece_bytes: 700 }));
+    }
     found
+}
+
+pub fn read_divided(files: &[PathBuf], division: Division) -> (Vec<(String, Place)>, HostBooks) {
+    let mut events = Vec::new();
+    let mut listen = |event: &Event<'_>, place| events.push((told(event), place));
+    let books = read_host(files, division, &Control::default(), &mut listen).expect("the files can be read");
+    (events, books)
 }
 
 /// What `text` tells as a file of its own.

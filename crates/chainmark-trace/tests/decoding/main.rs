@@ -1,5 +1,6 @@
 //! Lines and files of logs, decoded.
 
+mod divided;
 mod files;
 mod lines;
 mod log_lines;

@@ -55,7 +55,7 @@ fn decode(decoder: &mut Decoder, line: &[u8]) -> String {
     format!("{:?}", decoder.line(&buffer.text(), 0, line.len()))
 }
 
-fn line() -> impl Strategy<Value = Vec<u8>> {
+pub fn line() -> impl Strategy<Value = Vec<u8>> {
     let stamp = prop_oneof![
         8 => (0..60, 1..999_999_999)
             .prop_map(|(second, fraction)| format!("2026-02-05T18:52:{second:02}.{fraction}Z")),

@@ -62,13 +62,13 @@ class Reading:
         stem = _stem(host)
         return self.folder / f"{stem}.published-slots.parquet", self.folder / f"{stem}.published-lives.parquet"
 
-    def order(self, host: HostLogs, *, read_ahead: bool) -> dict[str, Any]:
+    def order(self, host: HostLogs, threads: int) -> dict[str, Any]:
         """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
         slots, lives = (None, None) if self.rules.published else map(str, self.published(host.name))
         return {
             "host": host.name,
             "files": [str(file.path) for file in host.files],
-            "read_ahead": read_ahead,
+            "threads": threads,
             "published_rules": self.rules.published,
             "system_start_ns": self.genesis.system_start_ns,
             "slot_length_s": self.genesis.slot_length_s,
@@ -118,12 +118,9 @@ def decode(
         with storage_errors(reading.events):
             reading.events.mkdir(exist_ok=True)
     threads = threads or os.cpu_count() or 1
-    # Hosts fill the threads; where there are fewer, one thread reads and another one decodes.
-    read_ahead = threads >= 2 * len(cluster.hosts)
-    parts = [
-        Part(host.name, json.dumps(reading.order(host, read_ahead=read_ahead)), host.stored_bytes)
-        for host in cluster.hosts
-    ]
+    # Hosts fill the threads; where there are fewer, the files of each are divided among those that it has.
+    each = max(1, threads // len(cluster.hosts))
+    parts = [Part(host.name, json.dumps(reading.order(host, each)), host.stored_bytes) for host in cluster.hosts]
     decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
     progress.stage(f"reading {len(parts)} hosts" if len(parts) > 1 else f"reading {parts[0].host}")
     with ThreadPoolExecutor(threads, thread_name_prefix="decoder") as executor:

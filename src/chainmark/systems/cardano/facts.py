@@ -40,7 +40,6 @@ class Subjects:
     Attributes:
         summaries: per host, what was read; hosts in their order.
         node: version, revision and compiler of the node.
-        left_out: number of hosts left out on request.
         cluster: the logs as they were found.
     """
 
@@ -52,7 +51,6 @@ class Subjects:
     rules: Rules
     node: Node
     cluster: ClusterLogs
-    left_out: int = 0
 
     @property
     def books(self) -> list[Books]:
@@ -293,11 +291,12 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
         },
         "decoded messages": dict(sorted(decoded.items())),
         "ignored messages": {**kept, **({"all others": rest} if rest else {})},
-        "hosts": {"read": len(books), "left out": known.left_out},
+        "hosts": {"read": len(books), "left out": len(known.cluster.excluded)},
         "files that look like logs": {
             "read": len(known.cluster.files),
             "copies": len(known.cluster.repeated),
             "not read": len(known.cluster.unread),
+            **_of_excluded(known.cluster),
         },
         "heights of the chain": {
             "forger known": analysis.chain_blocks - len(analysis.bridged),
@@ -323,6 +322,12 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
                 **{f"not used: {reason}": count for reason, count in sorted(summary.usage.unused.items())},
             }
     return {name: classes for name, classes in accounts.items() if sum(classes.values())}
+
+
+def _of_excluded(cluster: ClusterLogs) -> dict[str, int]:
+    """Logs whose lines and messages are in no account, as they were not read on request."""
+    logs = sum(len(host.files) for host in cluster.excluded)
+    return {"of hosts left out on request": logs} if cluster.excluded else {}
 
 
 def _line_classes(books: Books) -> dict[str, int]:

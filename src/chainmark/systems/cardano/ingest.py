@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import contradicts
 from chainmark.core.errors import InternalError, UsageError
@@ -42,7 +43,7 @@ from chainmark.systems.cardano.documents import (
     resolve_genesis,
 )
 from chainmark.systems.cardano.filters import Condition, parse_conditions
-from chainmark.systems.cardano.logs import ClusterLogs, find_logs, listed
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, find_logs, listed
 from chainmark.systems.cardano.messages import missing_messages
 from chainmark.systems.cardano.mixing import check_names, without_copies
 from chainmark.systems.cardano.network import DOCUMENT, KnownNetwork, known_regions
@@ -144,7 +145,6 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
             conditions=conditions,
             rules=rules,
             node=node,
-            left_out=len(order.exclude),
             cluster=cluster,
         )
         progress.stage("making the figures by the published rules")
@@ -304,8 +304,8 @@ def resolve_node(
 
 def _cluster_notes(order: ImportOrder, cluster: ClusterLogs, documents: Documents, analysis: Analysis) -> list[str]:
     notes = []
-    if order.exclude:
-        notes.append(f"left out on request: {listed(sorted(order.exclude))}")
+    if cluster.excluded:
+        notes.append(_excluded(cluster.excluded))
     if cluster.left_out:
         notes.append(f"no host of the network, so left out: {listed(list(cluster.left_out))}")
     notes += [f"{one.name} is a copy of {one.of} and was left out" for one in cluster.repeated]
@@ -317,6 +317,14 @@ def _cluster_notes(order: ImportOrder, cluster: ClusterLogs, documents: Document
         if silent:
             notes.append(f"the topology lists hosts without logs: {listed(silent)}")
     return notes
+
+
+def _excluded(hosts: Sequence[HostLogs]) -> str:
+    """What is not in the accounts of lines and messages, which are of the logs that were read."""
+    files = sum(len(host.files) for host in hosts)
+    size = units.byte_size(sum(host.stored_bytes for host in hosts))
+    names = listed(sorted(host.name for host in hosts))
+    return f"left out on request: {names} ({units.plural(files, 'log')} of {size}: not read, their lines not counted)"
 
 
 def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str, HostSummary]) -> list[Source]:

@@ -116,6 +116,7 @@ class ClusterLogs:
         left_out: folders that hold logs but are no hosts of the network.
         unread: what else looks like a log.
         repeated: copies within a host's logs.
+        excluded: hosts left out on request, whose logs are not read.
     """
 
     folder: Path
@@ -123,6 +124,7 @@ class ClusterLogs:
     left_out: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
     repeated: tuple[Repeated, ...] = ()
+    excluded: tuple[HostLogs, ...] = ()
 
     def without(self, names: Sequence[str]) -> ClusterLogs:
         """The cluster without some of its hosts.
@@ -137,7 +139,7 @@ class ClusterLogs:
         kept = tuple(host for host in self.hosts if host.name not in names)
         if not kept:
             raise UsageError(f"with {listed(list(names))} left out no host is left", "leave out fewer")
-        return replace(self, hosts=kept)
+        return replace(self, hosts=kept, excluded=tuple(host for host in self.hosts if host.name in names))
 
     @property
     def files(self) -> list[LogFile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -101,11 +102,11 @@ def test_the_published_rows_say_what_was_written(cluster: Path, imported: Manife
 def test_threads_and_repetition_change_no_byte(cluster: Path, tmp_path: Path) -> None:
     """Two people who import the same logs, wherever they keep them, must hold the same run."""
     moved = changed(cluster, tmp_path / "elsewhere")
-    for threads, source in ((1, cluster), (2, cluster), (8, moved)):
+    for threads, source in ((1, cluster), (2, cluster), (8, moved), (16, cluster)):
         assert ingest(tmp_path / f"{threads}", source, threads=threads, keep_events=True).is_new
     first = everything(tmp_path / "1")
     assert len([name for name in first if "/events/" in name]) == len(HOSTS) + 1
-    assert all(everything(tmp_path / f"{threads}") == first for threads in (2, 8))
+    assert all(everything(tmp_path / f"{threads}") == first for threads in (2, 8, 16))
     again = ingest(tmp_path / "1", cluster, keep_events=True)
     assert not again.is_new
     assert everything(tmp_path / "1") == first
@@ -126,8 +127,24 @@ def test_other_options_are_another_run(cluster: Path, tmp_path: Path) -> None:
     assert runs[2].manifest.warnings == ["no filters: the warm-up is analysed too"]
     assert runs[3].manifest.subject.version == "10.6.2"
     assert runs[3].manifest.workload["network.hosts"] == 3
-    assert "left out on request: node-3" in runs[3].manifest.warnings
     assert sorted(run.run_id for run in Store(tmp_path).sealed()) == sorted(run.run_id for run in runs)
+
+
+def test_the_logs_of_a_host_left_out_are_named_as_not_read(cluster: Path, tmp_path: Path) -> None:
+    """Whoever adds up the lines of a folder must be told which are in no account."""
+    logs = changed(cluster, tmp_path / "logs")
+    shutil.copy(logs / "node-3" / "stdout", logs / "node-3" / "stdout.1")
+    manifest = ingest(tmp_path / "store", logs, exclude=("node-3",), filters=()).run.manifest
+    (sentence,) = (one for one in manifest.warnings if one.startswith("left out on request: "))
+    assert re.fullmatch(
+        r"left out on request: node-3 \(2 logs of [\d.]+ MiB: not read, their lines not counted\)", sentence
+    )
+    assert manifest.counts["hosts"] == {"read": len(HOSTS) - 1, "left out": 1}
+    files = manifest.counts["files that look like logs"]
+    assert files == {"read": len(HOSTS) - 1, "copies": 0, "not read": 0, "of hosts left out on request": 2}
+    assert "lines of node-3" not in manifest.counts
+    whole = ingest(tmp_path / "store", cluster, filters=()).run.manifest
+    assert whole.counts["files that look like logs"] == {"read": len(HOSTS), "copies": 0, "not read": 0}
 
 
 def test_a_damaged_run_is_made_again(cluster: Path, tmp_path: Path) -> None:

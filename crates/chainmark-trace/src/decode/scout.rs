@@ -1,0 +1,182 @@
+//! Lines decoded by another thread than the one that counts them.
+//!
+//! Whoever decodes a piece of a file knows nothing of the lines before it. So a scout tells only what a line says by
+//! itself, and only of lines as nodes write them; all others (wrapped or cut ones, damaged ones, those that tell of the
+//! node itself) are left to the decoder, which takes everything in the order of the lines. What it counts, and which
+//! names it sees first, is therefore the same however many scouts there are.
+
+use std::cell::Cell;
+
+use crate::decode::opening::Opened;
+use crate::decode::{Core, Line, rest_of};
+use crate::event::OwnedEvent;
+use crate::message::{Route, Routed};
+use crate::text::Text;
+
+/// Decodes pieces of files, and counts nothing.
+#[derive(Default)]
+pub struct Scout {
+    /// Its counts are nobody's.
+    core: Core,
+    /// Names that it has told.
+    names_told: usize,
+}
+
+/// What a scout found in a piece.
+#[derive(Default)]
+pub struct Findings {
+    lines: Vec<Finding>,
+    events: Vec<OwnedEvent>,
+    /// From which line on there is which host.
+    hosts: Vec<(usize, Box<[u8]>)>,
+    /// Those that the scout met for the first time, in their order.
+    names: Vec<(Box<[u8]>, Box<[u8]>)>,
+}
+
+struct Finding {
+    at_ns: i64,
+    start: u32,
+    end: u32,
+    /// Its place among the names that the scout has told.
+    name: u16,
+    class: Class,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// For the decoder.
+    Other,
+    Ignored,
+    Event,
+}
+
+/// A namespace and kind, as a scout tells it, and where its lines go.
+pub struct Name {
+    ns: Box<[u8]>,
+    kind: Box<[u8]>,
+    routed: Cell<Option<Routed>>,
+}
+
+/// A line, as a scout tells it.
+pub struct Scouted<'a> {
+    at_ns: i64,
+    host: &'a [u8],
+    name: &'a Name,
+    /// None if it is ignored.
+    event: Option<&'a OwnedEvent>,
+}
+
+impl Scout {
+    /// Decodes the lines of a piece, of which `lines` tells begin and end, in the place of what was found in another.
+    pub fn look(&mut self, text: &Text<'_>, lines: impl Iterator<Item = (usize, usize)>, found: &mut Findings) {
+        found.clear();
+        for (start, end) in lines {
+            self.line(text, start, end, found);
+        }
+        let names = self.core.routes.names_behind(self.names_told);
+        found.names.extend(names.map(|(ns, kind)| (ns.into(), kind.into())));
+        self.names_told += found.names.len();
+    }
+
+    #[inline(always)]
+    fn line(&mut self, text: &Text<'_>, start: usize, end: usize, found: &mut Findings) {
+        let mut finding = Finding { at_ns: 0, start: start as u32, end: end as u32, name: 0, class: Class::Other };
+        match self.core.plain(text, start, end) {
+            Some(Line::Event(event)) => {
+                (finding.at_ns, finding.class) = (event.at_ns, Class::Event);
+                found.events.push(OwnedEvent::new(&event));
+            }
+            Some(Line::Ignored) => {
+                (finding.at_ns, finding.class) = (self.core.tally.last_ns.unwrap_or_default(), Class::Ignored);
+            }
+            _ => return found.lines.push(finding),
+        }
+        match self.core.routed {
+            Routed { route: Route::Note(_), .. } | Routed { known: None, .. } => {
+                if finding.class == Class::Event {
+                    found.events.pop();
+                }
+                finding.class = Class::Other;
+            }
+            Routed { known: Some(name), .. } => finding.name = name,
+        }
+        let host = self.core.last_name.0.as_bytes();
+        if found.hosts.last().is_none_or(|(_, last)| **last != *host) {
+            found.hosts.push((found.lines.len(), host.into()));
+        }
+        found.lines.push(finding);
+    }
+}
+
+impl Findings {
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.events.clear();
+        self.hosts.clear();
+        self.names.clear();
+    }
+
+    /// Takes the names out that the scout met for the first time; they follow those of its pieces before.
+    pub fn take_names(&mut self) -> impl Iterator<Item = Name> + '_ {
+        self.names.drain(..).map(|(ns, kind)| Name { ns, kind, routed: Cell::new(None) })
+    }
+
+    /// Every line: where it begins and ends, and what the scout tells of it; none is for the decoder.
+    pub fn lines<'a>(&'a self, names: &'a [Name]) -> impl Iterator<Item = (usize, usize, Option<Scouted<'a>>)> {
+        let mut events = self.events.iter();
+        let mut hosts = self.hosts.iter().peekable();
+        let mut host: &[u8] = &[];
+        self.lines.iter().enumerate().map(move |(place, line)| {
+            if let Some((_, next)) = hosts.next_if(|(from, _)| *from == place) {
+                host = next;
+            }
+            let event = if line.class == Class::Event { events.next() } else { None };
+            let scouted = (line.class != Class::Other).then(|| {
+                let name = &names[usize::from(line.name)];
+                Scouted { at_ns: line.at_ns, host, name, event }
+            });
+            (line.start as usize, line.end as usize, scouted)
+        })
+    }
+}
+
+impl Core {
+    /// The class of a line as nodes write it, none of any other.
+    #[inline(always)]
+    fn plain(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Line<'_>> {
+        let rest = rest_of(text, start, end);
+        if let Some(rest) = rest
+            && let Some(line) = self.repeated(text, start, rest)
+        {
+            return Some(line);
+        }
+        match self.opening.open(text, start, end) {
+            Opened::Trace if self.opening.envelope.plain => Some(self.trace(text, start, end, rest)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn scouted<'a>(&mut self, scouted: &Scouted<'a>) -> Line<'a> {
+        let Name { ns, kind, routed } = scouted.name;
+        let routed = routed.get().unwrap_or_else(|| {
+            let found = self.routes.find(ns, kind);
+            routed.set(Some(found));
+            found
+        });
+        self.tell_host(scouted.host);
+        self.count_object(scouted.at_ns);
+        match (routed.route, scouted.event) {
+            (Route::Decode(message), Some(event)) => {
+                let event = event.event();
+                self.decoded[message as usize] += 1;
+                self.tally.count_address(&event.fact);
+                Line::Event(event)
+            }
+            _ => {
+                self.routes.count_ignored(routed);
+                Line::Ignored
+            }
+        }
+    }
+}
