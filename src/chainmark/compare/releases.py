@@ -150,7 +150,7 @@ class Releases:
             parts, found = self._parts(metric_id, group, bound, working)
             changes += found
             for part in parts:
-                squares += mean_and_variance(part)[1] * (len(part) - 1) if len(part) > 1 else 0.0
+                squares += mean_and_variance(part)[1] * (len(part) - 1)
                 freedom += len(part) - 1
         repeated = Repeated(squares, float(freedom), bound, STEP_FREEDOM * len(steps))
         return _Seen(repeated, freedom, len(steps), tuple(changes))

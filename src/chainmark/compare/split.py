@@ -188,7 +188,7 @@ def _split(change: PartedChange, judgement: Judgement) -> Split | None:
     if judgement.change is None or base is None or other is None:
         return None
     own = [value for value in judgement.baseline.per_run if value is not None]
-    if len(own) == 1 and not math.isclose(own[0], base, rel_tol=1e-9):
+    if len(own) == 1 and not math.isclose(own[0], base):
         found = divided(change, (own[0], other), judgement.statistic, judgement.scale)
         told = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
         return None if found is None else found.model_copy(update=told)
@@ -242,7 +242,7 @@ def _check(change: PartedChange) -> None:
         inner = [other for other in change.effects if other.part.of == effect.part.id]
         for side in ("baseline", "candidate") if inner else ():
             sizes = [getattr(one, side) for one in inner]
-            if not math.isclose(math.fsum(sizes), getattr(effect, side), rel_tol=1e-9, abs_tol=1e-12):
+            if not math.isclose(math.fsum(sizes), getattr(effect, side), abs_tol=1e-12):
                 raise InternalError(
                     f"the parts of `{effect.part.id}` of {change.metric_id} do not add up to it on the {side}"
                 )

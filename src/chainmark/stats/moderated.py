@@ -95,7 +95,8 @@ def digamma(x: float) -> float:
         shift -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
-    return shift + math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))))
+    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))))
+    return shift + math.log(x) - 0.5 / x - series
 
 
 def trigamma(x: float) -> float:

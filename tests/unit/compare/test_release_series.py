@@ -277,7 +277,9 @@ def test_what_has_no_ratio_is_told_by_its_difference() -> None:
 def test_what_re_running_months_later_does_is_no_change_of_the_set_up(by: float, changes: int) -> None:
     """However quiet the series is otherwise."""
     for sign in (1.0, -1.0):
-        releases = _releases(_series(_apart(_values(noise=0.001), sign * by)))
+        values = _apart(_values(noise=0.001), sign * by)
+        values["m0_s"] = [7.0 * (value or 0.0) for value in values["m0_s"]]
+        releases = _releases(_series(values))
         found = [one for one in releases.setup_changes if one.working is LOG]
         assert len(found) == changes
         noise = releases.spread("m0_s", "mean", LOG)
@@ -387,3 +389,42 @@ def test_a_series_of_releases_is_asked_before_an_archive_and_the_archive_where_i
     assert bench.spread(errors, "mean", DIFFERENCE) == archive.spread("errors", "mean", DIFFERENCE)
     assert archive.spread("errors", "mean", DIFFERENCE) is not None
     assert bench.spread(METRICS[0], "p99", LOG) is None
+
+
+def test_three_runs_of_a_build_are_two_re_runs_around_their_mean() -> None:
+    values = {name: [*found, found[5]] for name, found in _values().items()}
+    values["m0_s"][12] = (values["m0_s"][5] or 0.0) * 1.03
+    late = _run("v1.5", 12, {name: column[12] for name, column in values.items()})
+    late.manifest.run_id = "third"
+    found = _releases([*_series(values), late])
+    told = {one.id: [value or 0.0 for value in values[one.id]] for one in METRICS if one.kind is not Kind.COUNT}
+    seen = {name: _repeated(column) for name, column in told.items()}
+    seen = {
+        name: Repeated(
+            (column[1] - column[2]) ** 2 / 2.0 + _squares(column, 5, 7, 12), 3.0, one.bound, one.bound_freedom
+        )
+        for (name, column), one in zip(told.items(), seen.values(), strict=True)
+    }
+    spread = found.spread("m0_s", "mean", DIFFERENCE)
+    assert spread is not None
+    variance, freedom = moderated(seen["m0_s"], prior_of(list(seen.values())))
+    assert (spread.variance, spread.degrees_of_freedom) == pytest.approx((variance, freedom))
+
+
+def _squares(column: Sequence[float], *places: int) -> float:
+    chosen = [column[place] for place in places]
+    return sum((value - sum(chosen) / len(chosen)) ** 2 for value in chosen)
+
+
+@pytest.mark.parametrize(("factor", "changes"), [(0.97, 0), (1.03, 1)])
+def test_six_deviations_of_a_difference_are_a_change_of_the_set_up(factor: float, changes: int) -> None:
+    """The steps to and from the odd run are among the largest either way, so that their median stays."""
+    bound = _repeated(_apart(_values(), 0.4, "shift_s")["shift_s"]).bound
+    apart = _apart(_values(), factor * 6.0 * math.sqrt(2.0 * bound), "shift_s")
+    assert _repeated(apart["shift_s"]).bound == bound
+    assert len(_releases(_series(apart)).setup_changes) == changes
+
+
+def test_what_never_moves_but_once_shows_nothing_to_hold_that_against() -> None:
+    still: Values = {**_values(), "m0_s": [1.0] * len(VERSIONS)}
+    assert _releases(_series(_apart(still, 0.4))).setup_changes == []

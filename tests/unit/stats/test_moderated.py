@@ -78,9 +78,10 @@ def test_the_bound_is_never_exceeded_by_the_prior() -> None:
     assert 1.0 < moderated(seen[0], prior_of(seen))[0] < 10.0
 
 
-def test_the_fit_over_all_metrics_by_hand() -> None:
-    """Smyth's estimators, with the digamma functions of scipy."""
-    seen = [Repeated(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (0.1, 3.0))]
+@pytest.mark.parametrize("last", [0.1, 1.5])
+def test_the_fit_over_all_metrics_by_hand(last: float) -> None:
+    """Smyth's estimators, with the digamma functions of scipy; metrics that differ much, and a little."""
+    seen = [Repeated(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (last, 3.0))]
     logs = [math.log(one.squares / 4.0 / one.bound) - float(special.digamma(2.0)) + math.log(2.0) for one in seen]
     spare = float(np.var(logs, ddof=1)) - float(special.polygamma(1, 2.0))
     found = prior_of(seen)
@@ -102,6 +103,7 @@ def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count
     assert prior_of([told, told, silent]) == Prior(1.0, math.inf)
     assert prior_of([told, told, told, silent]) == prior_of([told, told, told])
     assert prior_of([told, told, told]).ratio < 1.0
+    assert prior_of([told, told, Repeated(1.0, 1.0, 1.0, 9.0)]).ratio < 1.0, "one re-run is a repetition"
 
 
 @pytest.mark.parametrize(
