@@ -318,7 +318,7 @@ def find(
     labels: tuple[str, str],
     catalogue: Catalogue,
     *,
-    by_history: bool = False,
+    by_history: bool,
 ) -> Finding:
     """The verdict with its sentence, reasons and advice.
 

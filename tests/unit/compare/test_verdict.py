@@ -50,7 +50,7 @@ def family_and_judgements(values: Values) -> tuple[Family, list[Judgement]]:
 def verdict_of(values: Values) -> tuple[Finding, list[Judgement]]:
     described = catalogue([entry for entry, _, _ in values])
     family, adjusted = family_and_judgements(values)
-    return find((adjusted, family), [], sides(), ("A", "B"), described), adjusted
+    return find((adjusted, family), [], sides(), ("A", "B"), described, by_history=False), adjusted
 
 
 def gating(index: int) -> Metric:
@@ -198,7 +198,7 @@ def simulate(true_ratio: float, comparisons: int, metrics: int = 7, noise: float
         family, judged = family_and_judgements(
             [(e, v[0].tolist(), v[1].tolist()) for e, v in zip(entries, values, strict=True)]
         )
-        tally[find((judged, family), [], pair, ("A", "B"), described).verdict] += 1
+        tally[find((judged, family), [], pair, ("A", "B"), described, by_history=False).verdict] += 1
     return {verdict: count / comparisons for verdict, count in tally.items()}
 
 

@@ -104,11 +104,12 @@ def found(
     catalogue: Catalogue | None = None,
     enough: int | None = None,
     together: tuple[int, ...] = (),
+    by_history: bool = False,
 ) -> Finding:
     names = [one.metric_id.removesuffix("_s") for one in items]
     pair = (selected("baseline", runs[0]), selected("candidate", runs[1], excluded))
     family = family_around(items, enough, together)
-    return find((items, family), gates or [], pair, ("A", "B"), catalogue or described(names))
+    return find((items, family), gates or [], pair, ("A", "B"), catalogue or described(names), by_history=by_history)
 
 
 CHANGE = "+5.0 % (90 % interval +3.0 … +7.0 %)"
@@ -180,7 +181,7 @@ def test_nothing_is_foretold_where_nothing_shows_the_noise() -> None:
     items = [item("a", Outcome.INCONCLUSIVE)]
     family = Family((1.0,), 0.05, is_worse=False)
     pair = (selected("baseline", 1), selected("candidate", 1))
-    assert find((items, family), [], pair, ("A", "B"), described(["a"])).advice == []
+    assert find((items, family), [], pair, ("A", "B"), described(["a"]), by_history=False).advice == []
 
 
 def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
@@ -371,7 +372,7 @@ def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:
         ]
     pair[1].runs[2].manifest.gates.append(warned("sync", seen="late"))
     items = [item("a", EQUAL)]
-    result = find((items, family_around(items)), [], pair, ("A", "B"), described(["a"]))
+    result = find((items, family_around(items)), [], pair, ("A", "B"), described(["a"]), by_history=False)
     assert result.reasons[1:] == [
         "the candidate's run v-3 is not judged: x: 1",
         "the baseline, in 1 of 2 runs, not: label start (twice)",
@@ -442,7 +443,10 @@ def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None
     ]
     entries, catalogue = [item("a", Outcome.INCONCLUSIVE)], described(["a"])
     pair = (SelectedRuns("baseline", selected("baseline", 4).runs, excluded), selected("candidate", 4))
-    assert find((entries, family_around(entries, 5)), [], pair, ("A", "B"), catalogue).advice[0] == result.advice[0]
+    assert (
+        find((entries, family_around(entries, 5)), [], pair, ("A", "B"), catalogue, by_history=False).advice[0]
+        == result.advice[0]
+    )
 
 
 def test_a_failure_alone_asks_for_no_confirmation() -> None:
@@ -587,3 +591,114 @@ def test_what_the_family_shows_to_be_worse_is_called_worse(adjusted: float, outc
     family = Family((adjusted,), 0.03, is_worse=adjusted <= 0.03)
     (result,) = adjust([item("a", Outcome.INCONCLUSIVE)], family, described(["a"]))
     assert (result.outcome, is_failure(result)) == (outcome, adjusted <= 0.03)
+
+
+# --- by a series of releases, one run a side -------------------------------------------------------------------------
+
+OPEN: dict[str, Any] = {"low": -0.06, "high": 0.16, "change": 0.05}
+
+
+def _left(*last: Judgement, equal: int = 4) -> list[Judgement]:
+    """Gating metrics of which the last ones are not decided."""
+    return [*(item(f"e{number}", EQUAL) for number in range(equal)), *last]
+
+
+def _open(name: str = "o", **changes: Any) -> Judgement:
+    return item(name, Outcome.INCONCLUSIVE, p_worse=0.3, p_worse_adjusted=0.3, **{**OPEN, **changes})
+
+
+def test_one_undecided_metric_of_five_is_what_chance_does_and_is_named_in_the_pass() -> None:
+    passed = found(_left(_open()), by_history=True)
+    assert passed.verdict is Verdict.PASS
+    assert passed.sentence == (
+        "4 of 5 gating metrics of B are shown to be within 10 % of A or better; "
+        "not decided, within what a re-run does: metric o +5.0 % (90 % interval −6.0 … +16.0 %)"
+    )
+    assert passed.reasons[0] == (
+        "5 gating metrics judged by intervals that hold 90 % over all looks, none of the others reaches its margin"
+    )
+    assert found(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, "more runs a side would decide it"
+    assert found(_left(_open(), equal=3), by_history=True).verdict is Verdict.INCONCLUSIVE, "of four none may stay open"
+
+
+def test_two_undecided_metrics_are_more_than_chance() -> None:
+    for equal in (3, 4, 8):
+        undecided = _left(_open("o"), _open("p"), equal=equal)
+        assert found(undecided, by_history=True).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("blocked", [Outcome.NO_DATA, Outcome.NOT_COMPARABLE])
+def test_what_was_not_measured_is_not_left_to_chance(blocked: Outcome) -> None:
+    lost = item("o", blocked, p_worse=None, p_worse_adjusted=None, **OPEN)
+    assert found(_left(lost), by_history=True).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"change": 0.1}, Verdict.PASS),
+        ({"change": -0.1}, Verdict.PASS),
+        ({"change": 0.101}, Verdict.INCONCLUSIVE),
+        ({"change": -0.101}, Verdict.INCONCLUSIVE),
+        # The margin of its own, and not the one that re-runs widened.
+        ({"margin_high": 0.2, "margin_low": -0.2, "worse_beyond": 0.1, "change": 0.12}, Verdict.INCONCLUSIVE),
+        ({"margin_high": 0.2, "margin_low": -0.2, "change": 0.12}, Verdict.PASS),
+        # An interval without no change in it: the metric moved.
+        ({"low": 0.001}, Verdict.INCONCLUSIVE),
+        ({"high": -0.001, "change": -0.03}, Verdict.INCONCLUSIVE),
+        ({"low": 0.0}, Verdict.PASS),
+        ({"high": 0.0, "change": -0.03}, Verdict.PASS),
+        ({"change": 0.0}, Verdict.PASS),
+        ({"low": None}, Verdict.INCONCLUSIVE),
+        ({"high": None}, Verdict.INCONCLUSIVE),
+        ({"margin_low": None, "margin_high": None}, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_metric_may_stay_open_only_within_its_own_margin_and_around_no_change(
+    changes: dict[str, Any], verdict: Verdict
+) -> None:
+    """Else one run a side would wave through what the run itself shows to be worse."""
+    assert found(_left(_open(**changes)), by_history=True).verdict is verdict
+
+
+def test_margins_that_re_runs_widened_are_counted_and_not_told_as_uncommon() -> None:
+    wider = item("w", EQUAL, margin_low=-0.2, margin_high=0.2, worse_beyond=0.1)
+    passed = found(_left(wider), by_history=True)
+    assert "within their margins (10 % for 4 of 5; 1 widened to what re-runs change)" in passed.sentence
+    assert not [reason for reason in passed.reasons if reason.startswith("margins ")]
+    same = found([item("w", EQUAL, worse_beyond=0.05)], by_history=True)
+    assert "(10 % for 1 of 1; 1 widened to what re-runs change)" in same.sentence
+
+
+def test_margins_that_were_learnt_are_told_as_such() -> None:
+    catalogue = described(["a", "b", "c"]).with_margins({}, {"c_s": 0.07})
+    items = [*(item(name, EQUAL) for name in "ab"), item("c", EQUAL, margin_low=-0.07, margin_high=0.07)]
+    assert (
+        "margins learnt from re-runs (three standard deviations of what a re-run changes, within the bounds): "
+        "metric c 7 %"
+    ) in found(items, catalogue=catalogue).reasons
+
+
+def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
+    """Whoever set them cannot pass any release with so few runs."""
+    items = [item("a", EQUAL), item("b", EQUAL, inside_noise=True), item("c", EQUAL, inside_noise=True)]
+    told = [reason for reason in found(items).reasons if "inside the noise" in reason]
+    assert told == [
+        "margins inside the noise, by which these runs could not even pass an equal release: "
+        "metric b 10 %, metric c 10 %"
+    ]
+
+
+def test_what_did_not_move_is_not_beyond_noise() -> None:
+    """And what moved by enough for chance and for its floor is, whether it gates or not."""
+    at_rest = SideValue(value=1.0, per_run=[1.0], samples=10)
+    moved, still = item("a", EQUAL, gating=False), item("b", EQUAL, gating=False, candidate=at_rest)
+    gating = item("c", EQUAL)
+    items = [moved, still, gating]
+    adjusted = adjust(items, family_around(items), described(["a", "b", "c"]))
+    assert [one.beyond_noise for one in adjusted] == [True, False, True]
+    assert [one.moved for one in adjusted] == [True, False, False]
+    from_zero = item("a", EQUAL, gating=False, baseline=at_rest.model_copy(update={"value": 0.0}), candidate=at_rest)
+    tiny = from_zero.model_copy(update={"candidate": at_rest.model_copy(update={"value": 0.01})})
+    (alone,) = adjust([tiny], family_around([tiny]), described(["a"]))
+    assert alone.moved, "of nothing any share is more"

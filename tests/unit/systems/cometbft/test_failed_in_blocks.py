@@ -192,3 +192,12 @@ def test_transactions_without_an_id_are_known_by_the_hashes_that_were_sent(monke
     events = _read(monkeypatch, chain, load, by_hash=True)
     assert events.transactions.select("height", "index_in_block").rows() == [(7, 1), (9, 0)]
     assert (events.foreign_transactions, events.undecodable, events.duplicates) == (2, 0, 0)
+
+
+def test_reasons_of_one_codespace_stand_in_the_order_of_their_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same run must give the same warnings."""
+    failed = {7: {place: {"code": code, "codespace": "sdk"} for place, code in enumerate([7, 11, 3, 5, 13, 2, 17, 4])}}
+    load = records([(one, ACCEPTED) for one in MINE])
+    events = _read(monkeypatch, Chain({7: MINE, 8: [], 9: [], 10: []}, {}, failed=failed), load)
+    codes = [int(text.split(" code ")[1].split(" ")[0]) for text in failures_told(events)]
+    assert codes == [2, 3, 4, 5, 7, 11, 13, 17]

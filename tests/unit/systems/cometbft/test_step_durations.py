@@ -30,6 +30,13 @@ def test_a_page_tells_each_step_apart_and_leaves_the_buckets_alone() -> None:
     assert (lines, kept) == (5, 4)
 
 
+def test_totals_without_a_step_are_kept_as_those_of_none() -> None:
+    """They must not be taken for the totals of a step that has a name."""
+    values, *_ = read_page(PAGE.replace('step="Commit"', 'part="all"'))
+    assert values[f"{STEP_SUM}:"] == 0.2
+    assert values[f"{STEP_SUM}:Propose"] == 1.5
+
+
 def _scrapes(*totals: tuple[float, float, float], host: str = "node0", step: str = "Propose") -> pl.DataFrame:
     """Times in s, with sum and count."""
     rows = [
