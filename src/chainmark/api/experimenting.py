@@ -25,6 +25,7 @@ from chainmark.api.noting import noted
 from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.false_alarms import history_check
+from chainmark.compare.gates import more_runs_may_pass
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
 from chainmark.core.asked import BaselineKind
@@ -325,7 +326,8 @@ def is_over(found: Decided, most: int, listener: Relay) -> bool:
         return True
     sides = found.baseline, found.candidate
     rounds = min(sum(is_evidence(run.manifest) for run in side.runs) for side in sides)
-    if all(side.included for side in sides) and failed_gates(found.gates):
+    lasting = [gate for gate in failed_gates(found.gates) if not more_runs_may_pass(gate)]
+    if all(side.included for side in sides) and lasting:
         listener.tell("the two sides cannot be compared, and no further run would change that")
         return True
     chances = found.chances()

@@ -11,6 +11,7 @@ from chainmark.core.metric import Population, Weighting
 NOT_STATED = "not stated"  # by those who ran what was imported
 Setting = Scalar | list[Scalar]
 _WINDOW = "window"
+_RUNS_VALID = "_runs_valid"
 
 
 def _is_window(key: str) -> bool:
@@ -133,6 +134,11 @@ def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
     )
 
 
+def more_runs_may_pass(gate: Gate) -> bool:
+    """Whether a failed gate may pass with more runs: the share of runs that say something, and no other, grows."""
+    return gate.id.endswith(_RUNS_VALID)
+
+
 def _remaining(side: SelectedRuns) -> Gate:
     """Whether enough runs say something of the subject; one that it failed does."""
     telling, total = side.telling, len(side.runs)
@@ -141,7 +147,7 @@ def _remaining(side: SelectedRuns) -> Gate:
     failed = {run.run_id for run in side.failed}
     lost = {run_id: reason for run_id, reason in side.excluded.items() if run_id not in failed}
     return Gate(
-        id=f"{side.name}_runs_valid",
+        id=side.name + _RUNS_VALID,
         label=f"valid runs of the {side.name}",
         status=status,
         measured=f"{telling} of {total} runs" + (f", {len(failed)} of them failed" if failed else ""),
