@@ -22,6 +22,9 @@ pub struct Scout {
     names_told: usize,
 }
 
+/// A namespace and kind.
+type NameTexts = (Box<[u8]>, Box<[u8]>);
+
 /// What a scout found in a piece.
 #[derive(Default)]
 pub struct Findings {
@@ -30,7 +33,7 @@ pub struct Findings {
     /// From which line on there is which host.
     hosts: Vec<(usize, Box<[u8]>)>,
     /// Those that the scout met for the first time, in their order.
-    names: Vec<(Box<[u8]>, Box<[u8]>)>,
+    names: Vec<NameTexts>,
 }
 
 struct Finding {
