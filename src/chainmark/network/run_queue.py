@@ -9,7 +9,7 @@ what is left. `docs/concepts/validity.md` has the measurements behind the consta
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,17 +76,28 @@ class RunQueue:
 
 @dataclass(frozen=True)
 class _Process:
-    """What /proc/PID/stat says of it; times in seconds."""
+    """What /proc/PID/stat says of it.
 
-    user_s: float
-    system_s: float
+    Attributes:
+        ran_s: itself; reaped_s: its children that ended, and theirs.
+        began: in ticks since the machine's start; a number that is given again begins later.
+    """
+
+    parent: int
+    ran_s: float
+    reaped_s: float
     nice: int
     policy: int
+    began: int
     is_kernel: bool
 
 
 class Contention:
-    """Processor time, in seconds since the first reading, of processes that are none of ours and do not give way."""
+    """Processor time, in seconds since the first reading, of processes that are none of ours and do not give way.
+
+    It is summed over the processes, whose accounts are exact. What the machine says of its processors may be counted
+    tick by tick: on an idle machine that was up to twice of what nodes used, which begin their work with a tick.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -95,26 +106,41 @@ class Contention:
     def read(self, ours: Collection[int]) -> None:
         """Add what others had since the last reading."""
         times = psutil.cpu_times()
-        # Niced processes' user time has an account of its own: of those that do not give way it is added below.
         busy_s = times.user + times.system + times.irq + times.softirq
         now = dict(_processes())
         if self._before is not None:
-            processes_before, busy_before_s = self._before
+            before, busy_before_s = self._before
+            took_s = _took(before, now)
             groups = {_autogroup(pid)[0] for pid in ours}
-            others_s = busy_s - busy_before_s
-            for pid, process in now.items():
-                before = processes_before.get(pid)
-                user_s = process.user_s - (before.user_s if before else 0.0)
-                system_s = process.system_s - (before.system_s if before else 0.0)
-                if user_s + system_s <= 0.0:
-                    continue
-                niced = process.nice > 0
-                if pid in ours or process.is_kernel or _gives_way(pid, process, groups):
-                    others_s -= system_s + (0.0 if niced else user_s)
-                elif niced:
-                    others_s += user_s
-            self.seconds += max(0.0, others_s)
+            self.seconds += sum(
+                seconds
+                for pid, seconds in took_s.items()
+                if seconds > 0.0
+                and pid not in ours
+                and not now[pid].is_kernel
+                and not _gives_way(pid, now[pid], groups)
+            )
+            if not any(process.is_kernel for process in now.values()):
+                # In a container others are not seen: what is left of the machine's own account is theirs.
+                self.seconds += max(0.0, busy_s - busy_before_s - sum(took_s.values()))
         self._before = (now, busy_s)
+
+
+def _took(before: Mapping[int, _Process], now: Mapping[int, _Process]) -> dict[int, float]:
+    """Of every process the seconds that it had, with those of its children that ended since."""
+    ended_s: dict[int, float] = {}
+    for pid, process in before.items():
+        if pid not in now or now[pid].began != process.began:
+            ended_s[process.parent] = ended_s.get(process.parent, 0.0) + process.ran_s + process.reaped_s
+    found = {}
+    for pid, process in now.items():
+        known = before.get(pid)
+        same = known if known and known.began == process.began else None
+        own_s = process.ran_s - (same.ran_s if same else 0.0)
+        # What children had before the last reading was theirs then.
+        reaped_s = process.reaped_s - (same.reaped_s if same else 0.0) - ended_s.get(pid, 0.0)
+        found[pid] = own_s + max(0.0, reaped_s)
+    return found
 
 
 def _processes() -> Iterator[tuple[int, _Process]]:
@@ -124,10 +150,11 @@ def _processes() -> Iterator[tuple[int, _Process]]:
         except OSError:
             continue
         # Its name stands in parentheses and may hold anything; proc(5) numbers what follows from 3 on.
-        fields = text[text.rindex(")") + 2 :].split()
-        user_s, system_s = int(fields[11]) / _TICKS_PER_S, int(fields[12]) / _TICKS_PER_S
-        is_kernel = int(fields[1]) == _KERNEL_THREADS or pid == _KERNEL_THREADS
-        yield pid, _Process(user_s, system_s, int(fields[16]), int(fields[38]), is_kernel)
+        fields = [*map(int, text[text.rindex(")") + 2 :].split()[1:])]
+        user, system, reaped_user, reaped_system = fields[10:14]
+        is_kernel = _KERNEL_THREADS in {fields[0], pid}
+        ran_s, reaped_s = (user + system) / _TICKS_PER_S, (reaped_user + reaped_system) / _TICKS_PER_S
+        yield pid, _Process(fields[0], ran_s, reaped_s, fields[15], fields[37], fields[18], is_kernel)
 
 
 def _gives_way(pid: int, process: _Process, groups: Collection[str]) -> bool:

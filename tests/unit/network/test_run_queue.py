@@ -77,6 +77,29 @@ def test_what_gives_way_is_no_contention(prefix: tuple[str, ...]) -> None:
     assert all_others.seconds == pytest.approx(others_but_it.seconds, abs=0.3)
 
 
+@pytest.mark.parametrize(("prefix", "least", "most"), [((), 0.3, 3.0), (("nice", "-n", "19"), -0.1, 0.3)])
+def test_what_ended_between_two_readings_counts_as_the_process_that_began_it(
+    prefix: tuple[str, ...], least: float, most: float
+) -> None:
+    """A compiler starts hundreds of processes that live for less than a second."""
+    child = "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass"
+    many = f"import subprocess, sys\nfor _ in range(4): subprocess.run([sys.executable, '-c', {child!r}])\ninput()"
+    command = [*prefix, sys.executable, "-u", "-c", f"print()\ninput()\n{many.replace('input()', 'print(); input()')}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        all_others, others_but_it = Contention(), Contention()
+        all_others.read({os.getpid()})
+        others_but_it.read({os.getpid(), process.pid})
+        print(file=process.stdin, flush=True)
+        process.stdout.readline()
+        all_others.read({os.getpid()})
+        others_but_it.read({os.getpid(), process.pid})
+        print(file=process.stdin, flush=True)
+    assert least < all_others.seconds - others_but_it.seconds < most
+
+
 def test_a_process_that_ends_or_is_not_there_is_no_error() -> None:
     queue = RunQueue()
     with busy() as one:
