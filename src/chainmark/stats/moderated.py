@@ -77,14 +77,16 @@ def prior_of(seen: Sequence[Repeated]) -> Prior:
 
 
 def moderated(one: Repeated, prior: Prior) -> tuple[float, float]:
-    """The variance of one run, and its degrees of freedom.
+    """The variance of one run, and its degrees of freedom; 0 and 0 where nothing tells it.
 
     Args:
-        one: with a bound, repetitions, or both.
+        one: with a bound, repetitions, both, or neither: a figure that no release changed.
         prior: from `prior_of`.
     """
     weight = min(prior.freedom, one.bound_freedom) if one.bound > 0.0 else 0.0
     freedom = one.freedom + weight
+    if freedom == 0.0:
+        return 0.0, 0.0
     return (one.squares + weight * prior.ratio * one.bound) / freedom, freedom
 
 

@@ -167,3 +167,8 @@ def test_a_drifting_level_follows() -> None:
     """Where steps are larger than the noise, releases of long ago say little of the level now."""
     series = [0.1 * number for number in range(10)]
     assert abs(level_of(series, 1e-2, 1e-2 + 5e-3).value - series[-1]) < abs(level_of(series, 1e-2, 1e-2).value - 0.9)
+
+
+def test_a_figure_that_never_changed_and_was_not_repeated_tells_nothing() -> None:
+    """A history without re-runs, in which one figure is the same in every release, was an error."""
+    assert moderated(Repeated(0.0, 0.0, 0.0, 5.0), Prior(1.0, math.inf)) == (0.0, 0.0)
