@@ -117,12 +117,27 @@ impl Values {
     }
 }
 
-/// A column of the group that is being filled. The levels of an optional one lag behind: rows without a value add none
-/// until the next value, or the group's end, comes.
+/// A column of the group that is being filled.
 struct Column {
     required: bool,
-    levels: Vec<i16>,
+    /// Of an optional one: the rows that have a value.
+    rows: Vec<u32>,
     values: Values,
+}
+
+impl Column {
+    /// Whether every row has a value, as Parquet wants to be told of an optional column.
+    fn levels<'a>(&self, rows: usize, levels: &'a mut Vec<i16>) -> Option<&'a [i16]> {
+        if self.required {
+            return None;
+        }
+        levels.clear();
+        levels.resize(rows, 0);
+        for row in &self.rows {
+            levels[*row as usize] = 1;
+        }
+        Some(levels)
+    }
 }
 
 /// A table being written, row by row: values of one row in any order, each at most once, then `end_row`.
@@ -148,7 +163,7 @@ impl Table {
         let file = File::create(&part).map_err(|source| ReadError::storage(&part, source))?;
         let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties(fields))).map_err(broken)?;
         let column =
-            |field: &Field| Column { required: field.required, levels: Vec::new(), values: Values::new(field.kind) };
+            |field: &Field| Column { required: field.required, rows: Vec::new(), values: Values::new(field.kind) };
         let columns = fields.iter().map(column).collect();
         Ok(Self { path: path.to_owned(), part, file: Some(file), columns, rows: 0, group_rows })
     }
@@ -157,8 +172,7 @@ impl Table {
     fn at(&mut self, column: usize) -> &mut Values {
         let column = &mut self.columns[column];
         if !column.required {
-            column.levels.resize(self.rows, 0);
-            column.levels.push(1);
+            column.rows.push(self.rows as u32);
         }
         &mut column.values
     }
@@ -242,10 +256,7 @@ impl Table {
 
     fn end_group(&mut self) -> Result<()> {
         let Some(file) = self.file.as_mut().filter(|_| self.rows > 0) else { return Ok(()) };
-        for column in self.columns.iter_mut().filter(|column| !column.required) {
-            column.levels.resize(self.rows, 0);
-        }
-        write_group(file, &mut self.columns).map_err(|error| broken(&self.path, error))?;
+        write_group(file, &mut self.columns, self.rows).map_err(|error| broken(&self.path, error))?;
         self.rows = 0;
         Ok(())
     }
@@ -290,18 +301,27 @@ fn properties(fields: &[Field]) -> WriterProperties {
         let path = ColumnPath::from(field.name.as_str());
         properties = match field.kind {
             Kind::Integer | Kind::Small => properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-            Kind::Text | Kind::Name(_) | Kind::Hash => properties.set_column_dictionary_enabled(path, true),
+            Kind::Text => properties.set_column_dictionary_enabled(path, true),
+            // The least and the greatest of hashes, or of a few names, rule out nothing, and take a comparison a row.
+            Kind::Name(_) | Kind::Hash => properties
+                .set_column_dictionary_enabled(path.clone(), true)
+                .set_column_statistics_enabled(path, EnabledStatistics::None),
             Kind::Number | Kind::Flag => properties,
         };
     }
     properties.build()
 }
 
-fn write_group(file: &mut SerializedFileWriter<File>, columns: &mut [Column]) -> std::result::Result<(), ParquetError> {
+fn write_group(
+    file: &mut SerializedFileWriter<File>,
+    columns: &mut [Column],
+    rows: usize,
+) -> std::result::Result<(), ParquetError> {
     let mut group = file.next_row_group()?;
+    let mut levels = Vec::new();
     let mut columns = columns.iter_mut();
     while let (Some(mut writer), Some(column)) = (group.next_column()?, columns.next()) {
-        let levels = (!column.required).then_some(column.levels.as_slice());
+        let levels = column.levels(rows, &mut levels);
         match &mut column.values {
             Values::Integers(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
             Values::Smalls(values) => writer.typed::<Int32Type>().write_batch(values, levels, None)?,
@@ -324,7 +344,7 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &mut [Column]) ->
         };
         writer.close()?;
         column.values.clear();
-        column.levels.clear();
+        column.rows.clear();
     }
     group.close()?;
     Ok(())

@@ -71,7 +71,7 @@ impl Decoder {
     /// The line from `start` to before `end` of `text`, without its newline.
     #[inline]
     pub fn line(&mut self, text: &Text<'_>, start: usize, end: usize) -> Line<'_> {
-        let rest = rest_of(text, start, end);
+        let rest = self.core.rest_of(text, start, end);
         if let Some(rest) = rest
             && let Some(line) = self.core.repeated(text, start, rest)
         {
@@ -333,6 +333,15 @@ impl Core {
         }
     }
 
+    /// What stands behind the time of a line that begins with it, where it is worth to be looked up.
+    #[inline(always)]
+    fn rest_of(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Rest> {
+        if text.word(start) & (u64::MAX >> 8) != const { word_of(br#"{"at":""#) } {
+            return None;
+        }
+        self.repeats.rest(text, text.next_special(start + TIME_LEAD), end)
+    }
+
     #[inline(always)]
     fn count_object(&mut self, at_ns: i64) {
         self.tally.raw_lines += 1;
@@ -455,15 +464,6 @@ impl Core {
 
 /// Bytes before the time of a line that begins with it.
 const TIME_LEAD: usize = br#"{"at":""#.len();
-
-/// What stands behind the time of a line that begins with it.
-#[inline(always)]
-fn rest_of(text: &Text<'_>, start: usize, end: usize) -> Option<Rest> {
-    if text.word(start) & (u64::MAX >> 8) != const { word_of(br#"{"at":""#) } {
-        return None;
-    }
-    Rest::new(text, text.next_special(start + TIME_LEAD), end)
-}
 
 fn without_newline(buffer: &TextBuffer) -> usize {
     buffer.len() - usize::from(buffer.as_bytes().ends_with(b"\n"))

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -115,10 +115,12 @@ class _Follower:
         with ThreadPoolExecutor(1, thread_name_prefix="follower") as executor:
             reading = executor.submit(self._follow, tail, stop, limit_s)
             try:
-                reading.result()
+                # Again and again: polars has interrupted waits go on, so that an endless one would hear of nothing.
+                while not reading.done():
+                    wait([reading], timeout=_POLL_S)
             except KeyboardInterrupt:
                 stop.set()
-                reading.result()
+            reading.result()
 
     def _follow(self, tail: Tail, stop: threading.Event, limit_s: float | None) -> None:
         end_s = math.inf if limit_s is None else time.monotonic() + limit_s

@@ -43,12 +43,6 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// None if it is too short or too long to be kept.
-    #[inline(always)]
-    pub fn new(text: &Text<'_>, start: usize, end: usize) -> Option<Self> {
-        LENGTHS.contains(&end.wrapping_sub(start)).then(|| Self { start, end, hash: hash(text, start, end) })
-    }
-
     fn of<'a>(self, text: &Text<'a>) -> &'a [u8] {
         &text.bytes[self.start..self.end]
     }
@@ -56,31 +50,108 @@ impl Rest {
 
 const SECRETS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
 
-/// Mixes all bytes, 16 a multiplication, in four chains that do not wait for each other.
+/// Mixes all bytes. What it gives is told nowhere, and may differ between processors.
 #[inline(always)]
-fn hash(text: &Text<'_>, start: usize, end: usize) -> u64 {
-    let [mut one, mut two, mut three, mut four] = SECRETS;
-    one ^= (end - start) as u64;
-    let mut at = start;
-    loop {
-        let is_last = at + BLOCK >= end;
-        // The last block, however many of its bytes were mixed before.
-        at = if is_last { end - BLOCK } else { at };
-        one = mix(text, one, SECRETS[0], at);
-        two = mix(text, two, SECRETS[1], at + 16);
-        three = mix(text, three, SECRETS[2], at + 32);
-        four = mix(text, four, SECRETS[3], at + 48);
-        if is_last {
-            return one ^ two.rotate_left(16) ^ three.rotate_left(32) ^ four.rotate_left(48);
-        }
-        at += BLOCK;
+fn hash(bytes: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, as was just asked.
+        return unsafe { x86::hash(bytes) };
+    }
+    hash_portable(bytes)
+}
+
+/// Every block, the last one at the end, however many of its bytes were told before.
+#[inline(always)]
+fn each_block(bytes: &[u8], mut tell: impl FnMut(&[u8; BLOCK])) {
+    let mut rest = bytes;
+    while let Some((block, behind)) = rest.split_first_chunk() {
+        tell(block);
+        rest = behind;
+    }
+    if let Some(last) = bytes.last_chunk().filter(|_| !rest.is_empty()) {
+        tell(last);
     }
 }
 
+/// 16 bytes a multiplication, in four chains that do not wait for each other.
+fn hash_portable(bytes: &[u8]) -> u64 {
+    let mut states = SECRETS;
+    states[0] ^= bytes.len() as u64;
+    each_block(bytes, |block| {
+        for ((state, secret), pair) in states.iter_mut().zip(SECRETS).zip(block.as_chunks::<16>().0) {
+            let (one, other) = (word(pair, 0), word(pair, 8));
+            *state = multiply(*state ^ one, secret ^ other);
+        }
+    });
+    let [one, two, three, four] = states;
+    one ^ two.rotate_left(16) ^ three.rotate_left(32) ^ four.rotate_left(48)
+}
+
 #[inline(always)]
-fn mix(text: &Text<'_>, state: u64, secret: u64, at: usize) -> u64 {
-    let product = u128::from(state ^ text.word(at)) * u128::from(secret ^ text.word(at + 8));
+fn word(pair: &[u8; 16], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|place| pair[at + place]))
+}
+
+#[inline(always)]
+fn multiply(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
     product as u64 ^ (product >> 64) as u64
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32, _mm256_shuffle_epi32, _mm256_srli_epi64,
+        _mm256_xor_si256,
+    };
+
+    use super::{BLOCK, SECRETS, each_block, multiply};
+
+    /// 64 bytes with two multiplications of four pairs of half words, as XXH3 does.
+    #[target_feature(enable = "avx2")]
+    pub fn hash(bytes: &[u8]) -> u64 {
+        let step = load(&SECRETS);
+        let [mut secret, mut one, mut two] = [step; 3];
+        each_block(bytes, |block| {
+            let (first, second) = halves(block);
+            one = mix(one, first, secret);
+            secret = _mm256_add_epi64(secret, step);
+            two = mix(two, second, secret);
+            secret = _mm256_add_epi64(secret, step);
+        });
+        let mixed: [u64; 4] = {
+            let sum = _mm256_add_epi64(one, _mm256_shuffle_epi32::<0b01_00_11_10>(two));
+            // SAFETY: both are 32 bytes of plain numbers.
+            unsafe { std::mem::transmute::<__m256i, [u64; 4]>(sum) }
+        };
+        let length = bytes.len() as u64;
+        multiply(mixed[0] ^ length, mixed[1] ^ SECRETS[2]) ^ multiply(mixed[2] ^ SECRETS[3], mixed[3] ^ SECRETS[1])
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mix(state: __m256i, value: __m256i, secret: __m256i) -> __m256i {
+        let keyed = _mm256_xor_si256(value, secret);
+        let product = _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed));
+        // The value itself, too: a half word of zeros takes nothing from it.
+        _mm256_add_epi64(_mm256_add_epi64(state, product), _mm256_shuffle_epi32::<0b01_00_11_10>(value))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(words: &[u64; 4]) -> __m256i {
+        // SAFETY: these are 32 bytes, and the load needs no alignment.
+        unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn halves(block: &[u8; BLOCK]) -> (__m256i, __m256i) {
+        let at = block.as_ptr();
+        // SAFETY: a block is 64 bytes long, and loads need no alignment.
+        unsafe { (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(BLOCK / 2).cast())) }
+    }
 }
 
 struct Kept {
@@ -90,6 +161,16 @@ struct Kept {
     said: Said,
 }
 
+/// A place for namespaces that begin alike.
+#[inline(always)]
+fn named(text: &Text<'_>, start: usize) -> usize {
+    // Its eight bytes behind `","ns":"`.
+    (text.word(start + 8).wrapping_mul(SECRETS[0]) >> 58) as usize % Repeats::NAMES
+}
+
+/// After so many lines of some namespaces of which none was kept, no more of them are looked up.
+const IN_VAIN: u16 = 4_096;
+
 /// The lines that repeat.
 pub(super) struct Repeats {
     kept: Vec<Kept>,
@@ -97,24 +178,48 @@ pub(super) struct Repeats {
     places: Box<[u16; Self::PLACES]>,
     /// Parts of the hashes of lines that came once: what never comes again is not worth a copy.
     once: Box<[u16; Self::PLACES]>,
+    /// Lines in a row that were looked up in vain, by how their namespace begins. Those that tell a slot, a block or a
+    /// transaction never come again. It runs over, so that now and then they are tried again.
+    in_vain: [u16; Self::NAMES],
 }
 
 impl Default for Repeats {
     fn default() -> Self {
-        Self { kept: Vec::new(), places: Box::new([0; Self::PLACES]), once: Box::new([0; Self::PLACES]) }
+        Self {
+            kept: Vec::new(),
+            places: Box::new([0; Self::PLACES]),
+            once: Box::new([0; Self::PLACES]),
+            in_vain: [0; Self::NAMES],
+        }
     }
 }
 
 impl Repeats {
     /// Few enough for both tables to stay in the first-level cache.
     const PLACES: usize = 4_096;
+    const NAMES: usize = 64;
+
+    /// What is to be looked up of a line; none if it is too short or too long to be kept, or hardly comes again.
+    #[inline(always)]
+    pub fn rest(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Rest> {
+        if !LENGTHS.contains(&end.wrapping_sub(start)) {
+            return None;
+        }
+        let in_vain = &mut self.in_vain[named(text, start)];
+        *in_vain = in_vain.wrapping_add(1);
+        (*in_vain <= IN_VAIN).then(|| Rest { start, end, hash: hash(&text.bytes[start..end]) })
+    }
 
     /// What an equal line said.
     #[inline(always)]
-    pub fn find(&self, text: &Text<'_>, rest: Rest) -> Option<(Routed, Said)> {
+    pub fn find(&mut self, text: &Text<'_>, rest: Rest) -> Option<(Routed, Said)> {
         let index = self.places[rest.hash as usize % Self::PLACES].checked_sub(1)?;
         let kept = &self.kept[index as usize];
-        (kept.hash == rest.hash && *kept.rest == *rest.of(text)).then_some((kept.routed, kept.said))
+        if kept.hash != rest.hash || *kept.rest != *rest.of(text) {
+            return None;
+        }
+        self.in_vain[named(text, rest.start)] = 0;
+        Some((kept.routed, kept.said))
     }
 
     /// Keeps a line that comes for the second time.
@@ -145,6 +250,29 @@ impl Repeats {
         if !self.kept.is_empty() {
             self.kept.clear();
             self.places.fill(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_line_tells_by_either_hash() {
+        let line: Vec<u8> = (0..=*LENGTHS.end()).map(|place| (place * 7 % 251) as u8).collect();
+        for length in [64, 65, 96, 127, 128, 200, 512] {
+            for hash in [hash, hash_portable] {
+                let whole = hash(&line[..length]);
+                let elsewhere = line[..length].to_vec();
+                assert_eq!(whole, hash(&elsewhere));
+                assert_ne!(whole, hash(&line[1..=length]));
+                for place in 0..length {
+                    let mut other = line[..length].to_vec();
+                    other[place] ^= 1;
+                    assert_ne!(whole, hash(&other), "byte {place} of {length}");
+                }
+            }
         }
     }
 }

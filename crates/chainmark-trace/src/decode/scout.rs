@@ -8,7 +8,7 @@
 use std::cell::Cell;
 
 use crate::decode::opening::Opened;
-use crate::decode::{Core, Line, rest_of};
+use crate::decode::{Core, Line};
 use crate::event::OwnedEvent;
 use crate::message::{Route, Routed};
 use crate::text::Text;
@@ -147,7 +147,7 @@ impl Core {
     /// The class of a line as nodes write it, none of any other.
     #[inline(always)]
     fn plain(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Line<'_>> {
-        let rest = rest_of(text, start, end);
+        let rest = self.rest_of(text, start, end);
         if let Some(rest) = rest
             && let Some(line) = self.repeated(text, start, rest)
         {

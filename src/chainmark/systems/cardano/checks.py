@@ -119,9 +119,9 @@ def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:
 
 
 def _apart(seconds: float) -> str:
-    """A distance in time as people say it: "3.2 hours later"."""
+    """A distance in time of a second or more as people say it: "3.2 hours later"."""
     sizes = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
-    size, name = next((one for one in sizes if abs(seconds) >= one[0]), sizes[-1])
+    size, name = next(one for one in sizes if abs(seconds) >= one[0])
     return f"{units.number(abs(seconds) / size, 1)} {name} {'later' if seconds > 0 else 'earlier'}"
 
 

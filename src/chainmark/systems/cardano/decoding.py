@@ -7,24 +7,29 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from chainmark._native import TraceDecoder
 from chainmark.core import units
-from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.parts import map_parts
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.systems.cardano.analyse import HostTrace
-from chainmark.systems.cardano.books import HostSummary, read_summary
+from chainmark.systems.cardano.books import HostSummary, Usage, read_summary
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
 from chainmark.systems.cardano.rules import Rules
 
 _LONGEST_STEM, _KEPT_OF_STEM = 200, 40
+# Why no message of a host that was left out is used.
+HOST_EXCLUDED = "host excluded"
+
+Told = TypeVar("Told")
 
 
 @dataclass(frozen=True)
@@ -118,22 +123,11 @@ def decode(
         with storage_errors(reading.events):
             reading.events.mkdir(exist_ok=True)
     threads = threads or os.cpu_count() or 1
-    # Hosts fill the threads; where there are fewer, the files of each are divided among those that it has.
-    each = max(1, threads // len(cluster.hosts))
-    parts = [Part(host.name, json.dumps(reading.order(host, each)), host.stored_bytes) for host in cluster.hosts]
+    parts = _parts(cluster.hosts, reading, threads)
     decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
-    progress.stage(f"reading {len(parts)} hosts" if len(parts) > 1 else f"reading {parts[0].host}")
-    with ThreadPoolExecutor(threads, thread_name_prefix="decoder") as executor:
-        told = map_parts(
-            decoders.decode,
-            parts,
-            executor,
-            weight=lambda part: part.stored_bytes,
-            watch=decoders.watch,
-            cancel=decoders.cancel,
-        )
+    progress.stage(_stage("reading", parts))
     traces, published, summaries = [], [], {}
-    for part, text in zip(parts, told, strict=True):
+    for part, text in zip(parts, _map(decoders.decode, parts, decoders, threads), strict=True):
         if text is None:
             raise KeyboardInterrupt
         summary = read_summary(part.host, text)
@@ -151,6 +145,67 @@ def decode(
         # What the lines tell of the chain is the same by any rules.
         published.append(replace(trace, slots=slots, lives=lives))
     return traces, published, summaries
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """What hosts that were left out on request told, so that the sums hold over everything that was given.
+
+    Attributes:
+        summaries: per host, what was counted; none of its messages is used.
+        unreadable: per host whose logs cannot be read, why; it may be what the host was left out for.
+    """
+
+    summaries: dict[str, HostSummary] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+def count_excluded(cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress) -> Excluded:
+    """Count the lines and messages of the hosts that were left out; no table is written of them."""
+    excluded = Excluded()
+    threads = threads or os.cpu_count() or 1
+    parts = _parts([host for host in cluster.excluded if host.files], reading, threads, tables=False)
+    if not parts:
+        return excluded
+    decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
+    progress.stage(_stage("counting what is left out:", parts))
+    for part, told in zip(parts, _map(decoders.count, parts, decoders, threads), strict=True):
+        if told is None:
+            raise KeyboardInterrupt
+        if isinstance(told, ChainmarkError):
+            excluded.unreadable[part.host] = told.message
+            continue
+        summary = read_summary(part.host, told)
+        unused = Usage(used=0, unused={HOST_EXCLUDED: summary.books.decoded})
+        excluded.summaries[part.host] = summary.model_copy(update={"usage": unused})
+    return excluded
+
+
+def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables: bool = True) -> list[Part]:
+    # Hosts fill the threads; where there are fewer, the files of each are divided among those that it has.
+    each = max(1, threads // max(1, len(hosts)))
+    parts = []
+    for host in hosts:
+        order = reading.order(host, each)
+        wanted = order if tables else {key: None if key.endswith("_out") else told for key, told in order.items()}
+        parts.append(Part(host.name, json.dumps(wanted), host.stored_bytes))
+    return parts
+
+
+def _stage(doing: str, parts: Sequence[Part]) -> str:
+    return f"{doing} {len(parts)} hosts" if len(parts) > 1 else f"{doing} {parts[0].host}"
+
+
+def _map(decode_one: Callable[[Part], Told], parts: Sequence[Part], decoders: Decoders, threads: int) -> list[Told]:
+    with ThreadPoolExecutor(threads, thread_name_prefix="decoder") as executor:
+        return map_parts(
+            decode_one,
+            parts,
+            executor,
+            weight=lambda part: part.stored_bytes,
+            watch=decoders.watch,
+            cancel=decoders.cancel,
+        )
 
 
 class Decoders:
@@ -184,6 +239,13 @@ class Decoders:
                 ) from error
             with storage_errors(Path(path)):
                 raise
+
+    def count(self, part: Part) -> str | ChainmarkError | None:
+        """The same of a host whose logs need not be readable."""
+        try:
+            return self.decode(part)
+        except (UsageError, EnvironmentFailure) as error:
+            return error
 
     def _begin(self, part: Part) -> TraceDecoder:
         decoder = TraceDecoder(part.order)

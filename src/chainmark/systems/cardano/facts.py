@@ -11,6 +11,7 @@ from fractions import Fraction
 from chainmark.core.manifest import Configuration, Fact, Scalar
 from chainmark.systems.cardano.analyse import Analysis
 from chainmark.systems.cardano.books import Books, HostSummary
+from chainmark.systems.cardano.decoding import Excluded
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN, Genesis, Meta
 from chainmark.systems.cardano.filters import Condition
 from chainmark.systems.cardano.logs import ClusterLogs
@@ -39,6 +40,7 @@ class Subjects:
 
     Attributes:
         summaries: per host, what was read; hosts in their order.
+        excluded: what is counted of the hosts that were left out, and nothing else.
         node: version, revision and compiler of the node.
         cluster: the logs as they were found.
     """
@@ -46,6 +48,7 @@ class Subjects:
     genesis: Genesis
     meta: Meta
     summaries: Mapping[str, HostSummary]
+    excluded: Excluded
     analysis: Analysis
     conditions: Sequence[Condition]
     rules: Rules
@@ -60,11 +63,17 @@ class Subjects:
 
 @dataclass(frozen=True)
 class Node:
-    """The node that was measured; None is not known."""
+    """The node that was measured; None is not known.
+
+    Attributes:
+        version: what it is called.
+        told: the version that all logs tell, or their description.
+    """
 
     version: str
     revision: str | None
     compiler: str | None
+    told: str | None = None
 
 
 def cut(text: str, width: int) -> str:
@@ -268,35 +277,39 @@ def configuration(known: Subjects) -> Configuration:
 
 
 def counts(known: Subjects) -> dict[str, dict[str, int]]:
-    """The books: every line, message and block in one class; the decoder's sums have been checked."""
-    books = known.books
+    """The books: every line, message and block in one class; the decoder's sums have been checked.
+
+    Lines and messages are those of all hosts, also of those that were left out.
+    """
     analysis = known.analysis
+    counted = {**known.summaries, **known.excluded.summaries}
     decoded: Counter[str] = Counter()
     ignored: Counter[str] = Counter()
     impossible: Counter[str] = Counter()
     unused: Counter[str] = Counter()
-    for one in known.summaries.values():
+    for one in counted.values():
         decoded.update(one.books.decoded_by_message)
         ignored.update(one.books.ignored_by_message)
-        impossible.update(one.lives.errors_by)
         unused.update(one.usage.unused)
+    for one in known.summaries.values():
+        impossible.update(one.lives.errors_by)
     frequent = sorted(ignored.items(), key=lambda item: (item[0] == "other", -item[1], item[0]))
     kept = dict(frequent[:_IGNORED_KINDS])
     rest = sum(ignored.values()) - sum(kept.values())
     accounts = {
-        "lines": _sum([_line_classes(one) for one in books]),
+        "lines": _sum([_line_classes(one.books) for one in counted.values()]),
         "messages": {
-            "used": sum(one.usage.used for one in known.summaries.values()),
+            "used": sum(one.usage.used for one in counted.values()),
             **{f"not used: {reason}": count for reason, count in sorted(unused.items())},
         },
         "decoded messages": dict(sorted(decoded.items())),
         "ignored messages": {**kept, **({"all others": rest} if rest else {})},
-        "hosts": {"read": len(books), "left out": len(known.cluster.excluded)},
+        "hosts": {"read": len(known.summaries), "left out": len(known.cluster.excluded)},
         "files that look like logs": {
             "read": len(known.cluster.files),
             "copies": len(known.cluster.repeated),
             "not read": len(known.cluster.unread),
-            **_of_excluded(known.cluster),
+            **_of_excluded(known),
         },
         "heights of the chain": {
             "forger known": analysis.chain_blocks - len(analysis.bridged),
@@ -314,7 +327,7 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
         },
         "slots": _sum([_slot_classes(one) for one in known.summaries.values()]),
     }
-    for name, summary in known.summaries.items():
+    for name, summary in counted.items():
         accounts[f"lines of {name}"] = _line_classes(summary.books)
         if summary.usage.unused:
             accounts[f"messages of {name}"] = {
@@ -324,10 +337,12 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
     return {name: classes for name, classes in accounts.items() if sum(classes.values())}
 
 
-def _of_excluded(cluster: ClusterLogs) -> dict[str, int]:
-    """Logs whose lines and messages are in no account, as they were not read on request."""
-    logs = sum(len(host.files) for host in cluster.excluded)
-    return {"of hosts left out on request": logs} if cluster.excluded else {}
+def _of_excluded(known: Subjects) -> dict[str, int]:
+    """The logs of hosts that were left out; what cannot be read of them is in no account of lines."""
+    logs = {host.name: len(host.files) for host in known.cluster.excluded}
+    unreadable = sum(logs[name] for name in known.excluded.unreadable)
+    classes = {"of hosts left out on request": sum(logs.values()) - unreadable} if logs else {}
+    return {**classes, "of hosts left out on request, unreadable": unreadable} if unreadable else classes
 
 
 def _line_classes(books: Books) -> dict[str, int]:

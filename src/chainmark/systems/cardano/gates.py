@@ -56,7 +56,7 @@ class Findings:
         limit: str,
         *,
         fine: bool,
-        detail: str = "",
+        detail: str,
         kind: GateKind = GateKind.INSTRUMENT,
     ) -> None:
         """Add a gate that can only warn: what the rest of the logs supports is measured all the same."""
@@ -140,8 +140,8 @@ def _completeness(judged: Judged, findings: Findings) -> None:
     firsts = {name: one.books.first_ns for name, one in judged.summaries.items() if one.books.first_ns is not None}
     lasts = {name: one.books.last_ns for name, one in judged.summaries.items() if one.books.last_ns is not None}
     begin, end = min(firsts.values()), max(lasts.values())
-    late = {name: (at - begin) / 1e9 for name, at in firsts.items() if (at - begin) / 1e9 > SPREAD_LIMIT_S}
-    early = {name: (end - at) / 1e9 for name, at in lasts.items() if (end - at) / 1e9 > SPREAD_LIMIT_S}
+    late = {name: s for name, at in firsts.items() if (s := (at - begin) / 1e9) > SPREAD_LIMIT_S}
+    early = {name: s for name, at in lasts.items() if (s := (end - at) / 1e9) > SPREAD_LIMIT_S}
     for name, seconds in late.items():
         findings.incidents.append(
             Incident(

@@ -26,7 +26,7 @@ from chainmark.systems.cardano import facts, gates
 from chainmark.systems.cardano.analyse import Analysis, analyse, catalogue_for
 from chainmark.systems.cardano.books import HostSummary
 from chainmark.systems.cardano.checks import check_any, check_heads, check_one_network, check_read, genesis_hint
-from chainmark.systems.cardano.decoding import Reading, decode
+from chainmark.systems.cardano.decoding import Excluded, Reading, count_excluded, decode
 from chainmark.systems.cardano.documents import (
     PACKAGES,
     TRUTH_FILE,
@@ -128,6 +128,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         traces, published, summaries = decode(cluster, reading, order.threads, progress)
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
+        excluded = count_excluded(cluster, reading, order.threads, progress)
         analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run=run, progress=progress)
         if analysis.imbalances:
             raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
@@ -141,6 +142,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
             genesis=documents.genesis,
             meta=documents.meta,
             summaries=summaries,
+            excluded=excluded,
             analysis=analysis,
             conditions=conditions,
             rules=rules,
@@ -149,7 +151,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         )
         progress.stage("making the figures by the published rules")
         keep_published(run, published, known, catalogue)
-    notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis), *names]
+    notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis, excluded), *names]
     notes += [*documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
     measured = len(analysis.hosts) - len(analysis.hosts_without_slots)
@@ -290,6 +292,7 @@ def resolve_node(
             notes.append(sentence)
     if not hosts and contradicts(chosen, expected):
         contradictions.append(f"the description of the logs is of version {expected}, not {chosen}")
+    versions: list[str | None] = [*hosts] or [meta.node_version]
     described = meta.package(PACKAGES[0]).commit
     books = [summary.books for summary in summaries.values()]
     revision = next((one.node_revision for one in books if one.node_revision), None)
@@ -298,14 +301,15 @@ def resolve_node(
         version=chosen,
         revision=revision if described == UNKNOWN else described,
         compiler=meta.node_ghc_version or compiler,
+        told=versions[0] if len(versions) == 1 else None,
     )
     return node, notes, contradictions
 
 
-def _cluster_notes(order: ImportOrder, cluster: ClusterLogs, documents: Documents, analysis: Analysis) -> list[str]:
-    notes = []
-    if cluster.excluded:
-        notes.append(_excluded(cluster.excluded))
+def _cluster_notes(
+    order: ImportOrder, cluster: ClusterLogs, documents: Documents, analysis: Analysis, excluded: Excluded
+) -> list[str]:
+    notes = _excluded(cluster.excluded, excluded) if cluster.excluded else []
     if cluster.left_out:
         notes.append(f"no host of the network, so left out: {listed(list(cluster.left_out))}")
     notes += [f"{one.name} is a copy of {one.of} and was left out" for one in cluster.repeated]
@@ -319,12 +323,14 @@ def _cluster_notes(order: ImportOrder, cluster: ClusterLogs, documents: Document
     return notes
 
 
-def _excluded(hosts: Sequence[HostLogs]) -> str:
-    """What is not in the accounts of lines and messages, which are of the logs that were read."""
+def _excluded(hosts: Sequence[HostLogs], told: Excluded) -> list[str]:
+    """Who was left out, and how far that is in the accounts of lines and messages."""
     files = sum(len(host.files) for host in hosts)
     size = units.byte_size(sum(host.stored_bytes for host in hosts))
-    names = listed(sorted(host.name for host in hosts))
-    return f"left out on request: {names} ({units.plural(files, 'log')} of {size}: not read, their lines not counted)"
+    lines = sum(summary.books.raw_lines for summary in told.summaries.values())
+    counted = f"{units.plural(files, 'log')} of {size}, {units.plural(lines, 'line')} counted and not used"
+    notes = [f"left out on request: {listed(sorted(host.name for host in hosts))} ({counted})"]
+    return notes + [f"the lines of {name}, left out, are not counted: {why}" for name, why in told.unreadable.items()]
 
 
 def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str, HostSummary]) -> list[Source]:
@@ -355,6 +361,7 @@ def _imported(
             version=known.node.version,
             revision=known.node.revision,
             build=f"ghc {known.node.compiler}" if known.node.compiler else None,
+            told=known.node.told if known.node.told != known.node.version else None,
         ),
         profile_name=name,
         profile=facts.profile(known, name),

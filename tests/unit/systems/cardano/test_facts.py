@@ -37,6 +37,8 @@ def test_numbers_are_cut(value: float | Fraction, width: int, text: str) -> None
         (0, 9, "0"),
         (12_345_678_900 * PICOSECONDS, 9, "12345678>"),
         (1_234_567_890 * PICOSECONDS + 1, 9, "123456789"),
+        (123_456_789 * PICOSECONDS, 9, "123456789"),
+        (-PICOSECONDS // 2, 9, "-.5"),
     ],
 )
 def test_durations_lose_their_leading_zero_and_are_cut(picoseconds: int, width: int, text: str) -> None:

@@ -19,6 +19,7 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.documents import StatedGenesis, epoch_slot, resolve_genesis
 from chainmark.systems.cardano.host.sample_files import read_samples
 
+from tests.support import Lab, wait_until
 from tests.unit.systems.cardano.clusters import ingest, make_cluster
 
 GENESIS = "genesis/genesis.shelley.json"
@@ -171,6 +172,18 @@ def test_an_interruption_ends_the_following_and_not_the_run(cluster: Path, tmp_p
     (made,) = cm.follow("cardano", log, lasts="1h", show=interrupt, genesis=cluster / GENESIS, store=tmp_path / "store")
     assert raised
     assert made.is_valid
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_the_following_after_blocks_were_shown(lab: Lab, cluster: Path, tmp_path: Path) -> None:
+    """What shows them loads polars, which has interrupted waits go on."""
+    log = alone(cluster, tmp_path / "logs")
+    started = lab.start("ingest", "cardano", str(log), "--genesis", str(cluster / GENESIS), "--follow", "--json")
+    wait_until(lambda: "UTC" in started.errors(), "a block")
+    started.process.send_signal(signal.SIGINT)
+    ended = started.finish()
+    assert ended.returncode == 0
+    assert json.loads(ended.stdout)["status"] == "valid"
 
 
 def test_what_cannot_be_followed_is_said_before_anything_is_read(cluster: Path, tmp_path: Path) -> None:

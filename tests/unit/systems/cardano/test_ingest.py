@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,15 @@ import polars as pl
 import pytest
 
 import chainmark as cm
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
+from chainmark.core.progress import Silent
 from chainmark.store.runs import Store
+from chainmark.systems.cardano.decoding import Reading, count_excluded
+from chainmark.systems.cardano.documents import StatedGenesis, resolve_genesis
+from chainmark.systems.cardano.logs import HostLogs, LogFile, find_logs
+from chainmark.systems.cardano.rules import Rules
 
 from tests.unit.systems.cardano.clusters import changed, edit_json, edit_lines, ingest, make_cluster
 
@@ -130,21 +137,63 @@ def test_other_options_are_another_run(cluster: Path, tmp_path: Path) -> None:
     assert sorted(run.run_id for run in Store(tmp_path).sealed()) == sorted(run.run_id for run in runs)
 
 
-def test_the_logs_of_a_host_left_out_are_named_as_not_read(cluster: Path, tmp_path: Path) -> None:
-    """Whoever adds up the lines of a folder must be told which are in no account."""
+def test_the_lines_of_a_host_left_out_are_counted_and_not_used(cluster: Path, tmp_path: Path) -> None:
+    """Whoever adds up the lines of a folder must find all of them, also those that were left out."""
     logs = changed(cluster, tmp_path / "logs")
-    shutil.copy(logs / "node-3" / "stdout", logs / "node-3" / "stdout.1")
+    with (logs / "node-3" / "stdout").open("ab") as log:
+        log.write(b'{"at":"cut off\n')
+    shutil.copy(logs / "node-0" / "stdout", logs / "node-3" / "stdout.1")
     manifest = ingest(tmp_path / "store", logs, exclude=("node-3",), filters=()).run.manifest
+    counts = manifest.counts
+    lines = {path: path.read_bytes().count(b"\n") for path in sorted(logs.glob("node-*/stdout*"))}
+    own = sum(count for path, count in lines.items() if path.parent.name == "node-3")
+    assert sum(counts["lines"].values()) == sum(lines.values())
+    assert sum(counts["lines of node-3"].values()) == own
+    assert counts["lines"]["malformed"] == 1
+    assert counts["messages of node-3"] == {
+        "used": 0,
+        "not used: host excluded": counts["lines of node-3"]["decoded"],
+    }
+    assert counts["messages"]["not used: host excluded"] == counts["lines of node-3"]["decoded"] > 0
+    assert sum(counts["messages"].values()) == sum(counts["decoded messages"].values()) == counts["lines"]["decoded"]
+    assert sum(counts["ignored messages"].values()) == counts["lines"]["ignored"]
     (sentence,) = (one for one in manifest.warnings if one.startswith("left out on request: "))
-    assert re.fullmatch(
-        r"left out on request: node-3 \(2 logs of [\d.]+ MiB: not read, their lines not counted\)", sentence
-    )
-    assert manifest.counts["hosts"] == {"read": len(HOSTS) - 1, "left out": 1}
-    files = manifest.counts["files that look like logs"]
+    told = rf"left out on request: node-3 \(2 logs of [\d.]+ MiB, {units.plural(own, 'line')} counted and not used\)"
+    assert re.fullmatch(told, sentence)
+    assert counts["hosts"] == {"read": len(HOSTS) - 1, "left out": 1}
+    files = counts["files that look like logs"]
     assert files == {"read": len(HOSTS) - 1, "copies": 0, "not read": 0, "of hosts left out on request": 2}
-    assert "lines of node-3" not in manifest.counts
-    whole = ingest(tmp_path / "store", cluster, filters=()).run.manifest
-    assert whole.counts["files that look like logs"] == {"read": len(HOSTS), "copies": 0, "not read": 0}
+    assert all(not source.path.startswith("node-3/") for source in manifest.sources)
+    assert not list((tmp_path / "store").rglob("*node-3*"))
+
+
+def test_what_a_host_left_out_tells_changes_no_figure(cluster: Path, tmp_path: Path) -> None:
+    """Its lines are read to be counted, and for nothing else."""
+    without = changed(cluster, tmp_path / "without", lambda folder: shutil.rmtree(folder / "node-3"))
+    left_out = ingest(tmp_path / "one", cluster, exclude=("node-3",), filters=()).run
+    never_there = ingest(tmp_path / "other", without, filters=()).run
+    for name in ("metrics.json", "samples/block.parquet"):
+        assert (left_out.path / name).read_bytes() == (never_there.path / name).read_bytes()
+
+
+def test_a_host_left_out_because_its_log_is_damaged_is_no_error(cluster: Path, tmp_path: Path) -> None:
+    """It is the way out of such a log."""
+    logs = changed(cluster, tmp_path / "logs")
+    stored = gzip.compress((logs / "node-3" / "stdout").read_bytes())
+    (logs / "node-3" / "stdout").unlink()
+    (logs / "node-3" / "stdout.gz").write_bytes(stored[: len(stored) // 2])
+    counts = ingest(tmp_path / "store", logs, exclude=("node-3",), filters=()).run.manifest.counts
+    assert sum(counts["lines of node-3"].values()) > 0
+
+
+def test_a_log_left_out_that_cannot_be_read_is_named(cluster: Path, tmp_path: Path) -> None:
+    gone = LogFile(tmp_path / "stdout", "node-3/stdout", 7)
+    logs = replace(find_logs(cluster), excluded=(HostLogs("node-3", (gone,)),))
+    genesis, _ = resolve_genesis(cluster / "genesis" / "genesis.shelley.json", StatedGenesis())
+    reading = Reading(genesis, Rules(published=False, count_switches=True), tmp_path, None, 1)
+    told = count_excluded(logs, reading, 1, Silent())
+    assert not told.summaries
+    assert re.fullmatch(r"the log .*/stdout cannot be read: No such file or directory", told.unreadable["node-3"])
 
 
 def test_a_damaged_run_is_made_again(cluster: Path, tmp_path: Path) -> None:
@@ -451,7 +500,7 @@ def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_render
     other = ingest(tmp_path / "store", make_cluster(tmp_path / "other", seed=2)).run
     one = cm.open_run(run).document()
     for document in (one, cm.compare(other, run, store=tmp_path / "store")):
-        assert document.caveats.sentences[-1] == told
+        assert told in document.caveats.sentences
         assert f"! {told}" in document.text(200).partition("Gates")[0].partition("Gating")[0]
         assert told in document.markdown().partition("\n\n**")[0]
         assert told in document.html().partition("<nav")[0]
@@ -463,6 +512,22 @@ def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_render
 def test_a_label_that_agrees_or_names_no_version_is_no_contradiction(cluster: Path, tmp_path: Path) -> None:
     for label in ("10.5.4", "10.5.4-lmdb", "my-branch"):
         assert ingest(tmp_path, cluster, version=label).run.manifest.contradictions == []
+
+
+def test_logs_by_two_names_are_an_aa_or_said_to_be_of_one_version(cluster: Path, tmp_path: Path) -> None:
+    """Else a release is reported to perform exactly as the one before it, by the logs of that one."""
+    store, other = tmp_path / "store", make_cluster(tmp_path / "other", seed=2)
+    nameless = [
+        changed(folder, tmp_path / name, lambda folder: (folder / "meta.json").unlink())
+        for folder, name in ((cluster, "a"), (other, "b"))
+    ]
+    first, second = (ingest(store, nameless[0], version=name, filters=()).run for name in ("10.5.4", "my-branch"))
+    third = ingest(store, nameless[1], version="my-branch", filters=()).run
+    same, apart = (cm.compare(first, run, store=store) for run in (second, third))
+    assert "A/A" in same.caveats.badges
+    assert "both sides are made of the same logs, called by two names" in same.caveats.sentences
+    assert "A/A" not in apart.caveats.badges
+    assert any(told.startswith("both sides are of version 10.5.4") for told in apart.caveats.sentences)
 
 
 def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tmp_path: Path) -> None:

@@ -1,0 +1,337 @@
+"""Which logs are refused before anything is measured: each limit, and each sentence with its way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.systems.cardano.books import Books, Head, HostSummary, MalformedLine
+from chainmark.systems.cardano.checks import (
+    check_any,
+    check_heads,
+    check_one_network,
+    check_read,
+    genesis_hint,
+    implied_start,
+)
+from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
+from chainmark.systems.cardano.unread import Unread
+
+from tests.unit.systems.cardano.traces import GENESIS, forger, key, lives_frame, observer, slot_ns
+
+START = "2026-02-02T02:40:00Z"
+OWN_GENESIS = "give their own with `--genesis FILE`"
+ALONE = "import each network by itself: `--exclude {}` leaves a host out, and may be repeated"
+
+
+def log(name: str, late_s: Sequence[float] = (0.0, 0.0, 0.0), *, size: int = 1, **head: Any) -> Any:
+    """A log whose forge loop was so late in the first slots."""
+    starts = [(slot, slot_ns(slot) + round(late * 1e9)) for slot, late in enumerate(late_s)]
+    told = {"objects": 10, "backward": 0, "problem": None, "starts": starts} | head
+    return SimpleNamespace(name=name, stored_bytes=size, head=Head.model_construct(None, **told))
+
+
+def cluster(*hosts: tuple[str, list[Any]], unread: Sequence[Unread] = ()) -> ClusterLogs:
+    return ClusterLogs(Path(), tuple(HostLogs(name, tuple(files)) for name, files in hosts), unread=tuple(unread))
+
+
+def late(**hosts: float) -> ClusterLogs:
+    """Hosts of one log each, by how late their forge loops are."""
+    return cluster(*((name, [log(f"{name}/log", [seconds] * 3)]) for name, seconds in hosts.items()))
+
+
+def refused(logs: ClusterLogs, genesis: Genesis = GENESIS) -> tuple[str, str | None]:
+    with pytest.raises(UsageError) as error:
+        check_heads(logs, genesis)
+    return error.value.message, error.value.hint
+
+
+def test_hosts_whose_slots_fit_the_genesis_are_taken() -> None:
+    """One that hung may begin an hour late, and one without a forge loop says nothing."""
+    check_heads(late(a=0.0, b=3600.0, c=-3600.0), GENESIS)
+    check_heads(cluster(("a", [log("a/log", [])]), ("b", [log("b/log", [])])), GENESIS)
+
+
+@pytest.mark.parametrize("seconds", [30.0, -30.0])
+def test_all_clocks_may_be_wrong_by_half_a_minute(seconds: float) -> None:
+    check_heads(late(a=seconds, b=seconds), GENESIS)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (31.0, "31.0 seconds later"),
+        (-59.0, "59.0 seconds earlier"),
+        (60.0, "1.0 minutes later"),
+        (3600.0, "1.0 hours later"),
+        (86_400.0, "1.0 days later"),
+        (-129_600.0, "1.5 days earlier"),
+    ],
+)
+def test_slots_that_fit_no_host_are_of_another_genesis(seconds: float, told: str) -> None:
+    message, hint = refused(late(a=seconds + (1.0 if seconds > 0 else -1.0), b=seconds))
+    assert message == (
+        f"these logs are not of the genesis: by it slots of 1 s began at {START}, but the logs' slots begin {told} "
+        "than they would then"
+    )
+    assert hint is not None
+    assert hint.startswith(f"{OWN_GENESIS}; with slots of 1 s, theirs began at `--set genesis.system_start=2026-0")
+
+
+def test_of_long_slots_two_may_be_between_a_genesis_and_its_logs() -> None:
+    slow = replace(GENESIS, slot_length_s=20.0)
+    one = cluster(("a", [log("a/log", starts=[(slot, slow.slot_start_ns(slot) + 40 * 10**9) for slot in range(3)])]))
+    check_heads(one, slow)
+    beyond = cluster(("a", [log("a/log", starts=[(slot, slow.slot_start_ns(slot) + 41 * 10**9) for slot in range(3)])]))
+    message, hint = refused(beyond, slow)
+    assert "slots of 20 s began" in message
+    assert (hint or "").endswith(
+        "with slots of 20 s, theirs began at `--set genesis.system_start=2026-02-02T02:40:41Z`"
+    )
+
+
+def test_hosts_of_another_start_are_of_another_network() -> None:
+    """The one that is furthest off is told; a single host of it is the one to leave out first."""
+    message, hint = refused(late(a=0.0, b=3601.0, c=7200.0, d=10.0))
+    assert message == (
+        "logs of two different networks: the slots of b and c begin 2.0 hours later than those of the genesis, which "
+        "the other hosts' fit"
+    )
+    assert hint == ALONE.format("b")
+    assert "365.0 days earlier" in refused(late(a=0.0, b=-365 * 86_400.0, c=3700.0))[0]
+
+
+def test_a_host_without_a_line_is_named_with_why() -> None:
+    rest = ("b", [log("b/log")])
+    empty = cluster(("a", [log("a/1", size=0), log("a/2", size=0)]), rest)
+    assert refused(empty) == ("a has not one log line: a/1 and a/2 is empty", "`--exclude a` leaves it out")
+    none = cluster(("a", []), rest, unread=[Unread("ab/x.zip", "packed")])
+    assert refused(none) == ("a has not one log line: its folder has no log in it", "`--exclude a` leaves it out")
+    packed = cluster(("a", []), rest, unread=[Unread("a/x.zip", "packed"), Unread("b/y.zip", "packed")])
+    message, hint = refused(packed)
+    assert message == "a has not one log line: not read: a/x.zip (packed)"
+    assert (hint or "").startswith("logs are read as plain text")
+    assert (hint or "").endswith("; `--exclude a` leaves it out")
+    check_heads(cluster(("a", [log("a/1", size=0), log("a/2")]), rest), GENESIS)
+
+
+def test_a_log_that_stands_on_its_head_is_named() -> None:
+    one = cluster(("a", [log("a/1"), log("a/2", backward=9)]))
+    assert refused(one) == (
+        "the lines of a/2 stand the newest first",
+        "logs are read from their oldest line on: `tac FILE` turns one round",
+    )
+
+
+def test_logs_of_two_runs_in_one_folder_are_told_before_the_genesis_is_doubted() -> None:
+    """Only where slots last as long as the genesis says: else nothing can be said of the start of slot 0."""
+    two = cluster(("a", [log("a/1"), log("a/2", [90_000.0] * 3)]))
+    assert refused(two)[0].startswith("these are logs of 2 runs, whose slot 0 began at ")
+    assert refused(two, replace(GENESIS, slot_length_s=2.0))[0].startswith("these logs are not of the genesis")
+    slow = [log(f"a/{day}", starts=[(slot, slot_ns(20 * slot + day * 90_000)) for slot in range(3)]) for day in (0, 1)]
+    near = refused(cluster(("a", slow)), replace(GENESIS, slot_length_s=20.3))[0]
+    assert near.startswith("these are logs of 2 runs"), "as long as the clocks can tell"
+
+
+def test_files_without_a_message_of_a_node_are_no_logs() -> None:
+    def said(*files: Any) -> str:
+        with pytest.raises(UsageError) as error:
+            check_any(cluster(("a", list(files))))
+        assert (error.value.hint or "").endswith("logs are JSON lines as cardano-node prints them")
+        return error.value.message
+
+    one = log("a/1", objects=0)
+    assert said(one) == "no logs: a/1: its name is that of a log, but it has no line that cardano-node prints"
+    assert said(log("a/1", objects=0, problem="no JSON")).endswith("no line that cardano-node prints (no JSON)")
+    empty = [log(f"a/{number}", objects=0, size=0) for number in (1, 2)]
+    assert said(*empty) == "no logs: a/1 and a/2: their names are those of logs, but they have not one line"
+    assert said(empty[0], one).endswith("they have no line that cardano-node prints")
+    check_any(cluster(("a", [one, log("a/2")])))
+
+
+def test_a_missing_genesis_is_stated_as_far_as_the_logs_tell_it() -> None:
+    second = genesis_hint(late(a=0.4, b=0.2))
+    assert second == (
+        "give it with `--genesis FILE`, or state it; if slots last a second, these began at "
+        f"`--set genesis.system_start={START}`"
+    )
+    once = cluster(("a", [log("a/1", starts=[(100, slot_ns(100))])]))
+    assert genesis_hint(once) == second, "of one round nobody knows how long slots last"
+    half = log("a/1", starts=[(2 * slot, slot_ns(slot)) for slot in range(5)])
+    assert genesis_hint(cluster(("a", [half]))) == (
+        "give it with `--genesis FILE`, or state it; by the logs it is "
+        f"`--set genesis.system_start={START} --set genesis.slot_length_s=0.5`"
+    )
+    nothing = genesis_hint(cluster(("a", [log("a/1", [])])))
+    assert nothing.startswith("give it with `--genesis FILE`, or state what is known of it: `--set")
+    with pytest.raises(UsageError, match=r"^these are logs of 2 runs"):
+        genesis_hint(late(a=0.0, b=90_000.0))
+
+
+def test_the_start_is_that_of_most_rounds_whatever_one_says() -> None:
+    logs = cluster(("a", [log("a/1", [500.0, 0.0, 0.0])]), ("b", [log("b/1", [7.0, 0.0, 0.0])]))
+    assert implied_start(logs, 1.0) == START
+    assert implied_start(cluster(("a", [log("a/1", starts=[(100, slot_ns(100))])])), 2.0) == "2026-02-02T02:38:20Z"
+    assert implied_start(cluster(("a", [log("a/1", [])])), 1.0) is None
+
+
+# --- what only the whole logs can tell --------------------------------------------------------------------------------
+
+
+def host(loop_s: float | None = 0.002, **changed: Any) -> HostSummary:
+    books: dict[str, Any] = {
+        "raw_lines": 299, "objects": 10, "decoded": 5, "malformed_kept": [], "first_ns": slot_ns(0),
+        "last_ns": slot_ns(100), "names": {}, "network_magic": None,
+    }  # fmt: skip
+    fields: dict[str, Any] = {
+        "books": Books.model_construct(**books | changed),
+        "loop_offsets_s": None if loop_s is None else (-1e9, loop_s, 1e9),
+    }
+    return HostSummary.model_construct(**fields)
+
+
+def refused_read(genesis: Genesis = GENESIS, /, **hosts: HostSummary) -> tuple[str, str | None]:
+    with pytest.raises(UsageError) as error:
+        check_read(hosts, genesis)
+    return error.value.message, error.value.hint
+
+
+def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
+    check_read({"a": host(), "b": host(objects=1, decoded=0)}, GENESIS)
+    nothing = host(raw_lines=0, objects=0, decoded=0)
+    assert refused_read(a=host(), b=nothing) == ("b has not one log line", "`--exclude b` leaves it out")
+    line = MalformedLine(file="/logs/b/stdout", line=12, reason="no JSON", text="x")
+    message, hint = refused_read(a=host(), b=host(objects=0, decoded=0, malformed_kept=[line]))
+    assert message == "none of the 299 lines of b can be read as a trace message; line 12 of stdout: no JSON"
+    assert hint == "logs are JSON lines as cardano-node prints them; `--exclude b` leaves it out"
+    message, _ = refused_read(a=host(), b=host(objects=0, decoded=0))
+    assert message == "none of the 299 lines of b can be read as a trace message"
+
+
+def test_nodes_that_trace_nothing_of_use_are_told_what_to_trace() -> None:
+    message, hint = refused_read(a=host(decoded=0), b=host(decoded=0))
+    assert message == "these are a node's messages, but none of them is about slots, blocks or resources"
+    assert hint == "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info"
+
+
+def test_logs_that_end_before_the_chain_begins_are_not_of_it() -> None:
+    """Up to its first moment; one host of a longer log is enough for the check of its slots to go on."""
+    old, begun = host(None, last_ns=slot_ns(0) - 1), host(None, last_ns=slot_ns(0))
+    assert refused_read(a=old, b=host(None, last_ns=slot_ns(-60)), c=host(None, last_ns=None)) == (
+        "these logs are not of the genesis: they end at 2026-02-02T02:39:59Z, and by it slot 0 began at "
+        "2026-02-02T02:40:00Z",
+        OWN_GENESIS,
+    )
+    check_read({"a": old, "b": begun}, GENESIS)
+    check_read({"a": host(None, last_ns=None)}, GENESIS)
+
+
+def test_forge_loops_are_held_against_the_genesis_by_their_medians() -> None:
+    message, hint = refused_read(a=host(31.0), b=host(None))
+    assert "the logs' slots begin 31.0 seconds later" in message
+    assert hint == OWN_GENESIS
+    assert "the slots of b begin 2.0 hours later" in refused_read(a=host(), b=host(7200.0))[0]
+
+
+@pytest.mark.parametrize("magic", ["42", "NetworkMagic {unNetworkMagic = 42}", None, "1.5", "4 or 2", "x42", ""])
+def test_a_magic_is_read_as_nodes_print_it_and_what_is_none_says_nothing(magic: str | None) -> None:
+    check_read({"a": host(network_magic=magic), "b": host()}, GENESIS)
+
+
+def test_another_magic_is_another_network() -> None:
+    foreign = host(network_magic="43")
+    assert refused_read(a=foreign, b=foreign, c=host()) == (
+        "these logs are not of the genesis: their network's magic is 43, its is 42",
+        OWN_GENESIS,
+    )
+    one = {"a": host(network_magic="42"), "b": foreign, "c": foreign}
+    assert refused_read(**one) == (
+        "logs of two different networks: the magic of b and c is 43, that of the others 42",
+        ALONE.format("b"),
+    )
+    # A genesis that was stated without one: the first host's is as good as any.
+    stated = replace(GENESIS, network_magic=None)
+    assert refused_read(stated, **one)[0].startswith("logs of two different networks: the magic of b and c is 43")
+    check_read({"a": foreign, "b": foreign}, stated)
+    check_read({"a": host()}, stated)
+    assert "the magic of b is 43, that of the others 42" in refused_read(a=host(network_magic="42"), b=foreign)[0]
+    assert "their network's magic is 43, its is 42" in refused_read(a=foreign)[0]
+
+
+def test_two_logs_of_one_name_must_have_run_at_the_same_time() -> None:
+    parts = {"a": host(names={"x": 9}, last_ns=slot_ns(10)), "b": host(names={"x": 9}, first_ns=slot_ns(11))}
+    assert refused_read(**parts)[0].startswith("a and b are both logs of the host x")
+
+
+# --- blocks that connect hosts ----------------------------------------------------------------------------------------
+
+
+def _lives(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, Path]:
+    paths = {name: folder / f"{name}.parquet" for name in rows}
+    for name, path in paths.items():
+        lives_frame(rows[name]).write_parquet(path)
+    return paths
+
+
+def _stranger(number: int = 1, branch: str = "c") -> dict[str, Any]:
+    """A block of another chain, as its forger knows it."""
+    return forger(number, number, branch=branch, parent=key(number - 1, branch))
+
+
+def test_hosts_are_of_one_network_if_blocks_connect_them(tmp_path: Path) -> None:
+    """Also by way of a third, and of a block's parent alone; one that knows no block is in no network."""
+    rows = {
+        "a": [forger(1, 5), observer(2, 10)],
+        "c": [observer(3, 15), observer(4, 20)],
+        "b": [observer(2, 10), observer(3, 15)],
+        "d": [forger(5, 25)],
+        "e": [],
+    }
+    assert check_one_network(_lives(tmp_path, rows)) == []
+    assert check_one_network(_lives(tmp_path, {"e": []})) == []
+
+
+def test_a_host_that_was_told_of_no_block_is_lonely_and_stays(tmp_path: Path) -> None:
+    rows = {"a": [forger(1, 5)], "b": [observer(1, 5)], "c": [_stranger()]}
+    assert check_one_network(_lives(tmp_path, rows)) == ["c"]
+
+
+def test_the_beginning_of_the_chain_connects_nobody(tmp_path: Path) -> None:
+    """Every chain has it for its first block's parent."""
+    rows = {"a": [forger(0, 5)], "b": [observer(0, 5)], "c": [forger(0, 6, branch="c")]}
+    assert check_one_network(_lives(tmp_path, rows)) == ["c"]
+
+
+def test_hosts_that_were_told_of_blocks_that_nobody_else_knows_are_of_another_network(tmp_path: Path) -> None:
+    rows = {
+        "x": [observer(1, 6, branch="c")],
+        "a": [forger(1, 5)],
+        "b": [observer(1, 5)],
+        "z": [_stranger(branch="d")],
+    }
+    with pytest.raises(UsageError) as error:
+        check_one_network(_lives(tmp_path, rows))
+    assert error.value.message == "logs of two different networks: a and b and x share no block"
+    assert error.value.hint == ALONE.format("x")
+    # Two of them know each other: each forged only its own blocks, but the parents tell.
+    common = {name: [observer(1, 5)] for name in "abc"}
+    pair = {**common, "x": [_stranger(1)], "y": [_stranger(2), observer(3, 9, branch="c")]}
+    with pytest.raises(UsageError, match=r"^logs of two different networks: a, b and c and x and y share no block$"):
+        check_one_network(_lives(tmp_path, pair))
+
+
+def test_a_table_without_times_tells_of_nobody_being_told(tmp_path: Path) -> None:
+    frame = lives_frame([observer(1, 6, branch="c", noticed_ns=None)])
+    assert frame.get_column("noticed_ns").null_count() == 1
+    frame.write_parquet(tmp_path / "x.parquet")
+    rows = _lives(tmp_path, {"a": [forger(1, 5)], "b": [observer(1, 5)]})
+    assert check_one_network({**rows, "x": tmp_path / "x.parquet"}) == ["x"]
+    assert pl.read_parquet(tmp_path / "x.parquet").height == 1

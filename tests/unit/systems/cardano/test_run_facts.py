@@ -1,0 +1,345 @@
+"""What a run says of itself: the rows of the published reports, what makes two runs comparable, and the books."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from chainmark.systems.cardano import facts as told
+from chainmark.systems.cardano.analyse import Analysis
+from chainmark.systems.cardano.books import Books, HostSummary, Lives, Timeline, Usage
+from chainmark.systems.cardano.decoding import Excluded
+from chainmark.systems.cardano.documents import Meta
+from chainmark.systems.cardano.facts import Node, Subjects
+from chainmark.systems.cardano.filters import Condition
+from chainmark.systems.cardano.rules import Rules
+
+from tests.unit.systems.cardano.traces import GENESIS, NS, slot_ns
+
+SWITCHED, SNAPSHOT = "ChainDB.AddBlockEvent.SwitchedToAFork", "ChainDB.LedgerEvent.Snapshot.TookSnapshot"
+META = {
+    "era": "conway", "batch": "spring", "ident": "node-10.6.2",
+    "manifest": {
+        "cardano-node": {"version": "10.6.2", "commit": "0123456789ab"},
+        "ouroboros-network": "fedcba9876",
+        "plutus-core": {"version": "1.53.0.0.0.1.2"},
+    },
+    "profile_content": {
+        "genesis": {"delegators": 7, "utxo": 8, "dreps": 9},
+        "generator": {
+            "add_tx_size": 100, "inputs_per_tx": 2, "outputs_per_tx": 3, "tps": 12, "tx_count": 9000,
+            "plutus": {"type": "t", "script": "Loop2024"},
+        },
+    },
+}  # fmt: skip
+
+
+def host(
+    first_s: float, last_s: float, lines: int, *, unused: Mapping[str, int] | None = None, **more: Any
+) -> HostSummary:
+    """A host of which ``lines`` lines are messages, but for five; each of another class."""
+    books: dict[str, Any] = {
+        "raw_lines": lines, "objects": lines - 5, "decoded": 40, "ignored": lines - 48, "skipped": 3, "malformed": 1,
+        "not_objects": 4, "first_ns": slot_ns(0) + round(first_s * NS), "last_ns": slot_ns(0) + round(last_s * NS),
+        "decoded_by_message": {"B": 20, "A": 14, SWITCHED: 4, SNAPSHOT: 2}, "ignored_by_message": {"other": 900},
+    }  # fmt: skip
+    timeline: dict[str, Any] = {"records": 100, "gaps": 10}
+    fields: dict[str, Any] = {
+        "books": Books.model_construct(**books | more),
+        "usage": Usage(used=40 - sum((unused or {}).values()), unused=dict(unused or {})),
+        "lives": Lives(
+            entries=9, forged=1, errors=1, switched_adoptions=4, switched_unknown=0, errors_by={"b": 2, "a": 1}
+        ),
+        "timeline": Timeline.model_construct(**timeline),
+    }
+    return HostSummary.model_construct(**fields)
+
+
+def subjects(**changed: Any) -> Subjects:
+    summaries = {
+        "a": host(0.0, 1000.5, 5000, unused={"z late": 3, "repetition": 2}),
+        "b": host(10.0, 990.0, 7000, ignored_by_message={"X": 5, "Y": 7, "other": 1}),
+    }
+    analysis: dict[str, Any] = {
+        "conditions": 2, "tip": None, "first_height": 0, "heights_passed": 100, "bridged": [(1, "x")],
+        "chain_blocks": 98, "accepted": 90, "rejected": 8, "rejected_by": {"size": 5, "age": 4}, "forged": 98,
+        "battles": 0, "unadopted": [], "observations": {"adopted": 88, "errors": 2}, "slots_analysed": 700,
+        "analysed_duration_s": 750, "hosts": [], "contradictions": [], "written": {}, "received": {},
+    }  # fmt: skip
+    files = (SimpleNamespace(), SimpleNamespace(), SimpleNamespace())
+    cluster = SimpleNamespace(
+        files=files,
+        repeated=["r"],
+        unread=["u", "v"],
+        excluded=[SimpleNamespace(name="c", files=files), SimpleNamespace(name="d", files=files)],
+    )
+    fields: dict[str, Any] = {
+        "genesis": GENESIS, "meta": Meta.model_validate(META), "summaries": summaries,
+        "analysis": Analysis(**analysis), "conditions": [Condition("SlotGEq", 5), Condition("BlockFullnessGEq", 0.5)],
+        "rules": Rules(), "node": Node("10.6.1", "abcdef0123", "ghc-9.6"), "cluster": cluster,
+        "excluded": Excluded(),
+    }  # fmt: skip
+    return Subjects(**fields | changed)
+
+
+def rows(known: Subjects) -> dict[str, str]:
+    return {fact.label: fact.value for fact in told.facts(known)}
+
+
+def test_the_rows_are_those_of_the_published_reports_by_hand() -> None:
+    """Two hosts: 4995 and 6995 messages; logs of 1000.5 and 980 s, of which 750 s are analysed."""
+    assert rows(subjects()) == {
+        "Analysis date": "2026-02-02",
+        "Cluster system start date": "2026-02-02",
+        "Cluster system start time": "02:40:00",
+        "Identifier": "node-10.6.2",
+        "Run batch": "spring",
+        "GHC version": "ghc-9.6",
+        "cardano-node version": "10.6.2",
+        "ouroboros-consensus version": "unknown",
+        "ouroboros-network version": "unknown",
+        "cardano-ledger-core version": "unknown",
+        "plutus-core version": "1.53.0.0.0.1",
+        "cardano-crypto version": "unknown",
+        "cardano-prelude version": "unknown",
+        "cardano-node git": "0123456",
+        "ouroboros-consensus git": "fedcba9",
+        "ouroboros-network git": "fedcba9",
+        "cardano-ledger-core git": "unknown",
+        "plutus-core git": "unknown",
+        "cardano-crypto git": "unknown",
+        "cardano-prelude git": "unknown",
+        "Era": "conway",
+        "Delegation map size": "7",
+        "Stuffed UTxO size": "8",
+        "DRep count": "9",
+        "Extra tx payload": "100",
+        "Tx inputs": "2",
+        "Tx Outputs": "3",
+        "TPS": "12.0",
+        "Transaction count": "9000",
+        "Plutus script": "Loop2024",
+        "Machines": "2",
+        "Number of filters applied": "2",
+        "Log objects emitted per host": "5995.0",
+        "Log objects analysed per host": "40.0",
+        "Host run time, s": "990.25",
+        "Host log line rate, Hz": "6.0714",  # 5000 by 1000 s and 7000 by 980 s
+        "Total log objects analysed": "80",
+        "Run time, s": "1000",
+        "Analysed run duration, s": "750",
+        "Run time efficiency": "0.75",
+        "Node start spread, s": "10",
+        "Node stop spread, s": "10.5",
+        "Slots analysed": "700",
+        "Blocks analysed": "90",
+        "Blocks rejected": "8",
+    }
+
+
+def test_what_nobody_described_is_unknown_or_told_by_the_node() -> None:
+    known = subjects(meta=Meta())
+    found = rows(known)
+    assert (found["Identifier"], found["cardano-node version"], found["cardano-node git"]) == (
+        "10.6.1",
+        "10.6.1",
+        "abcdef0",
+    )
+    unknown = {"Run batch", "Era", "Delegation map size", "Stuffed UTxO size", "DRep count", "TPS", "Transaction count"}
+    assert {label for label in unknown if found[label] != "unknown"} == set()
+    assert found["Plutus script"] == "—"
+    assert rows(replace(known, node=Node("10.6.1", None, None)))["cardano-node git"] == "unknown"
+    assert rows(replace(known, node=Node("10.6.1", None, None)))["GHC version"] == "unknown"
+
+
+def test_a_ledger_of_before_dreps_had_none() -> None:
+    old = Meta.model_validate({"profile_content": {"genesis": {"utxo": 8}}})
+    assert rows(subjects(meta=old))["DRep count"] == "0"
+
+
+def test_long_texts_are_cut_as_in_the_published_reports() -> None:
+    long = "x" * 40
+    described = Meta.model_validate(
+        {
+            "era": long, "batch": long, "ident": long,
+            "profile_content": {"generator": {"tps": 1.23456789, "plutus": {"type": "t", "script": long}}},
+        }
+    )  # fmt: skip
+    three = {
+        name: host(0.0, 1000.0, lines, decoded=lines - 20)
+        for name, lines in (("a", 5_000_000), ("b", 5_000_000), ("c", 5_000_001))
+    }
+    found = rows(subjects(meta=described, node=Node(long, None, long), summaries=three))
+    texts = ("Identifier", "Run batch", "GHC version", "Era", "Plutus script")
+    assert [len(found[label]) for label in texts] == [32] * 5
+    assert found["cardano-node version"] == "x" * 12
+    assert found["TPS"] == "1.23456"
+    assert found["Log objects emitted per host"] == "4999995.3333"
+    assert found["Log objects analysed per host"] == "4999980.3333"
+
+
+def test_long_runs_are_cut_as_in_the_published_reports() -> None:
+    """Of a duration seven characters are shown, of a spread nine."""
+    two = {"a": host(0.0, 100_000.125, 5000), "b": host(1.123456789, 100_001.25, 5000)}
+    found = rows(subjects(summaries=two))
+    assert found["Host run time, s"] == "100000."
+    assert (found["Node start spread, s"], found["Node stop spread, s"]) == ("1.1234567", "1.125")
+    two["b"] = host(1.0, 100_001.123456789, 5000)
+    assert rows(subjects(summaries=two))["Node stop spread, s"] == ".99845678"
+
+
+def test_days_are_those_of_utc_wherever_logs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same logs give the same run on a laptop in Hawaii."""
+    at_home = rows(subjects())
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Pacific/Honolulu")
+        time.tzset()
+        away = rows(subjects())
+    time.tzset()
+    assert away == at_home
+
+
+def test_messages_that_the_published_analysis_does_not_know_are_not_counted_by_its_rules() -> None:
+    published = rows(subjects(rules=Rules(published=True)))
+    assert published["Log objects analysed per host"] == "34.0"
+    assert published["Total log objects analysed"] == "68"
+    none = subjects(summaries={"a": host(0.0, 9.0, 5000, decoded_by_message={"A": 40})}, rules=Rules(published=True))
+    assert rows(none)["Total log objects analysed"] == "40"
+
+
+def test_logs_too_short_for_a_rate_have_none() -> None:
+    short = {"a": host(0.0, 0.999, 50), "b": host(0.0, 0.2, 50, first_ns=None, last_ns=None)}
+    found = rows(subjects(summaries=short))
+    assert found["Host log line rate, Hz"] == "unknown"
+    assert (found["Run time, s"], found["Run time efficiency"]) == ("1", "750.")
+    one_s = {**short, "c": host(0.0, 1.0, 50)}
+    assert rows(subjects(summaries=one_s))["Host log line rate, Hz"] == "50.0"
+    instant = {"a": host(0.0, 0.1, 50)}
+    assert rows(subjects(summaries=instant))["Run time efficiency"] == "unknown"
+    nothing = replace(subjects().analysis, analysed_duration_s=None, slots_analysed=None)
+    found = rows(subjects(analysis=nothing))
+    labels = ("Analysed run duration, s", "Run time efficiency", "Slots analysed")
+    assert [found[label] for label in labels] == ["unknown"] * 3
+
+
+def test_what_two_runs_must_share_is_told_as_far_as_it_is_known() -> None:
+    assert told.workload(subjects()) == {
+        "workload.name": "plutus",
+        "workload.tps": 12.0,
+        "workload.tx_inputs": 2,
+        "workload.tx_outputs": 3,
+        "workload.tx_payload_bytes": 100,
+        "workload.plutus_script": "Loop2024",
+        "ledger.utxo_entries": 8,
+        "ledger.delegators": 7,
+        "ledger.dreps": 9,
+        "network.hosts": 2,
+        "chain.slot_length_s": 1.0,
+        "chain.epoch_slots": 100,
+        "chain.active_slots_coefficient": 0.2,
+        "chain.max_block_body_bytes": 90112,
+        "analysis.filters": ["SlotGEq 5", "BlockFullnessGEq 0.5"],
+        "analysis.rules": "right",
+        "analysis.count_switches": True,
+    }
+    bare = told.workload(subjects(meta=Meta(), rules=Rules(published=True)))
+    assert {key.partition(".")[0] for key in bare} == {"network", "chain", "analysis"}
+    assert (bare["analysis.rules"], bare["analysis.count_switches"]) == ("published", False)
+
+
+def test_a_profile_holds_what_was_run_and_how_it_was_analysed() -> None:
+    slow = replace(GENESIS, slot_length_s=0.5)
+    assert told.profile(subjects(genesis=slow), "x")["chain"] == {
+        "slot_length_s": 0.5, "active_slots_coefficient": 0.2, "epoch_slots": 100, "security_parameter": 2,
+        "max_block_body_bytes": 90112,
+    }  # fmt: skip
+    found = told.profile(subjects(), "of-logs")
+    assert (found["system"], found["name"]) == ("cardano", "of-logs")
+    assert found["chain"] == {
+        "slot_length_s": 1.0, "active_slots_coefficient": 0.2, "epoch_slots": 100, "security_parameter": 2,
+        "max_block_body_bytes": 90112,
+    }  # fmt: skip
+    assert found["workload"] == {
+        "name": "plutus", "tps": 12.0, "tx_inputs": 2, "tx_outputs": 3, "tx_payload_bytes": 100,
+        "plutus_script": "Loop2024",
+    }  # fmt: skip
+    assert found["analysis"] == {
+        "filters": ["SlotGEq 5", "BlockFullnessGEq 0.5"], "rules": "right", "count_switches": True
+    }  # fmt: skip
+
+
+def test_builds_differ_by_their_packages_and_sides_by_era_and_compiler() -> None:
+    known = subjects()
+    assert told.configuration(known).effective == {
+        "packages": {
+            "cardano-node": "10.6.2 (0123456)",
+            "ouroboros-consensus": "unknown (fedcba9)",
+            "ouroboros-network": "unknown (fedcba9)",
+            "plutus-core": "1.53.0.0.0.1.2",
+        }
+    }
+    assert told.conditions(known) == {"era": "conway", "compiler": "ghc-9.6"}
+    nobody = subjects(meta=Meta(), node=Node("unknown", None, None))
+    assert told.configuration(nobody).effective == {}
+    assert told.conditions(nobody) == {}
+
+
+def test_every_line_message_and_block_is_in_one_class_of_the_books() -> None:
+    own = replace(subjects().analysis, received={"adopted": 5})
+    assert told.counts(subjects(analysis=own))["blocks that the host knew"] == {"adopted": 5}
+    assert told.counts(subjects()) == {
+        "lines": {"decoded": 80, "ignored": 11904, "skipped": 6, "malformed": 2, "not objects": 8},
+        "messages": {"used": 75, "not used: repetition": 2, "not used: z late": 3},
+        "decoded messages": {"A": 28, "B": 40, SWITCHED: 8, SNAPSHOT: 4},
+        "ignored messages": {"Y": 7, "X": 5, "other": 901},
+        "hosts": {"read": 2, "left out": 2},
+        "files that look like logs": {"read": 3, "copies": 1, "not read": 2, "of hosts left out on request": 6},
+        "heights of the chain": {"forger known": 97, "forger in no log": 1, "block in no log": 2},
+        "blocks of the chain": {"analysed": 90, "rejected": 8},
+        "blocks rejected, by condition": {"age": 4, "size": 5},
+        "what hosts told of the blocks analysed": {"adopted": 88, "errors": 2},
+        "blocks that hosts told an impossible story of": {"a": 2, "b": 4},
+        "adoptions by a switch to a fork": {"counted": 8, "not counted": 0},
+        "slots": {"told of": 180, "filled": 20},
+        "lines of a": {"decoded": 40, "ignored": 4952, "skipped": 3, "malformed": 1, "not objects": 4},
+        "messages of a": {"used": 35, "not used: repetition": 2, "not used: z late": 3},
+        "lines of b": {"decoded": 40, "ignored": 6952, "skipped": 3, "malformed": 1, "not objects": 4},
+    }
+
+
+def test_the_books_are_in_an_order_of_their_own() -> None:
+    """So two imports of the same logs give the same bytes."""
+    found = told.counts(subjects())
+    assert list(found["messages"]) == ["used", "not used: repetition", "not used: z late"]
+    assert list(found["decoded messages"]) == ["A", "B", SWITCHED, SNAPSHOT]
+    assert list(found["ignored messages"]) == ["Y", "X", "other"], "the most frequent first, and what has no name last"
+    assert list(found["blocks rejected, by condition"]) == ["age", "size"]
+    assert list(found["blocks that hosts told an impossible story of"]) == ["a", "b"]
+    assert list(found["messages of a"]) == ["used", "not used: repetition", "not used: z late"]
+
+
+def test_of_ignored_messages_forty_kinds_are_named_and_none_is_lost() -> None:
+    same = {"a": host(0.0, 9.0, 5000, ignored_by_message={"Y": 3, "X": 3, "Z": 3})}
+    assert list(told.counts(subjects(summaries=same))["ignored messages"]) == ["X", "Y", "Z"]
+    kinds = {f"K{number:02}": 1000 - number for number in range(42)}
+    found = told.counts(subjects(summaries={"a": host(0.0, 9.0, 5000, ignored_by_message=kinds)}))["ignored messages"]
+    assert list(found) == [*list(kinds)[:40], "all others"]
+    assert found["all others"] == 1000 - 40 + 1000 - 41
+
+
+def test_switches_are_not_counted_where_the_rules_say_so_and_are_in_the_books_all_the_same() -> None:
+    for rules in (Rules(published=True), Rules(count_switches=False)):
+        found = told.counts(subjects(rules=rules))
+        assert found["adoptions by a switch to a fork"] == {"counted": 0, "not counted": 8}
+
+
+def test_hosts_that_nobody_left_out_are_in_no_class() -> None:
+    whole = SimpleNamespace(files=["f"], repeated=[], unread=[], excluded=[])
+    found = told.counts(subjects(cluster=whole))
+    assert found["files that look like logs"] == {"read": 1, "copies": 0, "not read": 0}
+    assert found["hosts"] == {"read": 2, "left out": 0}
