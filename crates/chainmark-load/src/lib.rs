@@ -14,6 +14,7 @@ pub mod record;
 mod run_queue;
 pub mod schedule;
 pub mod sender;
+mod socket;
 mod timer;
 pub mod transactions;
 mod websocket;

@@ -6,6 +6,7 @@ use super::answer::{AnswerParser, Piece};
 use super::classes::Kind;
 use super::failure::{Failure, Refusals, reason, tls_reason};
 use super::plan::Plan;
+use crate::socket::has_unacknowledged;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_linger, set_tcp_nodelay, socket_error};
@@ -201,6 +202,12 @@ impl Connection {
     /// Whether the request followed others on this connection, and nothing of its answer has come.
     pub fn is_kept_and_silent(&self) -> bool {
         self.answers > 0 && self.parser.is_untouched()
+    }
+
+    /// Whether the server's machine never took the whole request, as when its side was closed before: whoever reads a
+    /// request has acknowledged it.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.socket.as_ref().is_some_and(has_unacknowledged)
     }
 
     /// What a request that is out of time was waiting for.

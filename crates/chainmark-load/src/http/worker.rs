@@ -26,6 +26,8 @@ const FIRST_BACK_OFF_NS: i64 = 10_000_000;
 const LONGEST_BACK_OFF_NS: i64 = NS_PER_S;
 /// What a busy machine may add to the round trip that the end of a resting connection takes to be seen.
 const IDLE_CLOSE_GRACE_NS: i64 = 1_000_000;
+/// A wait for events that took so long was a sleep.
+const ASLEEP_NS: i64 = 50_000;
 const EVENTS: usize = 256;
 const TIMER: u64 = u64::MAX;
 
@@ -126,6 +128,9 @@ pub(super) struct Worker<'p> {
     unanswered: u64,
     /// The shortest time that connecting has taken.
     round_trip_ns: i64,
+    /// When this thread last looked at its connections, and when what it saw then happened at the earliest.
+    looked_ns: i64,
+    seen_since_ns: i64,
 }
 
 /// The schedule of an open loop at two places. What lies between them is due and waits for a connection.
@@ -182,6 +187,8 @@ impl<'p> Worker<'p> {
             ticks: 0,
             unanswered: 0,
             round_trip_ns: i64::MAX,
+            looked_ns: 0,
+            seen_since_ns: 0,
         }
     }
 
@@ -233,6 +240,10 @@ impl<'p> Worker<'p> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => unreachable!("waiting on an open queue failed: {error}"),
         }
+        let looked_ns = self.now_ns();
+        // What ends a sleep happened just now; what was there at once may have waited since the last look.
+        self.seen_since_ns = if looked_ns - now_ns > ASLEEP_NS { looked_ns } else { self.looked_ns };
+        self.looked_ns = looked_ns;
     }
 
     fn next_due_ns(&self) -> Option<i64> {
@@ -382,7 +393,7 @@ impl<'p> Worker<'p> {
 
     fn failed(&mut self, slot: u32, failure: Failure) {
         let now_ns = self.now_ns();
-        let kind = if self.was_closed_idle(slot, failure.kind, now_ns) { Kind::IdleClose } else { failure.kind };
+        let kind = if self.was_closed_idle(slot, failure.kind) { Kind::IdleClose } else { failure.kind };
         if kind == Kind::IdleClose {
             self.io.counts.idle_closed += 1;
             if self.repeat(slot) {
@@ -402,14 +413,22 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// Whether the server ended a resting connection before it can have seen the request: then the end is seen within
-    /// a round trip of the sending. What ends later may have been the request's fault.
-    fn was_closed_idle(&self, slot: u32, kind: Kind, now_ns: i64) -> bool {
+    /// Whether the server ended a resting connection before it read the request: then it ends within a round trip of
+    /// the sending, as far as this thread can tell, or the request is never acknowledged. Another end may have been the
+    /// request's fault.
+    ///
+    /// Source: RFC 9112, 9.3.1.
+    fn was_closed_idle(&self, slot: u32, kind: Kind) -> bool {
         let connection = &self.connections[slot as usize];
         let round_trip_ns = if self.round_trip_ns == i64::MAX { 0 } else { self.round_trip_ns };
-        matches!(kind, Kind::Closed | Kind::Reset)
-            && connection.is_kept_and_silent()
-            && now_ns - connection.task.start_ns <= round_trip_ns.saturating_add(IDLE_CLOSE_GRACE_NS)
+        let took_ns = self.seen_since_ns - connection.task.start_ns;
+        let is_prompt = took_ns <= round_trip_ns.saturating_add(IDLE_CLOSE_GRACE_NS);
+        let is_unread = match kind {
+            Kind::Reset => is_prompt,
+            Kind::Closed => is_prompt || connection.is_unacknowledged(),
+            _ => false,
+        };
+        is_unread && connection.is_kept_and_silent()
     }
 
     /// Sends a request once more, on a new connection; its time goes on. False: it may not be.

@@ -132,6 +132,29 @@ fn what_may_not_be_asked_twice_is_not_and_has_a_class_of_its_own() {
 }
 
 #[test]
+fn a_generator_that_looks_late_still_tells_a_connection_that_ended_while_it_rested() {
+    let server = Server::answering(|request, stream| match request.path.as_str() {
+        "/long" => write(stream, &with_length("200 OK", &format!("[{}1]", "1,".repeat(500_000)))),
+        _ => {
+            write(stream, &with_length("200 OK", "1"));
+            std::thread::sleep(Duration::from_millis(1));
+            false
+        }
+    });
+    // To check the long answer takes a thread many milliseconds, in which it sees no connection end.
+    let long = post("/long", json!({"checks": [{"pointer": "/0", "is": 1}]}));
+    let mut order = order(&server.url, closed(8), vec![long, post("/short", json!({}))]);
+    (order["duration_s"], order["threads"]) = (json!(1.5), json!(1));
+    let result = run(&order);
+    assert!(result.connections.idle_closed > 0, "{:?}", result.connections);
+    let count = |name: &str| result.classes.iter().filter(|class| class.class == name).map(|class| class.count).sum();
+    let (idle, reset, all): (u64, u64, u64) =
+        (count("idle close"), count("reset"), result.classes.iter().map(|class| class.count).sum());
+    // A server without time resets so late that it may have read the request: those few stay its error.
+    assert!(idle + reset == all && reset < idle, "{:?}", result.classes);
+}
+
+#[test]
 fn a_connection_that_ends_long_after_the_request_is_an_error_of_the_server() {
     let server = Server::new(|_, stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
