@@ -169,9 +169,9 @@ class Table:
         """
         too_few, enough = 1, 2
         while self._chance_for_equal(enough) < CHANCE:
-            too_few, enough = enough, 2 * enough
-            if enough > MOST_ANEW:
+            if enough == MOST_ANEW:
                 return None
+            too_few, enough = enough, min(2 * enough, MOST_ANEW)
         while enough - too_few > max(1, enough // 20):
             middle = (too_few + enough) // 2
             too_few, enough = (middle, enough) if self._chance_for_equal(middle) < CHANCE else (too_few, middle)

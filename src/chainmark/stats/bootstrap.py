@@ -22,6 +22,7 @@ RESAMPLES = 1000
 _CHUNK_ELEMENTS = 1_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
 
 _BLOCK = 64  # multiplicities that are added at a time
+_ROUNDING = 1e-12  # of a mean: what adding the same samples in another order changes at most
 
 Multiplicities = npt.NDArray[np.int32]
 
@@ -191,12 +192,14 @@ def resampled_centiles(weights: Multiplicities, sorted_values: FloatArray, fract
 def standard_error(replicates: FloatArray) -> float | None:
     """Standard deviation of the finite replicates; None when fewer than two are finite.
 
+    Replicates of equal samples may differ in their last digits, by the order in which a processor adds: no error.
+
     Args:
         replicates: shape (resamples,), the statistic in the metric's unit or its logarithm.
     """
     kept = replicates[np.isfinite(replicates)]
     if len(kept) < 2:
         return None
-    if float(kept.max()) == float(kept.min()):
+    if float(np.ptp(kept)) <= _ROUNDING * float(np.abs(kept).max()):
         return 0.0
     return float(kept.std(ddof=1))

@@ -49,7 +49,7 @@ def adjusted_means(
     """
     centred = covariates - covariates.mean(axis=0)
     spread = centred.std(axis=0)
-    varies = spread > _SMALLEST * (1.0 + np.abs(covariates).max(axis=0, initial=0.0))
+    varies = spread > _SMALLEST * (1.0 + np.abs(covariates).max(axis=0))
     levels = np.eye(int(groups.max()) + 1)[groups]
     design = np.concatenate([levels, centred[:, varies] / spread[varies]], axis=1)
     count = design.shape[1]

@@ -7,8 +7,9 @@ give the joint distribution of all statistics at all looks, and no correlation h
 
 Sources: Langsrud (2005), "Rotation tests"; Lan and DeMets (1983), "Discrete sequential boundaries for clinical
 trials", for spending the error over looks that are not fixed in advance; Westfall and Young (1993), "Resampling-based
-multiple testing", for the step-down; Jennison and Turnbull (2000), "Group sequential methods", for intervals that hold
-at every look.
+multiple testing", for the step-down; Romano, Shaikh and Wolf (2014), "A practical two-step method for testing moment
+inequalities", for leaving out what surely is not worse; Jennison and Turnbull (2000), "Group sequential methods", for
+intervals that hold at every look.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from chainmark.stats.special import t_quantile
 # a quarter for the second, and so on, so that runs may be added for ever.
 KEPT_FOR_ADDED = 0.04
 # The share of the error for "worse" that looks before the last planned one may spend.
-EARLY_WORSE = 0.78
+EARLY_WORSE = 0.85
+# The share of the error for "worse" for leaving out metrics that surely are not: they would only hide the others.
+LEFT_OUT = 0.02
 FIRST_LOOK = 2  # runs a side
 DRAWS = 4_000
 _LONE_DRAWS, _FORECAST_DRAWS = 100_000, 10_000
@@ -81,7 +84,7 @@ def _planned_share(runs: int, planned: int, *, worse: bool) -> float:
     if runs == planned:
         return 1.0
     part = max(0.0, runs - 1.0) / max(1.0, planned - 1.0)
-    return EARLY_WORSE * math.sqrt(part) if worse else part**0.6
+    return (EARLY_WORSE if worse else 1.0) * math.sqrt(part)
 
 
 def _contrasts(looks: Looks) -> tuple[FloatArray, list[int]]:
@@ -268,20 +271,46 @@ def family_test(
     table = table / np.where(scale > 0.0, scale, 1.0)
     contrasts, seen = _contrasts(looks)
     freedom = looks.degrees_of_freedom
-    null = _t_values(_rotated(table, draws), looks.archive, contrasts, seen, freedom)
     found = _t_values(table[None], looks.archive, contrasts, seen, freedom)
+    kept = _in_question(found[0, -1], looks, limits)
+    null = _t_values(_rotated(table[:, kept], draws), looks.archive, contrasts, seen, freedom)
+    found = found[:, :, kept]
     if limits is not None:
-        found[0, -1] = np.minimum(found[0, -1], limits)
+        found[0, -1] = np.minimum(found[0, -1], limits[kept])
     null_p, found_p = _combined(null, found)
-    level = float(_thresholds(null_p, spent(looks, worse=True))[-1])
     now = found[0, -1]
     order = np.argsort(-now, kind="stable")
+    adjusted = dict(zip(kept.tolist(), _step_down(null[:, -1], now, order), strict=True))
     return FamilyTest(
         p_value=float(found_p[0, -1]),
-        level=level,
-        adjusted=_step_down(null[:, -1], now, order),
-        together=tuple(int(index) for index in order[:_TOGETHER]),
+        level=float(_thresholds(null_p, _spent_on_worse(looks))[-1]),
+        adjusted=tuple(adjusted.get(index, 1.0) for index in range(baseline.shape[1])),
+        together=tuple(int(index) for index in kept[order[:_TOGETHER]]),
     )
+
+
+def _spent_on_worse(looks: Looks) -> list[float]:
+    """What is left for the family after `LEFT_OUT`."""
+    return [(1.0 - LEFT_OUT) * error for error in spent(looks, worse=True)]
+
+
+def _in_question(t: FloatArray, looks: Looks, limits: FloatArray | None = None) -> IntArray:
+    """The metrics (indices) that may be worse at this look, at least one.
+
+    Left out is what lies so far below its margin that of all metrics that were exactly at theirs, at all looks
+    together, the share `LEFT_OUT` of the error would be left out. The others need not be compared with it.
+
+    Args:
+        t: of every metric at this look.
+        looks: this one and all before.
+        limits: as for `family_test`: another test of a metric has to agree.
+    """
+    before, now = [0.0, *spent(looks, worse=True)][-2:]
+    level = LEFT_OUT * (now - before) / len(t)
+    highest = t if limits is None else np.maximum(t, limits)
+    may_be = highest > t_quantile(level, float(looks.degrees_of_freedom[-1]))
+    may_be[np.argmax(t)] = True
+    return np.asarray(np.flatnonzero(may_be))
 
 
 def _combined(null: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -352,7 +381,9 @@ def forecast(
     future = Looks((*looks.runs, *((runs, runs) for runs in further)), looks.planned, looks.archive)
     noise = _Noise.of(baseline, candidate, archive)
     sides = [noise.continued(side, further[-1], draws) for side in (baseline, candidate)]
-    is_decided = _decided(sides, noise.archive, noise, future)[:, len(looks.runs) :]
+    rows = np.concatenate([noise.archive, _around_mean(_stacked(baseline, candidate, looks.runs))])
+    now = _t_values(rows[None], looks.archive, *_contrasts(looks), looks.degrees_of_freedom)[0, -1]
+    is_decided = _decided(sides, noise.archive, noise, future, _in_question(now, looks))[:, len(looks.runs) :]
     share = np.logical_or.accumulate(is_decided, axis=1).mean(axis=0)
     return Forecast({runs: float(chance) for runs, chance in zip(further, share, strict=True)})
 
@@ -375,8 +406,17 @@ def chance_for_equal(
     return float(_decided(sides, noise.rows, noise, future).mean())
 
 
-def _decided(sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks) -> FloatArray:
-    """Per experiment and look whether it is decided; sides of shape (draws, runs, metrics)."""
+def _decided(
+    sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks, kept: IntArray | None = None
+) -> FloatArray:
+    """Per experiment and look whether it is decided.
+
+    Args:
+        sides: of shape (draws, runs, metrics).
+        archive, noise: as in `forecast`.
+        future: all looks.
+        kept: the metrics that may be worse; None for all.
+    """
     draws = len(sides[0])
     rows = _around_mean(_stacked(sides[0], sides[1], future.runs))
     table = np.concatenate([np.broadcast_to(archive, (draws, *archive.shape)), rows], axis=1)
@@ -384,8 +424,8 @@ def _decided(sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, fu
     freedom = future.degrees_of_freedom
     t = _t_values(table, future.archive, contrasts, seen, freedom)
     null = _t_values(noise.drawn(draws, table.shape[1]), future.archive, contrasts, seen, freedom)
-    drawn_p, found_p = _combined(null, t)
-    is_worse = found_p <= _thresholds(drawn_p, spent(future, worse=True))
+    drawn_p, found_p = _combined(null, t) if kept is None else _combined(null[:, :, kept], t[:, :, kept])
+    is_worse = found_p <= _thresholds(drawn_p, _spent_on_worse(future))
     levels = lone_levels(future, _FORECAST_DRAWS)
     bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, freedom, strict=True)]
     return np.asarray(is_worse | (t.max(axis=2) < np.array(bounds)))

@@ -147,10 +147,10 @@ def _estimate(prepared: _Prepared, statistic: str, replicates: Replicates | None
     if fraction is not None and prepared.reduced is not None:
         method = f"Woodruff's inversion of the share below it: {method}"
     drawn = np.ascontiguousarray(replicates[fraction])
-    logarithmic = None
+    error, logarithmic = standard_error(drawn), None
     if prepared.metric.kind is Kind.POSITIVE and value > 0 and bool((drawn[np.isfinite(drawn)] > 0).all()):
-        logarithmic = standard_error(np.log(drawn))
-    return Estimate(value=value, standard_error=standard_error(drawn), log_standard_error=logarithmic, method=method)
+        logarithmic = standard_error(np.log(drawn)) if error else error
+    return Estimate(value=value, standard_error=error, log_standard_error=logarithmic, method=method)
 
 
 def _without_samples(metric: Metric) -> MetricSummary:

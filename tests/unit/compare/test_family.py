@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from chainmark.compare import family
 from chainmark.compare.family import CHANCE, Gated, Table, family_of
 from chainmark.compare.judge import Bench, judge
 from chainmark.compare.noise import Column
@@ -296,6 +297,42 @@ def test_beyond_the_plan_numbers_are_tried_in_growing_steps(monkeypatch: pytest.
     assert _asked(monkeypatch, 8, 6, 9) == (9, [[9]])
     assert _asked(monkeypatch, 50, 50, 51) == (None, [])
     assert _asked(monkeypatch, 49, 40, 50) == (50, [[50]])
+
+
+def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> int | None:
+    """Runs a side of a new experiment where so many pass with just the chance that is asked for."""
+    table = Table.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3)))
+    assert table is not None
+
+    def chance(
+        baseline: FloatArray, candidate: FloatArray, archive: FloatArray, margins: FloatArray, runs: int
+    ) -> float:
+        assert baseline is table.baseline
+        assert candidate is table.candidate
+        assert archive is table.archive
+        assert margins == pytest.approx([math.log(1.1)])
+        return CHANCE if runs >= enough else 0.79
+
+    monkeypatch.setattr(family, "chance_for_equal", chance)
+    return table.runs_for_equal()
+
+
+@pytest.mark.parametrize("enough", [2, 3, 4, 5, 7, 11, 16, 29, 38])
+def test_few_runs_of_a_new_experiment_are_told_to_the_run(monkeypatch: pytest.MonkeyPatch, enough: int) -> None:
+    assert _anew(monkeypatch, enough) == enough
+
+
+@pytest.mark.parametrize("enough", [41, 100, 128, 129, 150, 199, 200])
+def test_of_many_runs_of_a_new_experiment_one_in_twenty_may_be_too_many(
+    monkeypatch: pytest.MonkeyPatch, enough: int
+) -> None:
+    found = _anew(monkeypatch, enough)
+    assert found is not None
+    assert enough <= found <= min(200, 1.05 * enough)
+
+
+def test_more_runs_than_anybody_makes_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _anew(monkeypatch, 201) is None
 
 
 def test_a_forecast_is_that_of_the_table() -> None:

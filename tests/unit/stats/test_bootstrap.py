@@ -132,6 +132,13 @@ def test_the_standard_error_ignores_resamples_without_a_value() -> None:
     assert standard_error(np.array([0.1, 0.1, 0.1])) == 0.0
 
 
+def test_replicates_of_equal_samples_have_no_error_though_their_last_digits_differ() -> None:
+    sums = np.array([0.1 + 0.2, 0.3, np.nextafter(0.3, 0.0)])
+    assert len(set(sums)) == 3
+    assert standard_error(sums) == 0.0
+    assert (standard_error(sums * (1.0 + np.array([0.0, 1e-9, 0.0]))) or 0.0) > 0.0
+
+
 def test_the_chunks_do_not_change_with_the_number_of_resamples_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "_CHUNK_ELEMENTS", 1)
     drawn = list(multiplicities(generator(1), 30, 4.0, 5))

@@ -55,7 +55,55 @@ def test_a_covariate_that_only_tells_the_runs_apart_decides_nothing() -> None:
     assert adjusted_means(values, groups, np.random.default_rng(5).normal(size=(1200, 1)), groups) is None
 
 
+def test_errors_of_few_clusters_by_hand() -> None:
+    """Deviations of each cluster are added, squared and corrected for so few: 4/3 for clusters, 7/6 for samples."""
+    values = np.array([1.0, 3.0, 5.0, 7.0, 2.0, 2.0, 6.0, 10.0])
+    groups, clusters = np.repeat([0, 1], 4), np.repeat([7, 3, 9, 4], 2)
+    found = adjusted_means(values, groups, np.zeros((8, 0)), clusters)
+    assert found is not None
+    assert found.means == pytest.approx([4.0, 5.0])
+    correction = 4 / 3 * 7 / 6
+    variances = [(16.0 + 16.0) / 16.0 * correction, (36.0 + 36.0) / 16.0 * correction]
+    assert found.covariance == pytest.approx(np.diag(variances))
+
+
+def test_means_are_those_at_the_mean_of_each_covariate() -> None:
+    rng = np.random.default_rng(6)
+    groups = np.repeat([0, 1], 20)
+    covariates = np.column_stack([rng.normal(5.0, 1.0, 40), rng.normal(-100.0, 9.0, 40) + groups])
+    values = 2.0 + groups + covariates @ np.array([3.0, 0.5])
+    found = adjusted_means(values, groups, covariates, np.arange(40))
+    assert found is not None
+    at_mean = 2.0 + covariates.mean(axis=0) @ np.array([3.0, 0.5])
+    assert found.means == pytest.approx([at_mean, at_mean + 1.0])
+    assert found.covariance == pytest.approx(np.zeros((2, 2)), abs=1e-20)
+
+
+@pytest.mark.parametrize("scales", [(1e-7, 1.0), (1e9, 1.0), (1e6, 1e-4)])
+def test_the_unit_of_a_covariate_changes_nothing(scales: tuple[float, float]) -> None:
+    """Bytes beside nanoseconds beside shares; and one that is constant but for its last bit is none."""
+    values, groups, covariate, clusters = _sides(np.random.default_rng(7), effect=0.2, shift=0.5)
+    covariates = np.column_stack([covariate, np.random.default_rng(8).normal(size=1200)])
+    plain = adjusted_means(values, groups, covariates, clusters)
+    constant = np.where(np.arange(1200) % 2 == 0, 1e9 / 3.0, np.nextafter(1e9 / 3.0, np.inf))[:, None]
+    scaled = adjusted_means(values, groups, np.concatenate([covariates * scales, constant], axis=1), clusters)
+    assert plain is not None
+    assert scaled is not None
+    assert scaled.means == pytest.approx(plain.means)
+    assert scaled.covariance == pytest.approx(plain.covariance)
+
+
+@pytest.mark.parametrize(("clusters", "tells"), [(3, False), (4, True)])
+def test_there_must_be_more_clusters_than_coefficients(clusters: int, tells: bool) -> None:
+    """Two levels and one covariate are three; of so many clusters the errors would be zero."""
+    rng = np.random.default_rng(9)
+    values, groups, covariates = rng.normal(size=12), np.repeat([0, 1], 6), rng.normal(size=(12, 1))
+    found = adjusted_means(values, groups, covariates, np.arange(12) % clusters)
+    assert (found is not None) is tells
+
+
 def test_midnight_is_beside_midnight() -> None:
     waves = day_waves(np.array([0.0, 86_400.0, 43_200.0]))
+    assert waves.shape == (3, 4)
     assert waves[0] == pytest.approx(waves[1])
     assert not np.allclose(waves[0], waves[2])

@@ -160,6 +160,42 @@ def test_a_limit_makes_a_failure_harder_and_never_easier() -> None:
     assert loose == free
 
 
+def steady(rng: np.random.Generator, *, worse: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Seven metrics: the first is worse, all others are far below their margins."""
+    baseline, candidate, archive = (rng.standard_normal((rows, 7)) for rows in (4, 4, 10))
+    return baseline, candidate + np.array([worse, *[-30.0] * 6]), archive
+
+
+def test_metrics_that_surely_are_not_worse_do_not_hide_one_that_is() -> None:
+    """A throughput that never moves must not make a worse latency harder to show."""
+    tables = steady(np.random.default_rng(15), worse=2.0)
+    baseline, candidate, archive = (rows[:, :1] for rows in tables)
+    alone, found = once(baseline, candidate, archive), once(*tables)
+    assert (found.p_value, found.level) == (alone.p_value, alone.level)
+    assert found.adjusted == (alone.p_value, *[1.0] * 6)
+    assert found.together == (0,)
+
+
+def test_a_metric_is_left_out_only_if_every_test_of_it_agrees() -> None:
+    """A count that is 0 in all runs has no noise between them, and says little where it was hardly looked for."""
+    baseline, candidate, archive = steady(np.random.default_rng(15), worse=2.0)
+    looks = Looks(((4, 4),), 4, 10)
+    unsure, sure = (
+        family_test(baseline, candidate, archive, looks, limits=np.array([99.0, *[limit] * 6]))
+        for limit in (-1.0, -30.0)
+    )
+    assert sure == once(baseline, candidate, archive)
+    assert unsure.p_value > 2.0 * sure.p_value
+
+
+@pytest.mark.parametrize(("runs", "share"), [((2,), 0.85 * math.sqrt(1 / 5)), ((2, 6), 1.0 - 0.85 * math.sqrt(1 / 5))])
+def test_leaving_out_errs_in_two_percent_of_what_a_look_may_spend(runs: tuple[int, ...], share: float) -> None:
+    looks = looks_at(*runs, planned=6, archive=3)
+    bound = stats.t.ppf(0.02 * 0.05 * 0.96 * share / 3, 2 * runs[-1] + 1)
+    assert sequential._in_question(np.array([0.0, bound + 1e-6, bound - 1e-6]), looks).tolist() == [0, 1]
+    assert sequential._in_question(np.array([-99.0, -98.0, -97.0]), looks).tolist() == [2]
+
+
 def test_the_same_runs_give_the_same_answer() -> None:
     sides = np.random.default_rng(12).standard_normal((2, 4, 3))
     assert once(sides[0], sides[1]) == once(sides[0], sides[1])
@@ -181,9 +217,9 @@ def test_metrics_that_are_worse_alike_are_named_in_the_catalogues_order() -> Non
     assert once(baseline, candidate, draws=100).together == (0, 1, 2)
 
 
-@pytest.mark.parametrize(("planned", "level"), [(3, 105), (5, 74), (2, 192)])
+@pytest.mark.parametrize(("planned", "level"), [(3, 113), (5, 79), (2, 188)])
 def test_the_level_of_a_first_look_is_what_worse_may_spend_there(planned: int, level: int) -> None:
-    """Of 4,000 rotations 4,000 · 5 % · 96 % · 78 % · √(1 / 2) may stop, of later plans √(1 / 4); at the end 96 %.
+    """Of 4,000 rotations 5 % · 96 % · 98 % · 85 % · √(1 / 2) may stop, of later plans √(1 / 4); at the end 96 % · 98 %.
 
     That of them which stops last has as many that are as large, and itself once more.
     """
@@ -319,7 +355,7 @@ def test_a_forecast_decides_by_students_t() -> None:
 
 
 def test_a_forecast_spends_the_error_of_each_look_as_the_experiment_does() -> None:
-    """Both at the margin: "worse" at the first of two looks in 5 % · 96 % · 78 % · √(1 / 2) of the experiments."""
+    """Both at the margin: "worse" at the first of two looks in 5 % · 96 % · 85 % · √(1 / 2) of the experiments."""
     looks = looks_at(2, 3)
     sides = np.random.default_rng(75).standard_normal((2, 40_000, 3, 1))
     found = decided_at(looks, list(sides))
@@ -335,7 +371,7 @@ def test_what_is_decided_at_an_earlier_look_stays_decided() -> None:
     one = forecast(far(2, 0.0), far(2, -0.1), known, looks, [4, 12])
     last = forecast(far(2, 0.0), far(2, -0.1), known, looks, [12])
     assert one.decided[12] > one.decided[4] > 0.0
-    assert one.decided[12] >= last.decided[12] - 0.02
+    assert one.decided[12] >= last.decided[12] - 0.04  # the look before has spent some of the error
 
 
 def test_the_fewest_runs_that_decide_are_the_first_that_reach_the_chance() -> None:
@@ -347,10 +383,10 @@ def test_the_fewest_runs_that_decide_are_the_first_that_reach_the_chance() -> No
 
 
 def test_the_error_that_each_look_may_spend() -> None:
-    """Of 5 %: 4 % of it are kept for added runs; of the rest "worse" has 78 % before the last planned look."""
+    """Of 5 %: 4 % of it are kept for added runs; of the rest "worse" has 85 % before the last planned look."""
     looks = Looks(((2, 9), (3, 3), (5, 4), (5, 5), (6, 6), (9, 8)), 5)
-    worse = [0.78 * math.sqrt(part) * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
-    equal = [part**0.6 * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
+    worse = [0.85 * math.sqrt(part) * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
+    equal = [math.sqrt(part) * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
     rest = [0.96, 1.0 - 0.04 / 2, 1.0 - 0.04 / 4]
     assert spent(looks, worse=True) == pytest.approx([0.05 * share for share in (*worse, *rest)])
     assert spent(looks, worse=False) == pytest.approx([0.05 * share for share in (*equal, *rest)])

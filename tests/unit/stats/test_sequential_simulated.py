@@ -26,13 +26,17 @@ def test_p_values_of_strongly_correlated_metrics_are_uniform_where_nothing_is_wo
     assert stats.kstest(p_values, "uniform").pvalue > 0.001
 
 
-@pytest.mark.parametrize("archive", [0, 10])
-def test_a_family_at_its_margins_fails_in_five_percent_over_all_looks(archive: int) -> None:
-    """Looks after 2, 3, 4 and 6 runs; three standard errors of 300 cases are 3.8 points."""
+@pytest.mark.parametrize(("archive", "below"), [(0, 0.0), (10, 0.0), (10, 4.0), (10, 20.0)])
+def test_a_family_at_its_margins_fails_in_five_percent_over_all_looks(archive: int, below: float) -> None:
+    """Looks after 2, 3, 4 and 6 runs; three standard errors of 300 cases are 3.8 points.
+
+    Two of the five may be ``below`` their margins by so many deviations: seen at some looks, or at all of them.
+    """
     rng = np.random.default_rng(50 + archive)
     runs, failed = (2, 3, 4, 6), 0
     for _ in range(300):
         sides, kept = correlated(rng, 2, 6, 5, shared=0.5), correlated(rng, archive, 5, shared=0.5)
+        sides[1, :, :2] -= below
         for place, count in enumerate(runs):
             looks = looks_at(*runs[: place + 1], planned=6, archive=archive)
             if family_test(sides[0, :count], sides[1, :count], kept, looks, draws=400).is_worse:
