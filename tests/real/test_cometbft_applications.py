@@ -6,6 +6,8 @@ The machine may be busy: nothing here is about figures.
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,7 @@ SHORT = changed(
     "network.start_timeout_s=120",
 )
 OFFERED = 7 * 50
+GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "test-your-chain.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +56,17 @@ def account(run: SealedRun) -> dict[str, int]:
     return found
 
 
-def test_bank_sends_of_many_accounts_are_committed_to_the_last(shared_lab: Lab, simd: str) -> None:
-    """Two connections: each account's transactions keep their order, or the chain would refuse them."""
-    run = sdk_run(
-        shared_lab, simd, "load.connections=2", "load.rate=25", "application.adapter.accounts.per_connection=20"
-    )
+def test_bank_sends_of_many_accounts_are_committed_to_the_last(
+    shared_lab: Lab, simd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guide's first command. Two connections: each account's transactions keep their order, or are refused."""
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "simd").symlink_to(simd)
+    monkeypatch.chdir(tmp_path)
+    program, command, *options = shlex.split(re.findall(r"(?m)^\$ (.*)$", GUIDE)[0])
+    assert (program, command) == ("chainmark", "run")
+    settings = ("load.connections=2", "load.rate=25", "application.adapter.accounts.per_connection=20")
+    (run,) = shared_lab.runs(*options, *SHORT, *changed(*settings))
     assert run.manifest.status is Status.VALID
     found = account(run)
     assert (found["offered"], found["committed"], found["failed"]) == (OFFERED, OFFERED, 0)

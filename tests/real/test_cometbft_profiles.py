@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import GateStatus
 from chainmark.store.runs import SealedRun
 
+from tests.real.mesh_servers import build
 from tests.support import Lab
 
 # What is measured does not matter here, so neither does a busy machine.
@@ -80,6 +83,23 @@ def test_the_two_are_compared_without_being_judged(shared_lab: Lab, profiled: li
     assert any(gate.status is GateStatus.FAIL for gate in result.gates)
     steps = [one for one in result.judgements if one.metric_id == "step_propose_s"]
     assert steps[0].baseline.value is not None
+
+
+def test_an_application_beside_its_node_is_sampled_where_perf_is_there(shared_lab: Lab) -> None:
+    """It has no pprof pages; without perf the run is sound, and says what is missing."""
+    command = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}"]
+    settings = (f"--set=application.command={json.dumps(command)}", "--set=load.rate=400")
+    (run,) = shared_lab.runs(*RUN, *settings, "--version", "v1.0.1", "--profile", "cpu")
+    told = [warning for warning in run.manifest.warnings if "node0 application" in warning]
+    sampled = run.events("profiles").filter(kind="cpu", host="node0 application")
+    if shutil.which("perf") is None:
+        assert told == ["profiles of node0 application are missing (cpu): `perf` is not installed"]
+        assert sampled.is_empty()
+    else:
+        assert not told
+        assert any(name.startswith(("main.", "github.com/cometbft")) for name in sampled["owner"].to_list())
+        assert 0.0 < sampled["value"].sum() < 8.0
+    assert not run.events("profiles").filter(kind="cpu", host="node0").is_empty()
 
 
 @pytest.mark.parametrize("kinds", ["cpu,perf", "processor", ""])

@@ -14,14 +14,18 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
 
 
-def loopback_addresses(first: str, count: int) -> list[str]:
-    """``count`` consecutive addresses of 127.0.0.0/8, from ``first`` on.
+# Between the first addresses of networks that run at the same time.
+LANE_ADDRESSES = 1024
+
+
+def loopback_addresses(first: str, count: int, lane: int = 0) -> list[str]:
+    """``count`` consecutive addresses of 127.0.0.0/8, from ``first`` on; those of another lane are others.
 
     Raises:
         UsageError: ``first`` is not a loopback address, or the range leaves the network.
     """
     try:
-        start = ipaddress.IPv4Address(first)
+        start = ipaddress.IPv4Address(first) + lane * LANE_ADDRESSES
         last = start + count - 1
     except ValueError as error:
         raise UsageError(f"`{first}` is not an IPv4 address", "`127.1.0.1` is the default") from error

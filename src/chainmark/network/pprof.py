@@ -1,12 +1,14 @@
-"""Profiles of Go programs: taken from their pprof pages while a load runs, and read as stacks of functions.
+"""Profiles of programs: taken from their pprof pages while a load runs, and read as stacks of functions.
 
-The files are kept as the program gave them, so that `go tool pprof` opens them.
+The files are kept as the program gave them, so that `go tool pprof` opens them. Of processes that have no such pages
+`perf` samples the processor time.
 
 Source: https://pkg.go.dev/net/http/pprof
 """
 
 from __future__ import annotations
 
+import gzip
 import re
 import threading
 import time
@@ -20,9 +22,11 @@ import httpx
 import polars as pl
 
 from chainmark._native import read_pprof
+from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.profiles import BLOCK, CPU, GOROUTINE, HEAP, MUTEX, ProfilesRecord
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
+from chainmark.network import perf
 
 BEGIN, END = "begin", "end"
 ANSWER_TIMEOUT_S = 30.0
@@ -54,6 +58,7 @@ _PAGES: Mapping[str, _Page] = {
     BLOCK: _Page("block", "delay", 1e-9),
 }
 _VERSION = re.compile(r"v\d+")
+_SAMPLED = f".{CPU}.perf.txt.gz"
 # Of "github.com/owner/name": what follows is a folder of the repository.
 _REPOSITORY_PARTS = 3
 _CLOSURE = re.compile(r"(\.func\d+|\.gowrap\d+|\.deferwrap\d+|-fm|-range\d+|(?<=\d)\.\d+)+$")
@@ -70,20 +75,28 @@ class ProfileTaker:
         places: by host, the address of its pprof pages: "127.1.0.1:6060".
         kinds: to take.
         folder: gets ``HOST.KIND.pb.gz``, and ``HOST.KIND.begin.pb.gz`` of what is taken at the beginning.
-        begin_ns, end_ns: the stretch, ns since 1970-01-01 UTC.
+        window_ns: the stretch, ns since 1970-01-01 UTC.
+        processes: without such pages, by what they are called: sampled if the processor's kind is taken, into
+            ``NAME.cpu.perf.txt.gz``.
     """
 
     def __init__(
-        self, places: Mapping[str, str], kinds: Sequence[str], folder: Path, begin_ns: int, end_ns: int
+        self,
+        places: Mapping[str, str],
+        kinds: Sequence[str],
+        folder: Path,
+        window_ns: tuple[int, int],
+        processes: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         self._kinds = [kind for kind in _PAGES if kind in kinds]
         self._folder = folder
-        self._begin_ns, self._end_ns = begin_ns, end_ns
+        self._begin_ns, self._end_ns = window_ns
         self._stopped = threading.Event()
-        self._missing: dict[str, dict[str, str]] = {host: {} for host in places}
+        sampled = (processes or {}) if CPU in self._kinds else {}
+        self._missing: dict[str, dict[str, str]] = {name: {} for name in [*places, *sampled]}
+        work = [(self._take_all, one) for one in places.items()] + [(self._sample, one) for one in sampled.items()]
         self._threads = [
-            threading.Thread(target=self._take_all, args=(host, place), name=f"profile {host}", daemon=True)
-            for host, place in places.items()
+            threading.Thread(target=target, args=one, name=f"profile {one[0]}", daemon=True) for target, one in work
         ]
 
     def start(self) -> None:
@@ -120,6 +133,17 @@ class ProfileTaker:
                 for kind in self._kinds:
                     if kind != CPU and kind not in self._missing[host]:
                         self._take(client, host, kind, f"{host}.{kind}.pb.gz")
+
+    def _sample(self, name: str, pids: Sequence[int]) -> None:
+        if not self._wait_until(self._begin_ns):
+            return
+        try:
+            text = perf.sample(pids, max(1.0, (self._end_ns - time.time_ns()) / NS), self._stopped)
+            (self._folder / f"{name}{_SAMPLED}").write_bytes(gzip.compress(text.encode(), mtime=0))
+        except EnvironmentFailure as error:
+            self._missing[name][CPU] = str(error)
+        except OSError as error:
+            self._missing[name][CPU] = str(error) or type(error).__name__
 
     def _wait_until(self, moment_ns: int) -> bool:
         """Whether it came before all was stopped."""
@@ -177,6 +201,8 @@ def read_profiles(folder: Path, kinds: Sequence[str]) -> pl.DataFrame:
                 continue
             begin = _stacks(begin_path, kind, host, BEGIN)
             parts += [_grown(begin, end)] if kind in _SINCE_START else [begin, end]
+    if CPU in kinds:
+        parts += [_sampled(path) for path in sorted(folder.glob(f"*{_SAMPLED}"))]
     if not parts:
         return pl.DataFrame(schema=PROFILE_SCHEMA)
     return pl.concat(parts).filter(pl.col("value") != 0.0).sort("kind", "moment", "host", "stack")
@@ -199,6 +225,22 @@ def _stacks(path: Path, kind: str, host: str, moment: str) -> pl.DataFrame:
         for stack, own in zip(stacks, values, strict=True)
         if stack
     ]
+    return _summed(rows)
+
+
+def _sampled(path: Path) -> pl.DataFrame:
+    """What `perf` saw of a process. Only names of Go say by themselves what is of a library."""
+    host, rows = path.name.removesuffix(_SAMPLED), []
+    for functions, seconds in perf.stacks(gzip.decompress(path.read_bytes()).decode(errors="replace")):
+        names = [go_name(function) for function in functions]
+        is_own = [not ("." in function and _is_of_library(function)) for function in functions]
+        stack = range(len(names))
+        rows.append((CPU, END, host, _calls(stack, names), _owner(stack, names, is_own), seconds))
+    return _summed(rows)
+
+
+def _summed(rows: Sequence[tuple[object, ...]]) -> pl.DataFrame:
+    """`PROFILE_SCHEMA` with one row for each stack."""
     keys = [name for name in PROFILE_SCHEMA if name != "value"]
     frame = pl.DataFrame(rows, schema=PROFILE_SCHEMA, orient="row")
     return frame.group_by(keys).agg(pl.col("value").sum()).select(*PROFILE_SCHEMA)

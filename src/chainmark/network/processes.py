@@ -105,6 +105,15 @@ class NodeProcess:
             return None
 
 
+# The groups whose context lasts: a network beside another one of the same measurement is none of its strangers.
+_groups: dict[int, ProcessGroup] = {}
+
+
+def pids_of_all_networks() -> set[int]:
+    """The processes of all networks that this process of ours runs now."""
+    return {process.pid for group in list(_groups.values()) for process in list(group.processes)}
+
+
 @dataclass
 class ProcessGroup:
     """The processes of one network. Use as a context manager: leaving it, however, stops every process."""
@@ -112,12 +121,16 @@ class ProcessGroup:
     processes: list[NodeProcess] = field(default_factory=list)
 
     def __enter__(self) -> ProcessGroup:
+        _groups[id(self)] = self
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        try:
+            self.stop()
+        finally:
+            del _groups[id(self)]
 
     def start(
         self, name: str, command: Sequence[str], log_path: Path, environment: Mapping[str, str] | None = None

@@ -22,6 +22,7 @@ from chainmark.core.compressed import DamagedFileError, open_zstd
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
 from chainmark.network.host import pressure_total_us
+from chainmark.network.processes import pids_of_all_networks
 from chainmark.network.run_queue import Contention, RunQueue
 
 INTERVAL_S = 1.0
@@ -125,7 +126,8 @@ class ResourceSampler:
     def sample(self) -> None:
         """Take one sample of everything, each with its own time: reading fifty processes takes a tenth of a second."""
         processes = dict(self._processes)
-        self._contention.read({one.pid for its in processes.values() for one in its} | {self._harness.pid})
+        ours = {one.pid for its in processes.values() for one in its} | {self._harness.pid}
+        self._contention.read(ours | pids_of_all_networks())
         for name, its in processes.items():
             now_ns = time.time_ns()
             row = _row(its)

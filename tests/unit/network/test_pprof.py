@@ -108,7 +108,7 @@ def _pages(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
 
 def _taken(places: dict[str, str], folder: Path, kinds: tuple[str, ...]) -> list[str]:
     now_ns = time.time_ns()
-    taker = ProfileTaker(places, kinds, folder, now_ns, now_ns)
+    taker = ProfileTaker(places, kinds, folder, (now_ns, now_ns))
     taker.start()
     return taker.finish()
 
@@ -143,7 +143,7 @@ def test_a_node_that_gives_no_profile_is_told_and_the_others_are_kept(tmp_path: 
 def test_what_is_stopped_takes_nothing_more(tmp_path: Path) -> None:
     later_ns = time.time_ns() + 3600 * 10**9
     with _pages({}) as place:
-        taker = ProfileTaker({"node0": place}, ("heap",), tmp_path, later_ns, later_ns)
+        taker = ProfileTaker({"node0": place}, ("heap",), tmp_path, (later_ns, later_ns))
         taker.start()
         taker.stop()
         for thread in taker._threads:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.network.processes import ProcessGroup, preferred_threads
+from chainmark.network.processes import ProcessGroup, pids_of_all_networks, preferred_threads
+from chainmark.network.run_queue import Contention
+from chainmark.network.sampling import ResourceSampler
 
 
 def test_a_paused_process_is_ended_in_order(tmp_path: Path) -> None:
@@ -65,3 +67,14 @@ def test_threads_are_preferred_and_what_is_started_later_is_not(tmp_path: Path) 
     assert os.sched_getscheduler(0) == usual
     with ProcessGroup() as group:
         assert os.sched_getscheduler(group.start("sleeper", ["sleep", "60"], tmp_path / "log").pid) == usual
+
+
+def test_a_network_of_the_same_measurement_is_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two networks that run at a time on purpose would make each other's runs invalid."""
+    ours: list[set[int]] = []
+    monkeypatch.setattr(Contention, "read", lambda _, pids: ours.append(set(pids)))
+    with ProcessGroup() as one, ProcessGroup() as other:
+        pids = [group.start("node", ["sleep", "60"], tmp_path / "node.log").pid for group in (one, other)]
+        ResourceSampler({"node": pids[:1]}).sample()
+        assert set(pids) <= ours[0]
+    assert not pids_of_all_networks() & set(pids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import polars as pl
@@ -90,6 +90,13 @@ class AttachedCometBft(CometBft):
         flat = super().workload(profile)
         load = {key: value for key, value in flat.items() if key.startswith(("load.", "application."))}
         return {**load, "network.attached": True, "network.validators": self._validators}
+
+    def measure(
+        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+    ) -> Callable[[Progress], Execution]:
+        """All at once: the network goes on, and what it says of itself is asked for while that is analysed."""
+        execution = self.execute(profile, order, run, progress)
+        return lambda _: execution
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Load the network, observe it, and turn what was collected into samples."""

@@ -69,7 +69,7 @@ class NetworkPlan:
     """What network to make: which version by which profile, below which folder, drawn from which seed.
 
     ``binaries`` holds that of every version that the profile names; ``links_folder`` keeps what the links measured;
-    ``with_pprof`` opens the nodes' pprof pages.
+    ``with_pprof`` opens the nodes' pprof pages; networks of different ``lane`` do not meet.
     """
 
     version: str
@@ -82,6 +82,7 @@ class NetworkPlan:
     external: ExternalApplication | None = None
     with_pprof: bool = False
     adapter: Adapter | None = None
+    lane: int = 0
 
     @property
     def own_program(self) -> Adapter | None:
@@ -298,7 +299,7 @@ def _links(plan: NetworkPlan, members: list[Member]) -> Iterator[Links | None]:
 def _addresses(plan: NetworkPlan, members: list[Member], links: Links | None) -> list[str]:
     if links is not None:
         return [links.addresses[member.name] for member in members]
-    addresses = loopback_addresses(plan.profile.network.first_address, len(members))
+    addresses = loopback_addresses(plan.profile.network.first_address, len(members), plan.lane)
     ports = [P2P_PORT, RPC_PORT, METRICS_PORT]
     ports += [APPLICATION_PORT] if plan.external is not None else []
     ports += [PPROF_PORT] if plan.with_pprof else []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from chainmark.systems.cometbft.profile import Load
 from chainmark.systems.cometbft.system import SYSTEM
 
 LOAD = Load(rate=10, warm_up_s=1, duration_s=4, size_bytes=512)
+GUIDE = Path(__file__).resolve().parents[4] / "docs" / "guides" / "test-your-chain.md"
 # A chain's program as a script: it makes homes as the SDK's commands do, and knows no group `genesis`.
 PROGRAM = """#!/bin/sh
 case "$1" in
@@ -123,6 +127,69 @@ def test_an_adapter_changes_what_it_names_and_keeps_the_rest(tmp_path: Path) -> 
     assert (adapter.transaction.fee, adapter.transaction.gas) == (7, 90_000)
     # A run's manifest holds it whole, so that the run can be repeated without the file.
     assert adapter_of(adapter.model_dump(mode="json")) == adapter
+
+
+def test_the_guides_adapters_and_its_function_work_as_written(tmp_path: Path) -> None:
+    blocks = re.findall(r"```(toml|python)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    (function,) = (text for kind, text in blocks if kind == "python")
+    (tmp_path / "swaps.py").write_text(function, encoding="utf-8")
+    found: dict[str, Adapter] = {}
+    for kind, text in blocks:
+        if kind == "toml" and text.startswith("extends"):
+            path = tmp_path / f"{len(found)}.toml"
+            path.write_text(text, encoding="utf-8")
+            found[adapter_of(str(path)).name] = adapter_of(str(path))
+    assert list(found) == ["My chain", "My chain, swaps"]
+    assert found["My chain"].files["config/app.toml"]["minimum-gas-prices"] == "0.0001umy"
+    made = prepared(found["My chain, swaps"], LOAD, seed=7)
+    assert made is not None
+    assert made.given == [[b"0-%d=7" % number for number in range(50)]]
+
+
+def install(folder: Path, module: str, offered: str) -> None:
+    """A package that offers one adapter, as pip leaves it in a folder of packages."""
+    (folder / "their_chain.py").write_text(module, encoding="utf-8")
+    about = folder / "their_chain-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-chain\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text(f"[chainmark.cometbft.applications]\n{offered}\n", encoding="utf-8")
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages that Python looks into; what a test imports from it is forgotten afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "their_chain", ModuleType("their_chain"))
+    monkeypatch.delitem(sys.modules, "their_chain")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["table", "function"])
+def test_an_installed_package_offers_an_adapter_by_name(packages: Path, kind: str) -> None:
+    table = "{'extends': 'cosmos-sdk', 'name': 'Theirs', 'chain': {'prefix': 'th'}}"
+    install(packages, f"table = {table}\n\ndef function():\n    return table\n", f"theirs = their_chain:{kind}")
+    adapter = adapter_of("theirs")
+    assert (adapter.name, adapter.chain.prefix, adapter.transaction.kind) == ("Theirs", "th", "bank-send")
+    assert adapter_of({"extends": "theirs", "name": "Ours"}).chain.prefix == "th"
+    with pytest.raises(UsageError) as raised:
+        adapter_of("their")
+    assert raised.value.hint == "did you mean `theirs`?"
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("make = lambda: 1 / 0", "(`their_chain:make`) failed: ZeroDivisionError: division by zero"),
+        ("make = 'theirs.toml'", "(`their_chain:make`) is str, and no table of an adapter's keys"),
+        ("make = {'name': 'x', 'strat': {}}", ": `strat` is not a key of an application adapter"),
+        ("", "(`their_chain:make`) failed: AttributeError: module 'their_chain' has no attribute 'make'"),
+    ],
+)
+def test_a_packages_adapter_that_is_wrong_is_named(packages: Path, module: str, said: str) -> None:
+    install(packages, module, "theirs = their_chain:make")
+    with pytest.raises(UsageError) as raised:
+        adapter_of("theirs")
+    assert str(raised.value) == f"the installed adapter `theirs`{' ' if said[0] == '(' else ''}{said}"
 
 
 @pytest.mark.parametrize("name", shipped_adapters())

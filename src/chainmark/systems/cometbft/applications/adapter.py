@@ -1,4 +1,8 @@
-"""What chainmark must know of an application to run and load its nodes: a TOML file, checked, or one that ships."""
+"""What chainmark must know of an application to run and load its nodes: a TOML file, checked, or one that ships.
+
+An installed package offers adapters by entry points: each stands for a table as a TOML file would hold it, or for a
+function that returns one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +22,7 @@ from chainmark.core.manifest import Scalar
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 EXTENDS = "extends"
+ENTRY_POINT_GROUP = "chainmark.cometbft.applications"
 # So long after its last transaction an account may send again without having to wait for its turn in a block.
 REUSE_S = 10.0
 Words = list[str]
@@ -183,6 +189,11 @@ def shipped_adapters() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
+def installed_adapters() -> list[str]:
+    """The names of the adapters that installed packages offer."""
+    return sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)})
+
+
 def adapter_of(given: object) -> Adapter:
     """An adapter by its name or its file's path, or a table with its content.
 
@@ -210,10 +221,12 @@ def _name(value: object, place: str) -> str:
 
 
 def _text_of(reference: str) -> tuple[str, str]:
-    """What a file is called in messages, and its content."""
+    """What an adapter is called in messages, and its text: "" where it is a package's."""
     if reference in shipped_adapters():
         source = files("chainmark.systems.cometbft") / "applications" / f"{reference}.toml"
         return f"the adapter `{reference}`", source.read_text(encoding="utf-8")
+    if _is_installed(reference):
+        return f"the installed adapter `{reference}`", ""
     path = Path(reference).expanduser()
     try:
         return str(path), path.read_text(encoding="utf-8")
@@ -222,17 +235,36 @@ def _text_of(reference: str) -> tuple[str, str]:
 
 
 def _hint(reference: str = "") -> str:
-    shipped = shipped_adapters()
-    if close := difflib.get_close_matches(reference, shipped, n=1):
+    known = [*shipped_adapters(), *installed_adapters()]
+    if close := difflib.get_close_matches(reference, known, n=1):
         return f"did you mean `{close[0]}`?"
-    return f"name one that ships ({', '.join(shipped)}) or the path of an adapter's file"
+    return f"name one that is there ({', '.join(known)}) or the path of an adapter's file"
+
+
+def _is_installed(reference: str) -> bool:
+    return reference in installed_adapters() and reference not in shipped_adapters()
+
+
+def _content_of_package(name: str, place: str) -> dict[str, Any]:
+    """The table that a package offers by an entry point, or that its function returns."""
+    (point, *others) = entry_points(group=ENTRY_POINT_GROUP, name=name)
+    if others:
+        raise UsageError(f"several packages offer an adapter `{name}`", "uninstall all but one of them")
+    try:
+        found = point.load()
+        content = found() if callable(found) else found
+    except Exception as error:
+        raise UsageError(f"{place} (`{point.value}`) failed: {type(error).__name__}: {error}") from error
+    if not isinstance(content, Mapping):
+        raise UsageError(f"{place} (`{point.value}`) is {type(content).__name__}, and no table of an adapter's keys")
+    return dict(content)
 
 
 def _read(reference: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A file's content on top of what it extends."""
+    """An adapter's content on top of what it extends."""
     place, text = _text_of(reference)
     try:
-        content = tomllib.loads(text)
+        content = _content_of_package(reference, place) if _is_installed(reference) else tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{place} is not valid TOML: {error}") from error
     base = content.pop(EXTENDS, None)

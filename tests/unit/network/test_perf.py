@@ -1,0 +1,91 @@
+"""Processor time of processes that have no pprof pages, by Linux's `perf`."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.times import NS
+from chainmark.network.perf import sample, stacks
+from chainmark.network.pprof import ProfileTaker, read_profiles
+
+needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+BUSY = "import hashlib\nwhile True:\n    hashlib.sha256(b'x' * 100_000_000).digest()\n"
+# Of each sample its period in nanoseconds and its frames, as perf prints them.
+SAMPLES = (
+    (
+        10101010,
+        ["main.(*App).hash.func1 (/bin/app)", "runtime.mallocgc.part.0 (/bin/app)", "[unknown] (/lib/libc.so.6)"],
+    ),
+    (10101010, ["crypto/sha256.block (/bin/app)", "main.(*App).Commit (/bin/app)"]),
+    (20202020, ["do_syscall_64+0x3d ([kernel.kallsyms])"]),
+)
+SHOWN = "".join(
+    f"app   {period} \n" + "".join(f"\t          1ba645 {frame}\n" for frame in frames) + "\n"
+    for period, frames in SAMPLES
+)
+
+
+def test_samples_are_read_from_the_outermost_function_on() -> None:
+    found = list(stacks(SHOWN))
+    assert [stack for stack, _ in found] == [
+        ["(libc.so.6)", "runtime.mallocgc", "main.(*App).hash.func1"],
+        ["main.(*App).Commit", "crypto/sha256.block"],
+        ["do_syscall_64"],
+    ]
+    assert [seconds for _, seconds in found] == pytest.approx([0.01010101, 0.01010101, 0.02020202])
+    assert list(stacks("")) == []
+
+
+def test_the_kept_samples_become_stacks_with_whose_work_they_are(tmp_path: Path) -> None:
+    (tmp_path / "node0 application.cpu.perf.txt.gz").write_bytes(gzip.compress(SHOWN.encode()))
+    assert read_profiles(tmp_path, ["heap"]).is_empty()
+    frame = read_profiles(tmp_path, ["cpu"])
+    assert set(frame["host"]) == {"node0 application"}
+    owners = dict(frame.select("owner", "value").iter_rows())
+    # A closure is its function; what Go's library does is its caller's work; names without a dot are a program's own.
+    assert owners == {
+        "main.(*App).hash": pytest.approx(0.01010101),
+        "main.(*App).Commit": pytest.approx(0.01010101),
+        "do_syscall_64": pytest.approx(0.02020202),
+    }
+
+
+@needs_perf
+def test_a_busy_process_is_sampled_for_as_long_as_is_asked() -> None:
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as busy:
+        try:
+            found = list(stacks(sample([busy.pid], 1.0, Event())))
+        finally:
+            busy.kill()
+    seconds = sum(seconds for _, seconds in found)
+    assert 0.05 < seconds < 2.0  # a crowded machine gives it less
+    assert any("sha256" in name.lower() or "(lib" in name for stack, _ in found for name in stack)
+
+
+def test_without_perf_the_profile_is_missing_and_the_reason_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentFailure, match="`perf` is not installed"):
+        sample([1], 1.0, Event())
+    now_ns = time.time_ns()
+    taker = ProfileTaker({}, ["cpu", "heap"], tmp_path / "profiles", (now_ns, now_ns + NS), {"node0 application": [1]})
+    taker.start()
+    assert taker.finish() == ["profiles of node0 application are missing (cpu): `perf` is not installed"]
+
+
+@needs_perf
+def test_a_process_that_is_gone_gives_no_profile() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    with pytest.raises(EnvironmentFailure, match="`perf` recorded nothing"):
+        sample([gone.pid], 0.2, Event())
